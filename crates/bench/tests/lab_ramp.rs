@@ -7,7 +7,7 @@ mod common;
 use bench::analysis::findings::{Blame, entry};
 use bench::lab::ramp::{Options, run};
 use bench::lab::target::Target;
-use bench::lab::{Setup, Told};
+use bench::lab::{Data, Setup, Told};
 use bench::models::{self, Flush, Front, Model};
 use bench::result::FindingKind;
 use common::{start, undisturbed};
@@ -25,7 +25,8 @@ fn kinds(told: &Told, target: &str) -> Vec<FindingKind> {
 
 /// Few keys and no more than the ramp.
 fn bare() -> Options {
-    Options { keys: Some(1000), no_table: true, no_drivers: true, ..Options::default() }
+    let data = Data { keys: 1000, ..Data::default() };
+    Options { data, no_table: true, no_drivers: true, ..Options::default() }
 }
 
 #[test]

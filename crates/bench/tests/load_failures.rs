@@ -130,36 +130,32 @@ fn a_wrong_value_fails_a_verified_run() {
 
 #[test]
 fn a_lost_reply_fails_after_the_timeout() {
-    undisturbed(try_a_lost_reply_fails_after_the_timeout);
-}
-
-fn try_a_lost_reply_fails_after_the_timeout() {
-    let server = store(10, |_| Reply::Nothing);
-    let spec = Spec { amount: Amount::Requests(100), timeout_s: 0.3, ..server.spec() };
-    let since = Instant::now();
-    let found = measured(&spec);
-    assert_eq!(kinds(&found.failures), (0, 1, 0, 0));
-    assert_eq!((found.requests, &found.failures.first_error[..]), (10, "no reply in time"));
-    let took = since.elapsed();
-    assert!((Duration::from_millis(290)..Duration::from_secs(3)).contains(&took), "{took:?}");
+    undisturbed(|| {
+        let server = store(10, |_| Reply::Nothing);
+        let spec = Spec { amount: Amount::Requests(100), timeout_s: 0.3, ..server.spec() };
+        let since = Instant::now();
+        let found = measured(&spec);
+        assert_eq!(kinds(&found.failures), (0, 1, 0, 0));
+        assert_eq!((found.requests, &found.failures.first_error[..]), (10, "no reply in time"));
+        let took = since.elapsed();
+        assert!((Duration::from_millis(290)..Duration::from_secs(3)).contains(&took), "{took:?}");
+    });
 }
 
 /// Requests 40 to 47 leave together; three are answered, then the connection ends.
 #[test]
 fn a_closed_connection_fails_at_once() {
-    undisturbed(try_a_closed_connection_fails_at_once);
-}
-
-fn try_a_closed_connection_fails_at_once() {
-    let server = store(43, |_| Reply::Close);
-    let spec = Spec { pipeline: 8, amount: Amount::Seconds(20.0), ..server.spec() };
-    let since = Instant::now();
-    let found = measured(&spec);
-    assert_eq!((found.requests, found.failures.lost), (43, 5));
-    assert_eq!(found.failures.first_error, "the server closed the connection");
-    let two = measured(&Spec { connections: 2, ..spec });
-    assert!(two.failures.lost > 0, "{:?}", two.failures);
-    assert!(since.elapsed() < Duration::from_secs(4), "nobody waits for what cannot come");
+    undisturbed(|| {
+        let server = store(43, |_| Reply::Close);
+        let spec = Spec { pipeline: 8, amount: Amount::Seconds(20.0), ..server.spec() };
+        let since = Instant::now();
+        let found = measured(&spec);
+        assert_eq!((found.requests, found.failures.lost), (43, 5));
+        assert_eq!(found.failures.first_error, "the server closed the connection");
+        let two = measured(&Spec { connections: 2, ..spec });
+        assert!(two.failures.lost > 0, "{:?}", two.failures);
+        assert!(since.elapsed() < Duration::from_secs(4), "nobody waits for what cannot come");
+    });
 }
 
 #[test]

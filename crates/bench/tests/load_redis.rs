@@ -2,61 +2,29 @@
 
 mod common;
 
-use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command as Process, Stdio};
-use std::time::{Duration, Instant};
-
+use bench::lab::target::{Started, Target};
 use bench::load::{Address, Amount, Command, Driver, Pattern, Spec, run};
 use common::undisturbed;
 
-struct Redis {
-    process: Child,
-    port: u16,
-    socket: PathBuf,
+fn start() -> Started {
+    let text =
+        "redis=redis-server --port {port} --unixsocket {sock} --save '' --requirepass secret";
+    let target = Target::parse(text).expect("a command line");
+    target.start().expect("redis-server is needed: make deps")
 }
 
-impl Redis {
-    fn start() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = free.local_addr().expect("it is bound").port();
-        drop(free);
-        let socket = std::env::temp_dir().join(format!("bench-redis-{port}.sock"));
-        let process = Process::new("redis-server")
-            .args(["--port", &port.to_string(), "--save", "", "--requirepass", "secret"])
-            .args(["--unixsocket", &socket.display().to_string()])
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server is needed: make deps");
-        let since = Instant::now();
-        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-            assert!(since.elapsed() < Duration::from_secs(20), "redis-server does not answer");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Self { process, port, socket }
-    }
-
-    fn spec(&self) -> Spec {
-        let mut spec = Spec {
-            address: Address::Tcp(([127, 0, 0, 1], self.port).into()),
-            password: Some("secret".to_owned()),
-            amount: Amount::Requests(20_000),
-            connections: 8,
-            pipeline: 16,
-            data: (0, 2000),
-            ..Spec::default()
-        };
-        spec.keys.maximum = 999;
-        spec
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_file(&self.socket);
-    }
+fn spec_of(redis: &Started) -> Spec {
+    let mut spec = Spec {
+        address: Address::Tcp(redis.tcp.expect("it listens at a port")),
+        password: Some("secret".to_owned()),
+        amount: Amount::Requests(20_000),
+        connections: 8,
+        pipeline: 16,
+        data: (0, 2000),
+        ..Spec::default()
+    };
+    spec.keys.maximum = 999;
+    spec
 }
 
 fn verifiable() -> Vec<Command> {
@@ -77,7 +45,7 @@ fn verifiable() -> Vec<Command> {
 
 #[test]
 fn everything_that_can_be_verified_is_right() {
-    let redis = Redis::start();
+    let redis = start();
     let drivers = [
         Driver::LockStep,
         Driver::Window,
@@ -95,7 +63,7 @@ fn everything_that_can_be_verified_is_right() {
                 misses: 0.1,
                 threads: 2,
                 distinct_client_seed: resp3,
-                ..redis.spec()
+                ..spec_of(&redis)
             };
             let found = run(&spec).expect("the load runs");
             assert!(found.failures.is_empty(), "{driver:?} {resp3}: {:?}", found.failures);
@@ -106,34 +74,33 @@ fn everything_that_can_be_verified_is_right() {
 
 #[test]
 fn a_local_server_is_found_and_accounted_for() {
-    undisturbed(try_a_local_server_is_found_and_accounted_for);
-}
-
-fn try_a_local_server_is_found_and_accounted_for() {
-    let redis = Redis::start();
-    for address in [redis.spec().address, Address::Unix(redis.socket.clone())] {
-        let spec = Spec { address, amount: Amount::Seconds(0.5), ..redis.spec() };
-        let found = run(&spec).expect("the load runs");
-        assert!(found.failures.is_empty(), "{:?}", found.failures);
-        let server = found.server.expect("it runs here");
-        assert!(server.cpu_s > 0.02 && server.resident_bytes > 1 << 20, "{server:?}");
-        let per_request = server.cpu_s * 1e6 / found.requests as f64;
-        assert!((server.cpu_us_per_request - per_request).abs() < 1e-6);
-        assert!(found.client_cpu_s > 0.01);
-    }
+    undisturbed(|| {
+        let redis = start();
+        let socket = redis.unix.clone().expect("it has a socket");
+        for address in [spec_of(&redis).address, Address::Unix(socket)] {
+            let spec = Spec { address, amount: Amount::Seconds(0.5), ..spec_of(&redis) };
+            let found = run(&spec).expect("the load runs");
+            assert!(found.failures.is_empty(), "{:?}", found.failures);
+            let server = found.server.expect("it runs here");
+            assert!(server.cpu_s > 0.02 && server.resident_bytes > 1 << 20, "{server:?}");
+            let per_request = server.cpu_s * 1e6 / found.requests as f64;
+            assert!((server.cpu_us_per_request - per_request).abs() < 1e-6);
+            assert!(found.client_cpu_s > 0.01);
+        }
+    });
 }
 
 #[test]
 fn a_wrong_password_and_a_wrong_type_are_told() {
-    let redis = Redis::start();
-    let spec = Spec { password: Some("wrong".to_owned()), ..redis.spec() };
+    let redis = start();
+    let spec = Spec { password: Some("wrong".to_owned()), ..spec_of(&redis) };
     let told = run(&spec).expect_err("it is refused").to_string();
     assert!(told.contains("AUTH: WRONGPASS"), "{told}");
     let spec = Spec {
         commands: vec![Command::new(&["SET", "k", "text"]), Command::new(&["LPUSH", "k", "x"])],
         amount: Amount::Requests(160),
         connections: 1,
-        ..redis.spec()
+        ..spec_of(&redis)
     };
     let found = run(&spec).expect("the load runs").failures;
     assert_eq!((found.errors, found.lost), (80, 0));

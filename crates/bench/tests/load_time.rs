@@ -81,156 +81,154 @@ fn stall_of_an_open_loop(arrivals: Arrivals, pipeline: usize) {
 /// The same stall in a closed loop meets one request of thousands: that is the omission.
 #[test]
 fn a_closed_loop_hides_the_same_stall() {
-    undisturbed(try_a_closed_loop_hides_the_same_stall);
-}
-
-fn try_a_closed_loop_hides_the_same_stall() {
-    let server = stalling();
-    let spec = Spec { amount: Amount::Seconds(2.0), ..server.spec() };
-    let found = run(&spec).expect("the load runs");
-    assert!(found.latency.max_us >= 395_000.0, "the one request that met it: {:?}", found.latency);
-    assert!(found.requests > 1000, "{} requests", found.requests);
-    assert!(share_above(&found, 100_000.0) < 0.01, "hidden: {}", share_above(&found, 100_000.0));
+    undisturbed(|| {
+        let server = stalling();
+        let spec = Spec { amount: Amount::Seconds(2.0), ..server.spec() };
+        let found = run(&spec).expect("the load runs");
+        assert!(
+            found.latency.max_us >= 395_000.0,
+            "the one request that met it: {:?}",
+            found.latency
+        );
+        assert!(found.requests > 1000, "{} requests", found.requests);
+        assert!(
+            share_above(&found, 100_000.0) < 0.01,
+            "hidden: {}",
+            share_above(&found, 100_000.0)
+        );
+    });
 }
 
 #[test]
 fn the_series_shows_when_it_stalled() {
-    undisturbed(try_the_series_shows_when_it_stalled);
-}
-
-fn try_the_series_shows_when_it_stalled() {
-    let server = stalling();
-    let spec = Spec {
-        pacing: open(1000.0, Arrivals::Constant),
-        amount: Amount::Seconds(1.5),
-        sample_s: 0.1,
-        ..server.spec()
-    };
-    let found = run(&spec).expect("the load runs");
-    assert!(found.series.len() >= 8, "{:?}", found.series);
-    let calm: Vec<_> = found.series.iter().filter(|sample| sample.at_s < 0.45).collect();
-    assert!(calm.len() >= 3 && calm.iter().any(|s| (s.throughput - 1000.0).abs() < 150.0));
-    let worst = found.series.iter().max_by(|a, b| a.p99_us.total_cmp(&b.p99_us)).expect("some");
-    assert!((0.8..1.2).contains(&worst.at_s), "{worst:?}");
+    undisturbed(|| {
+        let server = stalling();
+        let spec = Spec {
+            pacing: open(1000.0, Arrivals::Constant),
+            amount: Amount::Seconds(1.5),
+            sample_s: 0.1,
+            ..server.spec()
+        };
+        let found = run(&spec).expect("the load runs");
+        assert!(found.series.len() >= 8, "{:?}", found.series);
+        let calm: Vec<_> = found.series.iter().filter(|sample| sample.at_s < 0.45).collect();
+        assert!(calm.len() >= 3 && calm.iter().any(|s| (s.throughput - 1000.0).abs() < 150.0));
+        let worst = found.series.iter().max_by(|a, b| a.p99_us.total_cmp(&b.p99_us)).expect("some");
+        assert!((0.8..1.2).contains(&worst.at_s), "{worst:?}");
+    });
 }
 
 #[test]
 fn a_rate_is_kept_and_its_lateness_counted() {
-    undisturbed(try_a_rate_is_kept_and_its_lateness_counted);
-}
-
-fn try_a_rate_is_kept_and_its_lateness_counted() {
-    let server = Server::start(|_, _| ok());
-    for threads in [1, 2] {
-        let spec = Spec {
-            pacing: open(3000.0, Arrivals::Constant),
-            amount: Amount::Requests(3000),
-            connections: 4,
-            threads,
-            ..server.spec()
-        };
-        let found = run(&spec).expect("the load runs");
-        assert_eq!(found.requests, 3000);
-        assert!((0.9..1.4).contains(&found.seconds), "{} s", found.seconds);
-        assert!((found.offered - 3000.0).abs() < 1e-9);
-    }
+    undisturbed(|| {
+        let server = Server::start(|_, _| ok());
+        for threads in [1, 2] {
+            let spec = Spec {
+                pacing: open(3000.0, Arrivals::Constant),
+                amount: Amount::Requests(3000),
+                connections: 4,
+                threads,
+                ..server.spec()
+            };
+            let found = run(&spec).expect("the load runs");
+            assert_eq!(found.requests, 3000);
+            assert!((0.9..1.4).contains(&found.seconds), "{} s", found.seconds);
+            assert!((found.offered - 3000.0).abs() < 1e-9);
+        }
+    });
 }
 
 /// Ten times what the server can do: one request per millisecond and connection.
 #[test]
 fn an_open_loop_that_nobody_can_follow_says_so() {
-    undisturbed(try_an_open_loop_that_nobody_can_follow_says_so);
-}
-
-fn try_an_open_loop_that_nobody_can_follow_says_so() {
-    let server = Server::start(|_, _| {
-        std::thread::sleep(Duration::from_millis(1));
-        ok()
+    undisturbed(|| {
+        let server = Server::start(|_, _| {
+            std::thread::sleep(Duration::from_millis(1));
+            ok()
+        });
+        let spec = Spec {
+            pacing: open(10_000.0, Arrivals::Constant),
+            amount: Amount::Seconds(1.0),
+            ..server.spec()
+        };
+        let found = run(&spec).expect("the load runs");
+        assert!(found.failures.is_empty(), "{:?}", found.failures);
+        assert!(found.unsent > 8000, "{} of 10,000 were not sent", found.unsent);
+        assert_eq!(found.requests + found.unsent, 10_000, "every arrival is accounted for");
+        // The last to be sent waited for nearly all of the run; of those that wait, half the run.
+        assert!(found.latency.p50_us > 300_000.0, "{:?}", found.latency.p50_us);
+        assert!(
+            found.in_flight > 3000.0,
+            "those that are due count as under way: {}",
+            found.in_flight
+        );
     });
-    let spec = Spec {
-        pacing: open(10_000.0, Arrivals::Constant),
-        amount: Amount::Seconds(1.0),
-        ..server.spec()
-    };
-    let found = run(&spec).expect("the load runs");
-    assert!(found.failures.is_empty(), "{:?}", found.failures);
-    assert!(found.unsent > 8000, "{} of 10,000 were not sent", found.unsent);
-    assert_eq!(found.requests + found.unsent, 10_000, "every arrival is accounted for");
-    // The last to be sent waited for nearly all of the run; of those that wait, half the run.
-    assert!(found.latency.p50_us > 300_000.0, "{:?}", found.latency.p50_us);
-    assert!(found.in_flight > 3000.0, "those that are due count as under way: {}", found.in_flight);
 }
 
 /// Little's law holds between three figures that are counted apart from each other.
 #[test]
 fn in_flight_is_throughput_times_latency() {
-    undisturbed(try_in_flight_is_throughput_times_latency);
-}
-
-fn try_in_flight_is_throughput_times_latency() {
-    let server = Server::start(|_, _| {
-        std::thread::sleep(Duration::from_micros(300));
-        ok()
+    undisturbed(|| {
+        let server = Server::start(|_, _| {
+            std::thread::sleep(Duration::from_micros(300));
+            ok()
+        });
+        let drivers = [Driver::LockStep, Driver::Window, Driver::Multiplexed { callers: 20 }];
+        for driver in drivers {
+            let spec = Spec {
+                amount: Amount::Seconds(1.0),
+                connections: 4,
+                pipeline: 5,
+                driver,
+                ..server.spec()
+            };
+            let found = run(&spec).expect("the load runs");
+            let ratio = found.in_flight / (found.throughput * found.latency.mean_us / 1e6);
+            assert!((0.85..1.15).contains(&ratio), "{driver:?}: {ratio}");
+            assert!(found.in_flight <= 20.0 + 1e-6 && found.in_flight_max <= 20, "{driver:?}");
+        }
     });
-    let drivers = [Driver::LockStep, Driver::Window, Driver::Multiplexed { callers: 20 }];
-    for driver in drivers {
-        let spec = Spec {
-            amount: Amount::Seconds(1.0),
-            connections: 4,
-            pipeline: 5,
-            driver,
-            ..server.spec()
-        };
-        let found = run(&spec).expect("the load runs");
-        let ratio = found.in_flight / (found.throughput * found.latency.mean_us / 1e6);
-        assert!((0.85..1.15).contains(&ratio), "{driver:?}: {ratio}");
-        assert!(found.in_flight <= 20.0 + 1e-6 && found.in_flight_max <= 20, "{driver:?}");
-    }
 }
 
 #[test]
 fn the_unbounded_driver_piles_up_what_the_others_hold_back() {
-    undisturbed(try_the_unbounded_driver_piles_up_what_the_others_hold_back);
-}
-
-fn try_the_unbounded_driver_piles_up_what_the_others_hold_back() {
-    // 50 us each, slept for at long intervals: on a busy machine every sleep takes milliseconds
-    // longer.
-    let server = Server::start(|number, _| {
-        if number % 200 == 0 {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        ok()
+    undisturbed(|| {
+        // 50 us each, slept for at long intervals: on a busy machine every sleep takes milliseconds
+        // longer.
+        let server = Server::start(|number, _| {
+            if number % 200 == 0 {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            ok()
+        });
+        let amount = Amount::Requests(20_000);
+        let spec = Spec { amount, timeout_s: 60.0, ..server.spec() };
+        let held = run(&Spec { driver: Driver::Window, pipeline: 16, ..spec.clone() });
+        let piled = run(&Spec { driver: Driver::Unbounded, ..spec });
+        let (held, piled) = (held.expect("the load runs"), piled.expect("the load runs"));
+        assert_eq!((held.requests, piled.requests), (20_000, 20_000));
+        assert!(held.in_flight_max <= 16);
+        assert!(piled.in_flight_max > 15_000, "{}", piled.in_flight_max);
+        assert!(piled.latency.p50_us > 10.0 * held.latency.p50_us);
     });
-    let amount = Amount::Requests(20_000);
-    let spec = Spec { amount, timeout_s: 60.0, ..server.spec() };
-    let held = run(&Spec { driver: Driver::Window, pipeline: 16, ..spec.clone() });
-    let piled = run(&Spec { driver: Driver::Unbounded, ..spec });
-    let (held, piled) = (held.expect("the load runs"), piled.expect("the load runs"));
-    assert_eq!((held.requests, piled.requests), (20_000, 20_000));
-    assert!(held.in_flight_max <= 16);
-    assert!(piled.in_flight_max > 15_000, "{}", piled.in_flight_max);
-    assert!(piled.latency.p50_us > 10.0 * held.latency.p50_us);
 }
 
 #[test]
 fn the_warm_up_does_not_count() {
-    undisturbed(try_the_warm_up_does_not_count);
-}
-
-fn try_the_warm_up_does_not_count() {
-    let begun = Mutex::new(None);
-    let server = Server::start(move |_, _| {
-        let since = *begun.lock().expect("nobody panicked").get_or_insert_with(Instant::now);
-        if since.elapsed() < Duration::from_millis(250) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        ok()
+    undisturbed(|| {
+        let begun = Mutex::new(None);
+        let server = Server::start(move |_, _| {
+            let since = *begun.lock().expect("nobody panicked").get_or_insert_with(Instant::now);
+            if since.elapsed() < Duration::from_millis(250) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            ok()
+        });
+        let spec = Spec { amount: Amount::Seconds(0.5), warm_up_s: 0.4, ..server.spec() };
+        let found = run(&spec).expect("the load runs");
+        assert!(found.latency.p99_us < 15_000.0, "{:?}", found.latency.p99_us);
+        assert!((0.49..0.8).contains(&found.seconds), "{}", found.seconds);
     });
-    let spec = Spec { amount: Amount::Seconds(0.5), warm_up_s: 0.4, ..server.spec() };
-    let found = run(&spec).expect("the load runs");
-    assert!(found.latency.p99_us < 15_000.0, "{:?}", found.latency.p99_us);
-    assert!((0.49..0.8).contains(&found.seconds), "{}", found.seconds);
 }
 
 #[test]

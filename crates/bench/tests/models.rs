@@ -223,32 +223,30 @@ fn a_client_that_does_not_read_costs_little_and_disturbs_nobody() {
 
 #[test]
 fn the_end_of_a_model_is_the_end_of_its_connections() {
-    undisturbed(try_the_end_of_a_model_is_the_end_of_its_connections);
-}
-
-fn try_the_end_of_a_model_is_the_end_of_its_connections() {
-    let all = resp_models().into_iter().map(|(model, options)| (model, options, true));
-    let silent = [Model::NullReader, Model::EchoAck, Model::AckEachRead]
-        .map(|m| (m, Options::default(), false));
-    for (model, options, replies) in all.chain(silent) {
-        let running = start(model, &options);
-        let mut idle = stream(&running);
-        let mut half = stream(&running);
-        if replies {
-            idle.write_all(&request("PING")).expect("it reads");
-            idle.read_exact(&mut [0; 7]).expect("a reply");
+    undisturbed(|| {
+        let all = resp_models().into_iter().map(|(model, options)| (model, options, true));
+        let silent = [Model::NullReader, Model::EchoAck, Model::AckEachRead]
+            .map(|m| (m, Options::default(), false));
+        for (model, options, replies) in all.chain(silent) {
+            let running = start(model, &options);
+            let mut idle = stream(&running);
+            let mut half = stream(&running);
+            if replies {
+                idle.write_all(&request("PING")).expect("it reads");
+                idle.read_exact(&mut [0; 7]).expect("a reply");
+            }
+            half.write_all(b"*2\r\n$4").expect("it reads, or will");
+            let address = running.address;
+            let since = Instant::now();
+            running.stop();
+            assert!(since.elapsed() < Duration::from_secs(5), "{model:?}");
+            for mut stream in [idle, half] {
+                // A reset is an end too: what `half` sent may never have been read.
+                assert!(!matches!(stream.read(&mut [0]), Ok(1..)), "{model:?}");
+            }
+            assert!(std::net::TcpStream::connect(address).is_err(), "{model:?}");
         }
-        half.write_all(b"*2\r\n$4").expect("it reads, or will");
-        let address = running.address;
-        let since = Instant::now();
-        running.stop();
-        assert!(since.elapsed() < Duration::from_secs(5), "{model:?}");
-        for mut stream in [idle, half] {
-            // A reset is an end too: what `half` sent may never have been read.
-            assert!(!matches!(stream.read(&mut [0]), Ok(1..)), "{model:?}");
-        }
-        assert!(std::net::TcpStream::connect(address).is_err(), "{model:?}");
-    }
+    });
 }
 
 #[test]

@@ -23,25 +23,23 @@ fn sleeps(name: &str) -> u64 {
 
 #[test]
 fn each_request_wakes_the_writer_whoever_reads_it() {
-    undisturbed(try_each_request_wakes_the_writer_whoever_reads_it);
-}
-
-fn try_each_request_wakes_the_writer_whoever_reads_it() {
-    for front in [Front::Threads, Front::Loops] {
-        let options = Options { front, threads: Some(2), ..Options::default() };
-        let running = start(Model::SingleWriter, &options);
-        let mut clients: Vec<_> = (0..4).map(|_| connect(&running)).collect();
-        let before = sleeps("writer");
-        for n in 0..200 {
-            let reply = clients[n % 4].call(&[b"INCR", b"n"]).expect("a reply");
-            assert_eq!(reply.as_integer(), Some(n as i64 + 1), "one table: {front:?}");
+    undisturbed(|| {
+        for front in [Front::Threads, Front::Loops] {
+            let options = Options { front, threads: Some(2), ..Options::default() };
+            let running = start(Model::SingleWriter, &options);
+            let mut clients: Vec<_> = (0..4).map(|_| connect(&running)).collect();
+            let before = sleeps("writer");
+            for n in 0..200 {
+                let reply = clients[n % 4].call(&[b"INCR", b"n"]).expect("a reply");
+                assert_eq!(reply.as_integer(), Some(n as i64 + 1), "one table: {front:?}");
+            }
+            let woken = sleeps("writer") - before;
+            assert!(woken >= 150, "{front:?}: 200 requests, one by one, woke it {woken} times");
+            running.stop();
+            assert!(eventually(|| sleeps("writer") == 0), "{front:?}: it ends with its model");
         }
-        let woken = sleeps("writer") - before;
-        assert!(woken >= 150, "{front:?}: 200 requests, one by one, woke it {woken} times");
-        running.stop();
-        assert!(eventually(|| sleeps("writer") == 0), "{front:?}: it ends with its model");
-    }
-    let running = start(Model::ThreadPerConnection, &Options::default());
-    connect(&running).call(&[b"INCR", b"n"]).expect("a reply");
-    assert_eq!(sleeps("writer"), 0, "others have none");
+        let running = start(Model::ThreadPerConnection, &Options::default());
+        connect(&running).call(&[b"INCR", b"n"]).expect("a reply");
+        assert_eq!(sleeps("writer"), 0, "others have none");
+    });
 }

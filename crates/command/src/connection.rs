@@ -8,7 +8,7 @@ use resp::Args;
 
 use crate::ctx::Ctx;
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Arity, Error, HelloOption};
 use crate::ops::{Credentials, Hello, SessionOp};
 use crate::parse::{self, is};
 
@@ -17,7 +17,7 @@ pub fn ping(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     match ctx.args.len() {
         1 => ctx.reply.simple("PONG"),
         2 => reply_argument(ctx, 1),
-        _ => return Err(Error::arity("ping")),
+        _ => return Err(Arity { command: "ping" }.into()),
     }
     Ok(Done::Replied)
 }
@@ -68,7 +68,7 @@ pub fn hello(args: Args<'_>) -> Result<SessionOp, Error> {
             hello.name = Some(client::name(args.get(at + 1))?);
             at += 2;
         } else {
-            return Err(Error::HelloOption(Box::new(option.into())));
+            return Err(HelloOption { word: option.into() }.into());
         }
     }
     Ok(SessionOp::Hello(hello))

@@ -102,7 +102,7 @@ impl Progress {
     }
 }
 
-/// What was done ahead of a command ([`Done::Prepare`]), until it takes it.
+/// What was done ahead of a command ([`crate::Done::Prepare`]), until it takes it.
 pub type Prepared = Option<Box<dyn Resumable>>;
 
 /// What was computed from a key: by framing from a command's first one, by whoever locks from all.
@@ -176,8 +176,8 @@ impl<'a, 'g> Ctx<'a, 'g> {
     /// A key that the command has come upon while it ran, its slot covered: for commands that grow.
     ///
     /// # Errors
-    /// Behind a long holder: the handler returns [`Done::Park`], nothing changed and nothing
-    /// written.
+    /// Behind a long holder: the handler returns [`crate::Done::Park`], nothing changed and
+    /// nothing written.
     pub fn discover<'k>(&mut self, bytes: &'k [u8]) -> Result<Key<'k>, Parked> {
         let key = self.guard.keyspace().key(bytes);
         self.guard.cover(key.slot)?;
@@ -279,8 +279,8 @@ impl<'a, 'g> Ctx<'a, 'g> {
 
     /// True if the command, which is about to put elements into a list of this slot, must be called
     /// again because serving those who wait there needs slots that it does not have: the handler
-    /// returns [`Done::Reach`]. For handlers that the short path calls with no more than their
-    /// key's slot; asked elsewhere it is false.
+    /// returns [`crate::Done::Reach`]. For handlers that the short path calls with no more than
+    /// their key's slot; asked elsewhere it is false.
     #[inline(always)]
     pub fn must_reach(&mut self, slot: SlotId) -> bool {
         self.guard.slot_has_movers(slot) && self.full.is_none()

@@ -6,7 +6,7 @@
 
 use resp::Args;
 
-use crate::error::Error;
+use crate::error::{Arity, Error};
 use crate::spec::CommandSpec;
 use crate::table::{COMMANDS, ENTRIES, GROUPS};
 
@@ -80,7 +80,7 @@ pub fn find(args: Args<'_>) -> Result<CommandId, Error> {
     let id = lookup(args.get(0)).ok_or_else(|| Error::unknown_command(args))?;
     let id = resolve(id, args)?;
     let spec = id.spec();
-    if spec.accepts(args.len()) { Ok(id) } else { Err(Error::arity(spec.full_name)) }
+    if spec.accepts(args.len()) { Ok(id) } else { Err(Arity { command: spec.full_name }.into()) }
 }
 
 fn subcommand(container: CommandId, name: &[u8]) -> Option<CommandId> {

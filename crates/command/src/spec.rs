@@ -123,9 +123,6 @@ impl CommandSpec {
         if self.flags.contains(Flags::ADMIN) {
             acl = acl.with(Acl::ADMIN).with(Acl::DANGEROUS);
         }
-        if self.flags.contains(Flags::PUBSUB) {
-            acl = acl.with(Acl::PUBSUB);
-        }
         if self.flags.contains(Flags::BLOCKING) {
             acl = acl.with(Acl::BLOCKING);
         }

@@ -10,7 +10,6 @@ mod delete;
 mod deliver;
 mod delivery;
 mod describe;
-pub(crate) mod fault;
 mod group;
 mod ids;
 mod info;
@@ -30,7 +29,6 @@ pub use add::{xadd, xsetid};
 pub use claim::{xautoclaim, xclaim};
 pub use delete::{xack, xackdel, xdel, xdelex};
 pub use deliver::take_group;
-pub use fault::Fault;
 pub use group::{
     xgroup_create, xgroup_createconsumer, xgroup_delconsumer, xgroup_destroy, xgroup_setid,
 };

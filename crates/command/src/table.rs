@@ -5,10 +5,12 @@
 mod bitmap;
 mod connection;
 mod diagnostics;
+mod fragments;
 mod generic;
 mod geo;
 mod hash;
 mod hyperloglog;
+mod keys;
 mod list;
 mod server;
 mod set;

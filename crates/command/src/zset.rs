@@ -1,5 +1,5 @@
 //! Commands on sorted sets. A small one is packed in its entry ([`value::zset::small`]), a bigger
-//! one is a [`value::Zset`]; [`View`] reads both.
+//! one is a [`value::Zset`]; [`value::zset::View`] reads both.
 
 pub(crate) mod add;
 pub(crate) mod aside;

@@ -123,6 +123,14 @@ fn move_many(
     (reply, Some(moved))
 }
 
+fn put_many(target: &mut VecDeque<Vec<u8>>, in_front: bool, texts: Vec<Vec<u8>>) {
+    if in_front {
+        texts.into_iter().rev().for_each(|text| target.push_front(text));
+    } else {
+        target.extend(texts);
+    }
+}
+
 /// Applies an operation to both and compares the replies.
 fn apply(s: &mut Session, model: &mut VecDeque<Vec<u8>>, other: &mut VecDeque<Vec<u8>>, op: Op) {
     match op {
@@ -186,12 +194,7 @@ fn apply(s: &mut Session, model: &mut VecDeque<Vec<u8>>, other: &mut VecDeque<Ve
             let expected = moved.as_ref().map_or(Value::Null, array);
             assert_eq!(reply, expected, "{many:?}");
             let target = if many.is_itself { model } else { other };
-            let moved = moved.unwrap_or_default().into_iter();
-            if many.to {
-                moved.rev().for_each(|text| target.push_front(text));
-            } else {
-                target.extend(moved);
-            }
+            put_many(target, many.to, moved.unwrap_or_default());
         }
         Op::Limit(setting) => s.settings.list_max_listpack_size = setting,
         Op::Set(..) | Op::Insert(..) | Op::Remove(..) => {}

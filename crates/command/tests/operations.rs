@@ -183,15 +183,21 @@ fn sessions() {
     }
 }
 
+/// Every line reads as its operation.
+fn read_as_client(cases: impl IntoIterator<Item = (&'static str, ClientOp)>) {
+    for (line, op) in cases {
+        assert_eq!(
+            read(&format!("CLIENT {line}")),
+            Ok(Op::Session(SessionOp::Client(op))),
+            "{line}"
+        );
+    }
+}
+
 #[test]
 fn clients() {
-    let list = |rules: &[(bool, ClientFact)]| ClientOp::List(filters(false, rules));
-    let kill =
-        |rules: &[(bool, ClientFact)]| ClientOp::Kill(ClientKill::Filters(filters(true, rules)));
-    let ids = |ids: &[i64]| ClientFact::Ids(ids.to_vec());
-    let age = |at_least_ms| ClientFact::Age { at_least_ms };
     let pause = |timeout_ms, writes_only| ClientOp::Pause { timeout_ms, writes_only };
-    let cases = [
+    read_as_client([
         ("GETNAME", ClientOp::GetName),
         ("SETNAME me", ClientOp::SetName(bytes("me"))),
         ("SETNAME \"\"", ClientOp::SetName(bytes(""))),
@@ -199,6 +205,34 @@ fn clients() {
         ("SETINFO LIB-VER 8", ClientOp::SetInfo(LibraryFact::Version(bytes("8")))),
         ("ID", ClientOp::Id),
         ("INFO", ClientOp::Info),
+        ("TRACKING off BCAST", ClientOp::Idle),
+        ("TRACKINGINFO", ClientOp::TrackingInfo),
+        ("GETREDIR", ClientOp::Redirection),
+        ("CAPA redirect nosuch", ClientOp::Capa { redirect: true }),
+        ("CAPA nosuch", ClientOp::Capa { redirect: false }),
+        ("IMPORT-SOURCE off", ClientOp::ImportSource(Some(false))),
+        ("NO-EVICT on", ClientOp::NoEvict(true)),
+        ("NO-TOUCH OFF", ClientOp::NoTouch(false)),
+        ("PAUSE 10", pause(10, false)),
+        ("PAUSE 10 write", pause(10, true)),
+        ("PAUSE 9007199254740993 ALL", pause(9_007_199_254_740_993, false)),
+        ("UNPAUSE", ClientOp::Unpause),
+        ("REPLY on", ClientOp::Reply(ReplyMode::On)),
+        ("REPLY OFF", ClientOp::Reply(ReplyMode::Off)),
+        ("REPLY Skip", ClientOp::Reply(ReplyMode::Skip)),
+        ("UNBLOCK 5", ClientOp::Unblock { id: 5, with_error: false }),
+        ("UNBLOCK -5 ERROR", ClientOp::Unblock { id: -5, with_error: true }),
+    ]);
+}
+
+#[test]
+fn filters_of_clients() {
+    let list = |rules: &[(bool, ClientFact)]| ClientOp::List(filters(false, rules));
+    let kill =
+        |rules: &[(bool, ClientFact)]| ClientOp::Kill(ClientKill::Filters(filters(true, rules)));
+    let ids = |ids: &[i64]| ClientFact::Ids(ids.to_vec());
+    let age = |at_least_ms| ClientFact::Age { at_least_ms };
+    read_as_client([
         ("LIST", list(&[])),
         ("LIST TYPE slave", list(&[(true, ClientFact::Type(ClientType::Replica))])),
         ("LIST type Master", list(&[(true, ClientFact::Type(ClientType::Master))])),
@@ -236,47 +270,20 @@ fn clients() {
             ))),
         ),
         ("KILL MAXAGE 60", kill(&[(true, age(60_000))])),
-        ("TRACKING off BCAST", ClientOp::Idle),
-        ("TRACKINGINFO", ClientOp::TrackingInfo),
-        ("GETREDIR", ClientOp::Redirection),
-        ("CAPA redirect nosuch", ClientOp::Capa { redirect: true }),
-        ("CAPA nosuch", ClientOp::Capa { redirect: false }),
-        ("IMPORT-SOURCE off", ClientOp::ImportSource(Some(false))),
-        ("NO-EVICT on", ClientOp::NoEvict(true)),
-        ("NO-TOUCH OFF", ClientOp::NoTouch(false)),
-        ("PAUSE 10", pause(10, false)),
-        ("PAUSE 10 write", pause(10, true)),
-        ("PAUSE 9007199254740993 ALL", pause(9_007_199_254_740_993, false)),
-        ("UNPAUSE", ClientOp::Unpause),
-        ("REPLY on", ClientOp::Reply(ReplyMode::On)),
-        ("REPLY OFF", ClientOp::Reply(ReplyMode::Off)),
-        ("REPLY Skip", ClientOp::Reply(ReplyMode::Skip)),
-        ("UNBLOCK 5", ClientOp::Unblock { id: 5, with_error: false }),
-        ("UNBLOCK -5 ERROR", ClientOp::Unblock { id: -5, with_error: true }),
-    ];
+    ]);
+}
+
+/// Every line reads as its operation.
+fn read_as_server(cases: impl IntoIterator<Item = (&'static str, ServerOp)>) {
     for (line, op) in cases {
-        assert_eq!(
-            read(&format!("CLIENT {line}")),
-            Ok(Op::Session(SessionOp::Client(op))),
-            "{line}"
-        );
+        assert_eq!(read(line), Ok(Op::Server(op)), "{line}");
     }
 }
 
 #[test]
 fn servers() {
     let end = |save, now, force| ServerOp::Shutdown(ShutdownOp::End { save, now, force });
-    let debug = ServerOp::Debug;
-    let populate = |count, prefix, value_len| {
-        debug(DebugOp::Populate(Populate { count, prefix: bytes(prefix), value_len }))
-    };
-    let armed = |command: Option<&str>, after_changes, after_runs, is_error| {
-        let command = command.map(bytes);
-        debug(DebugOp::PanicInCommand { command, after_changes, after_runs, is_error })
-    };
-    let panic =
-        |command, after_changes, after_runs| armed(command, after_changes, after_runs, false);
-    let cases = [
+    read_as_server([
         ("CONFIG GET a b*", ServerOp::Config(ConfigOp::Get(vec![bytes("a"), bytes("b*")]))),
         (
             "CONFIG SET a 1 b 2",
@@ -319,6 +326,22 @@ fn servers() {
         ("MEMORY MALLOC-STATS", ServerOp::Memory(MemoryOp::MallocStats)),
         ("SLOWLOG RESET", ServerOp::CommandLog(LogKind::Slow, LogOp::Reset)),
         ("SWAPDB 0 -1", ServerOp::SwapDb(0, -1)),
+    ]);
+}
+
+#[test]
+fn debugs() {
+    let debug = ServerOp::Debug;
+    let populate = |count, prefix, value_len| {
+        debug(DebugOp::Populate(Populate { count, prefix: bytes(prefix), value_len }))
+    };
+    let armed = |command: Option<&str>, after_changes, after_runs, is_error| {
+        let command = command.map(bytes);
+        debug(DebugOp::PanicInCommand { command, after_changes, after_runs, is_error })
+    };
+    let panic =
+        |command, after_changes, after_runs| armed(command, after_changes, after_runs, false);
+    read_as_server([
         ("DEBUG SLEEP 0.5", debug(DebugOp::Sleep { seconds: 0.5 })),
         ("DEBUG SLEEP x", debug(DebugOp::Sleep { seconds: 0.0 })),
         ("DEBUG SLEEP -3", debug(DebugOp::Sleep { seconds: 0.0 })),
@@ -344,10 +367,7 @@ fn servers() {
         ("DEBUG SAFE-UP-TO 7", debug(DebugOp::SafeUpTo(Some(7)))),
         ("DEBUG safe-up-to all", debug(DebugOp::SafeUpTo(None))),
         ("DEBUG HELP", debug(DebugOp::Help)),
-    ];
-    for (line, op) in cases {
-        assert_eq!(read(line), Ok(Op::Server(op)), "{line}");
-    }
+    ]);
 }
 
 /// The help texts are Redis's, but for what this version has not or has more.

@@ -1,5 +1,14 @@
-//! The way into the keyspace, a worker's or a further one (`further.rs`): its section behind the
-//! World gate, its locks, and the scratch that its commands reuse.
+//! The way into the keyspace: each worker has one [`Access`], and there may be further ones
+//! (`further.rs`). It has a section behind the World gate, locks, and buffers that commands reuse.
+//!
+//! ```text
+//! outside --- enter() ---> inside --- lock_one/lock/grow/free ---> Guard   (dropped: unlocks)
+//!    ^                        |
+//!    |                        | step_beside()        the batch continues, without slots
+//!    |                        v
+//!    +------- leave() ----- beside --- try_world() ---> holds World --- world() ---> Guard
+//!                                                          open_world() ends it
+//! ```
 
 use crate::entry::{EntryPtr, Gone};
 use crate::gate::Refused;
@@ -26,70 +35,72 @@ use base::sync::Arc;
 use base::{SlotId, UnixMs};
 use std::collections::VecDeque;
 
-/// How often the closer's patience doubles at most: then it waits for 50 ms.
+/// The time for which the closer of the gate waits doubles this often at most, up to 50 ms.
 const WORLD_DOUBLED_MAX: u32 = 10;
 
-/// Somebody's access. It may move to another thread, but only one thread uses it.
+/// An access to the keyspace. It may move to another thread, but one thread uses it at a time.
 pub struct Access {
     pub(crate) ks: Arc<Keyspace>,
     pub(crate) w: Worker,
 }
 
-/// What is the access's own, apart from the shared keyspace so that both can be borrowed.
+/// The part of an access that is not shared; apart from the keyspace, so that both can be borrowed.
 pub(crate) struct Worker {
     pub me: Owner,
     /// A worker's number, or one from [`Keyspace::workers`] on.
     pub index: usize,
-    /// Relative to the gate.
+    /// Whether it is inside, beside the gate or outside.
     pub stand: Stand,
-    /// The running command may be long though somebody waits for a turn.
+    /// The running command may be long even while others wait for a turn.
     pub exempt_from_turns: bool,
-    /// How often in a row World was not to be had though nobody was inside for long.
+    /// How often in a row World could not be taken although nobody was inside for long.
     world_tries: u32,
     pub now: UnixMs,
-    /// What is kept of the uses of keys, and what a key that is used now or made gets of it.
+    /// What is recorded about the uses of keys, and the bits for a key that is used or created now.
     pub uses: Uses,
     pub uses_now: u32,
-    /// The changes of `uses` that were taken over.
-    uses_seen: u32,
-    /// Decides whether a use counts.
+    /// The version of the setting that `uses` has.
+    uses_version: u32,
+    /// Decides at random whether a use raises a counter.
     dice: Prng,
     /// The highest sequence number of the slots that the guard has touched.
     pub seq_max: u64,
     pub held: Vec<SlotId>,
     pub undo: Undo,
-    /// What the walks of the running transaction may see.
+    /// The slots that the walks of the running transaction may visit.
     pub survey: Option<Box<Survey>>,
+    /// Entries to free when the guard has dropped.
     pub graveyard: Vec<Gone>,
+    /// Flushed databases, freed in steps.
     pub garbage: VecDeque<Detached>,
     pub pages: PageCache,
     pub entries: EntryCache,
     pub scratch: Vec<Word>,
     pub text: Vec<u8>,
-    /// Changed keys that somebody waits for.
+    /// Changed keys for which tickets wait.
     pub ready: ReadyKeys,
-    /// What callers left with changes that were committed.
+    /// Notes of callers, with changes that are committed.
     pub notes: VecDeque<Note>,
-    /// Where the next expiry step goes on.
+    /// Where the next expiry step begins.
     pub expire_at: usize,
-    /// Where the next sample of what is past its time begins, in its share of the slots.
+    /// Where the next sample of due keys begins, in this worker's share of the slots.
     pub sample_at: usize,
 }
 
 impl Access {
-    /// Keys for which somebody waits, and which a sweep has removed: they are to be offered under a
-    /// guard ([`crate::Guard::push_ready`]).
+    /// Keys with waiters which a sweep has removed. The caller offers them under a guard
+    /// ([`crate::Guard::push_ready`]).
     pub fn take_ready(&mut self) -> VecDeque<Ready> {
         self.w.ready.take()
     }
 
-    /// Takes the place of `worker`, which must be free.
+    /// The Access of `worker`, which must have none.
     pub fn new(ks: Arc<Keyspace>, worker: usize) -> Self {
         ks.claims.claim_worker(worker);
         Self::of(ks, worker)
     }
 
-    /// For who has claimed the number.
+    /// An Access under a number that the caller has claimed.
     pub(crate) fn of(ks: Arc<Keyspace>, index: usize) -> Self {
         let stats = ks.stats(index);
         let w = Worker {
@@ -101,7 +112,7 @@ impl Access {
             now: UnixMs(0),
             uses: Uses::Times,
             uses_now: 0,
-            uses_seen: 0,
+            uses_version: 0,
             dice: Prng::new(index as u64 + 1),
             seq_max: 0,
             held: Vec::new(),
@@ -132,8 +143,8 @@ impl Access {
         self.w.index
     }
 
-    /// Goes inside, to execute a batch; false if the gate is closed, even by this worker: then
-    /// nothing is executed but what [`Access::world`] allows its closer.
+    /// Goes inside, to execute a batch. False if the gate is closed, even by this worker: then only
+    /// the closer executes, under [`Access::world`].
     #[inline]
     pub fn enter(&mut self) -> bool {
         let inside = self.enter_or_stay_beside();
@@ -143,9 +154,9 @@ impl Access {
         inside
     }
 
-    /// Goes inside, or stays beside the closed gate to execute what needs no slot: then this
-    /// returns false. Either way the batch must read [`crate::Fences::latest`] before its first
-    /// command, and ends with [`Access::leave`].
+    /// Goes inside. If the gate is closed, stays beside it and returns false: then the batch
+    /// executes only what needs no slot. Either way the batch must read [`crate::Fences::latest`]
+    /// before its first command, and ends with [`Access::leave`].
     #[inline]
     pub fn enter_or_stay_beside(&mut self) -> bool {
         self.w.follow_uses(&self.ks);
@@ -156,7 +167,7 @@ impl Access {
         inside
     }
 
-    /// Leaves in the middle of a batch, to take World.
+    /// Leaves the section within a batch, to take World.
     pub fn step_beside(&mut self) {
         self.finish_forgotten();
         if self.w.stand.step_beside(&self.ks.gate, self.w.index) {
@@ -164,7 +175,7 @@ impl Access {
         }
     }
 
-    /// Leaves after a batch; harmless if outside.
+    /// Leaves the section after a batch; harmless outside.
     #[inline]
     pub fn leave(&mut self) {
         self.finish_forgotten();
@@ -173,10 +184,10 @@ impl Access {
         }
     }
 
-    /// Ends what a guard has left that was forgotten instead of dropped: its changes are committed
-    /// while what they touched is still ours, and the locks of its lock set are given back. Called
-    /// before anything is given up that such changes rely on: the section, World, a part of a lock
-    /// set. A single slot's lock and the growth token stay taken for ever.
+    /// Commits the changes of a guard that was forgotten (`mem::forget`) instead of dropped, and
+    /// releases its lock set. Called before anything is released on which such changes rely: the
+    /// section, World, a part of a lock set. The lock of a single slot and the growth token stay
+    /// taken for ever.
     #[inline]
     fn finish_forgotten(&mut self) {
         if !(self.w.undo.is_empty() && self.w.held.is_empty() && self.w.graveyard.is_empty()) {
@@ -191,15 +202,15 @@ impl Access {
         drop(guard);
     }
 
-    /// Closes the World gate and waits for a moment until every other worker has left its section.
-    /// Fails at once if the gate is closed already ([`Parked::Gate`]) or somebody is inside for
-    /// long, and leaves the gate as it was; then the caller waits for a turn
-    /// ([`crate::Turn::wait`]).
+    /// Closes the World gate and waits briefly until every other worker has left its section. Then
+    /// the gate stays closed, even across turns of this worker, until [`Access::open_world`].
     ///
-    /// Who is inside without having said that it is long is waited for a little longer each time.
-    /// So batches that follow each other without an end do not keep World out.
+    /// A worker that is inside but not marked long is waited for a little longer with each try. So
+    /// an endless sequence of batches cannot prevent World.
     ///
-    /// The gate stays closed, across turns if need be, until [`Access::open_world`].
+    /// # Errors
+    /// [`Parked::Gate`] if the gate is closed, [`Parked::Section`] if a worker is inside for long.
+    /// The gate is as it was; the caller parks and waits for a turn ([`crate::Turn::wait`]).
     pub fn try_world(&mut self) -> Result<(), Parked> {
         match self.ks.gate.close(self.w.index, self.w.me, self.w.world_tries) {
             Ok(()) => {
@@ -218,14 +229,16 @@ impl Access {
         }
     }
 
-    /// Says whether the next commands may be long though somebody waits for a turn: those that have
-    /// waited for a turn themselves, or for the end of one, and those that have begun.
+    /// Sets whether the next commands may be long even while others wait for a turn: commands that
+    /// have waited for a turn or for its end, and commands that have begun.
     pub fn set_exempt_from_turns(&mut self, exempt: bool) {
         self.w.exempt_from_turns = exempt;
     }
 
-    /// Asked by who will be long, before it takes locks: [`Parked::Turn`] if somebody waits for a
-    /// turn.
+    /// Asked before locking by a command that will be long.
+    ///
+    /// # Errors
+    /// [`Parked::Turn`] while others wait for a turn.
     pub fn may_be_long(&self) -> Result<(), Parked> {
         self.w.may_be_long(&self.ks)
     }
@@ -242,7 +255,7 @@ impl Access {
         self.ks.gate.is_closed()
     }
 
-    /// Opens the gate again and wakes who was parked at it.
+    /// Opens the gate and wakes the sessions that are parked at it.
     pub fn open_world(&mut self) {
         self.finish_forgotten();
         if self.ks.gate.open(self.w.me) {
@@ -250,19 +263,19 @@ impl Access {
         }
     }
 
-    /// Queues a session where its command could not go on; when the way is free, the waker is
-    /// called with `token`. False: the way is free already, try again now. Only a worker parks.
+    /// Parks a session where its command could not continue. When it can be retried, the waker is
+    /// called with `token`. False: it can be retried now. Only workers park.
     pub fn park(&mut self, at: Parked, token: u64) -> bool {
-        assert!(!self.is_further(), "who is woken is a worker");
+        assert!(!self.is_further(), "only workers are woken");
         let ks = &*self.ks;
         let parked = ks.parking.park(at, self.w.index, token, || match at {
             Parked::Slot(slot) => ks.slot(slot).lock.mark_parked(),
             Parked::Gate => ks.gate.mark_parked(),
             Parked::Section(number) => ks.gate.mark_awaited(number),
-            // Who ends a turn releases afterwards, under the same mutex.
+            // The end of a turn releases afterwards, under the same mutex.
             Parked::Turn => ks.turns.are_awaited(),
             Parked::Growth => ks.growth.mark_parked(),
-            // Who thaws releases afterwards, under the same mutex.
+            // A thaw releases afterwards, under the same mutex.
             Parked::Frozen(slot) => ks.is_frozen(slot),
             Parked::Thaw => ks.has_frozen(),
             Parked::Freeze => ks.turns.are_thaws_awaited(),
@@ -273,11 +286,11 @@ impl Access {
         parked
     }
 
-    /// Locks one slot for one command, which wants its keys for what it says. The caller is inside
+    /// Locks one slot for one command, which uses its keys as `intent` says. The caller is inside
     /// its section.
     ///
     /// # Errors
-    /// Where to wait: behind a long holder, or as [`Keyspace::may`] says.
+    /// [`Parked::Slot`] behind a long holder, or as [`Keyspace::may`].
     #[inline]
     pub fn lock_one(
         &mut self,
@@ -344,10 +357,12 @@ impl Access {
     }
 
     /// Takes the growth token and locks the slots that are known before the command runs, ascending
-    /// and each once; the guard takes others as they are touched ([`Guard::cover`]). The caller is
-    /// inside its section. Behind another grower or a long holder nobody waits here, nor where
-    /// somebody waits for a turn: the session parks. `growth.rs` tells why nobody waits in a
-    /// circle.
+    /// and each once; [`Guard::cover`] locks more. The caller is inside its section. `growth.rs`
+    /// explains why there is no deadlock.
+    ///
+    /// # Errors
+    /// [`Parked::Growth`] behind another grower, [`Parked::Turn`] while others wait for a turn, and
+    /// as [`Access::lock`].
     pub fn grow(
         &mut self,
         slots: &[SlotId],
@@ -357,7 +372,7 @@ impl Access {
         self.ks.may_all(slots, intent)?;
         self.may_be_long()?;
         self.w.assert_inside(&self.ks);
-        if !self.ks.growth.take(self.w.me) {
+        if !self.ks.growth.try_take(self.w.me) {
             return Err(Parked::Growth);
         }
         if let Err(parked) = self.lock_all(slots, now) {
@@ -369,7 +384,7 @@ impl Access {
         Ok(guard)
     }
 
-    /// A guard over everything, while this worker holds World.
+    /// A guard over all slots, while this worker holds World.
     pub fn world(&mut self, now: UnixMs) -> Guard<'_> {
         assert!(self.holds_world(), "World is taken before it is used");
         self.w.set_now(now);
@@ -377,8 +392,8 @@ impl Access {
         Guard::new(&self.ks, &mut self.w, Mode::World)
     }
 
-    /// A guard over nothing: for commands without keys, and for those that take one slot at a
-    /// time by themselves, for which the caller is inside its section.
+    /// A guard over no slot: for commands without keys, and for walks, which lock one slot at a
+    /// time (then the caller is inside its section).
     #[inline]
     pub fn free(&mut self, now: UnixMs) -> Guard<'_> {
         debug_assert!(self.w.stand != Stand::Outside || self.holds_world(), "within a batch");
@@ -387,8 +402,8 @@ impl Access {
         Guard::new(&self.ks, &mut self.w, Mode::Free)
     }
 
-    /// Frees a part of what FLUSHALL and FLUSHDB detached: about `entries_max` allocations. True if
-    /// there is more. Needs no lock.
+    /// Frees about `entries_max` allocations of what FLUSHALL and FLUSHDB detached. True if there
+    /// is more. Needs no lock.
     pub fn reclaim(&mut self, entries_max: usize) -> bool {
         let mut left = entries_max as i64;
         while left > 0 {
@@ -431,15 +446,15 @@ impl Drop for Access {
     }
 }
 
-/// Gives the growth token back and wakes who is parked behind it.
+/// Releases the growth token and wakes the sessions that wait for it.
 pub(crate) fn release_growth(ks: &Keyspace, me: Owner) {
     if ks.growth.release(me) {
         ks.parking.release(Parked::Growth);
     }
 }
 
-/// Frees an entry that is in no table; a value of many parts goes to the reclaimer. Returns how
-/// much work that was, in allocations.
+/// Frees an entry that is in no table; the reclaimer frees a value of many parts. Returns the work
+/// in allocations.
 fn free_entry(
     mut gone: Gone,
     source: &mut Source<'_>,
@@ -461,6 +476,7 @@ fn free_entry(
 }
 
 impl Worker {
+    /// Sets the time of the next command.
     #[inline(always)]
     fn set_now(&mut self, now: UnixMs) {
         if now != self.now {
@@ -469,14 +485,14 @@ impl Worker {
         }
     }
 
-    /// Goes on at a later time, if it is later.
+    /// Moves the time forward, never back.
     pub fn advance(&mut self, now: UnixMs) {
         if now > self.now {
             self.set_now(now);
         }
     }
 
-    /// Notes a use of an entry; writes nothing if that is known already.
+    /// Records a use of an entry; writes nothing if the bits stay the same.
     #[inline(always)]
     pub fn touch(&mut self, entry: EntryPtr) {
         let before = entry.uses();
@@ -485,7 +501,7 @@ impl Worker {
         }
     }
 
-    /// What is kept of an entry that is used now.
+    /// The bits of an entry that is used now and had `before`.
     #[inline(always)]
     pub fn used(&mut self, before: u32) -> u32 {
         if self.uses_now & COUNTING == 0 { self.uses_now } else { self.count_use(before) }
@@ -496,12 +512,12 @@ impl Worker {
         self.uses.counted(before, self.now, self.dice.draw())
     }
 
-    /// Takes over another way of keeping uses, if there is one.
+    /// Adopts the setting of what is recorded about uses, if it has changed.
     #[inline]
     pub fn follow_uses(&mut self, ks: &Keyspace) {
         let version = ks.uses.version();
-        if version != self.uses_seen {
-            self.uses_seen = version;
+        if version != self.uses_version {
+            self.uses_version = version;
             self.uses = ks.uses.get();
             self.uses_now = self.uses.word(self.now);
         }
@@ -512,12 +528,12 @@ impl Worker {
         self.stand.try_lock(&line.lock, self.me)
     }
 
-    /// [`Parked::Turn`] if somebody waits for a turn, and this command does not pass.
+    /// [`Parked::Turn`] while others wait for a turn and this command is not exempt.
     pub fn may_be_long(&self, ks: &Keyspace) -> Result<(), Parked> {
         if !self.exempt_from_turns && ks.turns.are_awaited() { Err(Parked::Turn) } else { Ok(()) }
     }
 
-    /// Slots are locked inside the section, or with World. Who takes one by [`Worker::try_lock`] is
+    /// Slots are locked inside the section, or with World. [`Worker::try_lock`] succeeds only
     /// inside.
     fn assert_inside(&self, ks: &Keyspace) {
         let may_lock = self.stand.is_inside() || ks.gate.is_closed_by(self.me);
@@ -552,7 +568,7 @@ impl Worker {
         self.stand.unlock(&line.lock, self.me)
     }
 
-    /// Locks one slot inside a guard that holds none; waits for a moment at most.
+    /// Locks one slot for a step of a walk; waits briefly at most.
     pub fn lock_step(&self, ks: &Keyspace, slot: SlotId) -> Result<(), Parked> {
         let line = ks.slot(slot);
         if self.try_lock(line) {
@@ -564,8 +580,8 @@ impl Worker {
         Self::waited(stats, line.lock.lock_briefly(self.me), slot)
     }
 
-    /// Locks one more slot for the grower, and says that it is held long; waits as everybody does,
-    /// so not behind a long holder.
+    /// Locks one more slot for a grower and marks it long. Waits like every acquirer, so not behind
+    /// a long holder.
     pub fn lock_grown(&mut self, ks: &Keyspace, slot: SlotId) -> Result<(), Parked> {
         let line = ks.slot(slot);
         if self.stand == Stand::Alone {
@@ -579,7 +595,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Releases every slot of the lock set, the last one first.
+    /// Releases all slots of the lock set, the last one first.
     pub fn unlock_held(&mut self, ks: &Keyspace) {
         let mut any_parked = false;
         let mut parked = [false; 8];
@@ -600,9 +616,9 @@ impl Worker {
         self.held.clear();
     }
 
-    /// Frees what the commands of the guard that just dropped have replaced.
+    /// Frees the entries that the commands of the dropped guard have replaced or removed.
     #[cold]
-    pub fn bury(&mut self, ks: &Keyspace) {
+    pub fn free_graveyard(&mut self, ks: &Keyspace) {
         let stats = ks.stats(self.index);
         let mut source = Source { mem: &ks.entries, cache: &mut self.entries };
         for entry in self.graveyard.drain(..) {

@@ -1,6 +1,6 @@
-//! Before a change: whoever must see an entry as it was is asked here, for every kind of change. A
-//! snapshot will copy what it has not yet written; until there is one, the announcements are
-//! counted.
+//! Announcements before changes: the hook for a snapshot, which must copy an entry that it has not
+//! written yet before the entry changes. Until there are snapshots, announcements are only counted,
+//! so that tests can verify that each kind of change is announced.
 
 use crate::entry::EntryPtr;
 use crate::event::listeners;
@@ -12,38 +12,38 @@ use std::collections::BTreeMap;
 /// What is about to change.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject {
-    /// An entry in its place.
+    /// An entry.
     Entry(Place, EntryPtr),
-    /// A place where there is no entry.
+    /// A place without an entry.
     Vacant(Place),
     /// A whole physical database.
     Database(u16),
-    /// Which logical databases two names mean.
+    /// Two logical databases, which are swapped.
     Names(DbIndex, DbIndex),
 }
 
 /// Changes of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// That were committed.
+    /// How many were committed.
     pub made: u64,
-    /// That were announced before.
+    /// How many of them were announced before.
     pub announced: u64,
 }
 
 /// Changes by the name of their kind.
 pub type Census = BTreeMap<&'static str, Counted>;
 
-/// What was announced of the changes in the log.
+/// Announcements of the changes in the log.
 #[derive(Default)]
 pub(crate) struct Capture {
-    /// With the place in the log that the change was to have.
+    /// Each with the index in the log that its change would get.
     announced: Vec<(usize, Subject)>,
     pub census: Census,
 }
 
-/// Whether anybody listens to a change. It is asked once, before the change is made; who tells the
-/// change wants the answer, so none is told that was not announced.
+/// Whether anybody listens to a change, read once before the change. The functions that notify
+/// after it take this value, so no change is reported that was not announced.
 #[derive(Clone, Copy)]
 #[must_use]
 pub(crate) struct Listeners(bool);
@@ -63,7 +63,7 @@ impl Guard<'_> {
         self.before(|| Subject::Entry(place, entry))
     }
 
-    /// Every change passes here before it is made: the one test of the one word.
+    /// Every change passes here before it is made; this tests the word of listeners.
     #[inline(always)]
     pub(crate) fn before(&mut self, subject: impl FnOnce() -> Subject) -> Listeners {
         let listeners = Listeners(self.w.undo.listeners != 0);
@@ -73,7 +73,7 @@ impl Guard<'_> {
         listeners
     }
 
-    /// Asks whoever captures; the way of changes that are of no single entry.
+    /// Announces a change to the snapshot hook.
     #[cold]
     #[inline(never)]
     fn announce(&mut self, subject: Subject) {
@@ -87,7 +87,7 @@ impl Guard<'_> {
 }
 
 impl Undo {
-    /// Counts the changes that are committed.
+    /// Counts committed changes, and those that were announced.
     #[cold]
     pub fn count_announced(&mut self) {
         let mut announced = self.capture.announced.drain(..).peekable();
@@ -109,7 +109,7 @@ impl Undo {
         }
     }
 
-    /// Forgets what was announced of changes that were undone.
+    /// Drops the announcements of changes that were undone.
     #[cold]
     pub fn forget_announced(&mut self) {
         let len = self.changes.len();
@@ -138,7 +138,7 @@ impl Change {
         })
     }
 
-    /// True if this is what was announced.
+    /// True if the announcement was of this change.
     fn is_of(&self, subject: Subject) -> bool {
         match (*self, subject) {
             (

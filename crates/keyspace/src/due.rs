@@ -8,7 +8,7 @@ use crate::entry::EntryPtr;
 use crate::guard::Guard;
 use crate::keyspace::Keyspace;
 use crate::may::Intent;
-use crate::stats::add;
+use crate::stats::{add, get, set};
 use crate::undo::{Change, Place};
 use crate::wait::Ready;
 use base::sync::atomic::Ordering;
@@ -98,6 +98,25 @@ impl Guard<'_> {
     /// True if the entry is due and the rule does not ignore that.
     pub(crate) fn counts_as_expired(&self, slot: SlotId, entry: EntryPtr) -> bool {
         self.is_due(entry) && self.due_rule(slot) != Due::Ignore
+    }
+
+    /// Removes an entry that is due.
+    #[cold]
+    pub(crate) fn expire_entry(&mut self, db: DbIndex, place: Place, entry: EntryPtr) {
+        self.count_expired(entry);
+        self.remove_expired(db, place, entry, 0);
+    }
+
+    /// Counts an entry that has expired, and how late it is removed.
+    #[cold]
+    fn count_expired(&self, entry: EntryPtr) {
+        let late = entry.expiry().map_or(0, |at| self.w.now.0.saturating_sub(at.0));
+        let stats = self.ks.stats(self.w.index);
+        add(&stats.expired, 1);
+        set(&stats.lag_last_ms, late);
+        if late > get(&stats.lag_max_ms) {
+            set(&stats.lag_max_ms, late);
+        }
     }
 
     /// Removes an entry because it is due, or because all its `fields` are. This is a change of its

@@ -1,6 +1,6 @@
-//! What is told once changes stand: notes of callers, and keyspace events, which say what was done
-//! to which key. The door appends both to one list in the order in which they happen; a rollback
-//! truncates it.
+//! Keyspace events (`notify-keyspace-events`) and notes of callers: what is delivered when changes
+//! are committed. Both are appended to one list in the order of the changes; a rollback truncates
+//! it.
 
 use crate::access::Access;
 use crate::capture::Census;
@@ -66,13 +66,13 @@ pub struct Event(&'static (EventClass, &'static str));
 impl Event {
     /// No event: of a change whose caller has told another one, or that nobody hears of.
     pub const SILENT: Self = Self::new(&(EventClass::None, ""));
-    /// A key is gone: deleted, or its last element was.
+    /// A key was removed, or its last element was.
     pub const DEL: Self = Self::new(&(EventClass::Generic, "del"));
-    /// A key is gone because its time had come.
+    /// A key has expired.
     pub const EXPIRED: Self = Self::new(&(EventClass::Expired, "expired"));
-    /// Fields of a hash are gone because their time had come.
+    /// Fields of a hash have expired.
     pub const FIELDS_EXPIRED: Self = Self::new(&(EventClass::Hash, "hexpired"));
-    /// A key was asked for that is not there.
+    /// A command asked for a key that does not exist.
     pub const MISS: Self = Self::new(&(EventClass::Miss, "keymiss"));
     /// A key was created.
     pub const NEW: Self = Self::new(&(EventClass::New, "new"));
@@ -82,7 +82,7 @@ impl Event {
         Self(event)
     }
 
-    /// The events of a key that is gone because its time, or that of all its `fields`, had come.
+    /// The events of a key that has expired, or of which all `fields` have.
     pub(crate) fn of_expired(fields: u64) -> &'static [Self] {
         if fields == 0 { &[Self::EXPIRED] } else { &[Self::FIELDS_EXPIRED, Self::DEL] }
     }
@@ -101,27 +101,26 @@ impl Event {
 /// An event that has happened to a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyEvent {
-    /// What.
+    /// The event.
     pub event: Event,
-    /// In which logical database.
+    /// The logical database.
     pub db: DbIndex,
-    /// To which key.
+    /// The key.
     pub key: Box<[u8]>,
 }
 
-/// Bits of the word that says who listens to the changes of a worker; 0 while nobody does.
+/// Bits of the word that says who listens to the changes of a worker; 0 while nobody listens.
 pub(crate) mod listeners {
     /// Events are kept for [`crate::Guard::next_event`].
     pub const EVENTS: u32 = 1;
-    /// Whoever wants to see an entry before it changes is asked.
+    /// Changes are announced before they are made (`capture.rs`).
     pub const CAPTURE: u32 = 2;
     /// A panic is armed ([`crate::Guard::panic_after`]).
     pub const FUSE: u32 = 4;
 }
 
 impl Guard<'_> {
-    /// Tells an event that comes with no change of its own, or behind the one that its change has
-    /// told.
+    /// Emits an event without a change, or after the one that its change has emitted.
     #[inline]
     pub fn notify(&mut self, event: Event, db: DbIndex, key: &Key<'_>) {
         if self.w.undo.listeners & listeners::EVENTS != 0 {
@@ -130,7 +129,7 @@ impl Guard<'_> {
         }
     }
 
-    /// Tells who listens of an event that comes before that of a change.
+    /// Emits an event that precedes the one of a change.
     #[cold]
     pub(crate) fn notify_before(&mut self, event: Event, db: DbIndex, entry: EntryPtr) {
         if self.w.undo.listeners & listeners::EVENTS != 0 {
@@ -138,8 +137,7 @@ impl Guard<'_> {
         }
     }
 
-    /// Tells who listens of a key that is gone because its time, or that of all its `fields`, had
-    /// come.
+    /// Emits the events of a key that has expired, or of which all `fields` have.
     #[cold]
     pub(crate) fn notify_expired(&mut self, db: DbIndex, old: EntryPtr, fields: u64) {
         if self.w.undo.listeners & listeners::EVENTS != 0 {
@@ -147,16 +145,16 @@ impl Guard<'_> {
                 self.push_event(event, db, old.key());
             }
         }
-        self.burn();
+        self.count_down_fuse();
     }
 
-    /// Tells who listens of a change that was made.
+    /// Emits the event of a change that was made.
     #[cold]
     pub(crate) fn notify_change(&mut self, event: Event, db: DbIndex, entry: EntryPtr) {
         if self.w.undo.listeners & listeners::EVENTS != 0 {
             self.push_event(event, db, entry.key());
         }
-        self.burn();
+        self.count_down_fuse();
     }
 
     #[cold]
@@ -167,9 +165,9 @@ impl Guard<'_> {
         }
     }
 
-    /// Brings the armed panic one change nearer.
+    /// Counts a change down to the armed panic.
     #[cold]
-    pub(crate) fn burn(&mut self) {
+    pub(crate) fn count_down_fuse(&mut self) {
         if self.w.undo.fuse != 0 {
             self.w.undo.fuse -= 1;
             #[cfg(shuttle)]
@@ -180,7 +178,7 @@ impl Guard<'_> {
         }
     }
 
-    /// The events of those keys that are gone although the changes behind `len` were undone.
+    /// The events of keys that stay expired although the changes behind `len` were undone.
     pub(crate) fn expired_from(&self, len: usize) -> Vec<KeyEvent> {
         if self.w.undo.listeners & listeners::EVENTS == 0 {
             return Vec::new();
@@ -196,43 +194,43 @@ impl Guard<'_> {
         events
     }
 
-    /// Leaves something with the changes of the running command: [`Guard::next_note`] gives it back
-    /// once they stand, and a rollback drops it.
+    /// Attaches a note to the changes of the running command: [`Guard::next_note`] returns it when
+    /// they are committed, and a rollback drops it.
     pub fn note(&mut self, note: Note) {
         self.w.undo.commit_work += 1;
         self.w.undo.changes.push(Change::Nothing);
         self.w.undo.notices.push(Notice::Note(note));
     }
 
-    /// True if there is one for [`Guard::next_note`].
+    /// True if [`Guard::next_note`] returns one.
     #[inline]
     pub fn has_notes(&self) -> bool {
         !self.w.notes.is_empty()
     }
 
-    /// The next note of what was committed, in the order in which they were left.
+    /// The next note of committed changes, in their order.
     pub fn next_note(&mut self) -> Option<Note> {
         self.w.notes.pop_front()
     }
 
-    /// The next event of what was committed, in the order in which they happened.
+    /// The next event of committed changes, in their order.
     pub fn next_event(&mut self) -> Option<KeyEvent> {
         self.w.undo.events.pop_front()
     }
 }
 
 impl Access {
-    /// Says whether the events of this worker's changes are kept for [`Access::next_event`].
+    /// Sets whether the events of this worker's changes are kept for [`Access::next_event`].
     pub fn listen_to_events(&mut self, listens: bool) {
         self.w.undo.set_listeners(listeners::EVENTS, listens);
     }
 
-    /// Says whether this worker's changes are announced before they are made, and counted.
+    /// Sets whether this worker's changes are announced before they are made, and counted.
     pub fn capture_changes(&mut self, captures: bool) {
         self.w.undo.set_listeners(listeners::CAPTURE, captures);
     }
 
-    /// The next event of what was committed, in the order in which they happened.
+    /// The next event of committed changes, in their order.
     pub fn next_event(&mut self) -> Option<KeyEvent> {
         self.w.undo.events.pop_front()
     }

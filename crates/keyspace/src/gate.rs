@@ -1,26 +1,32 @@
-//! The World gate: a worker is *inside* while it executes a batch; whoever needs the whole
-//! keyspace closes the gate and waits until everybody else has left. Closed, it stops commands,
-//! not threads: a worker that finds it closed parks its sessions and keeps polling.
-//!
-//! There is a section for each worker, and for each further Access (`further.rs`). While one worker
-//! is all there is, the gate's word says so, and that worker goes in and out without writing its
-//! section (`stand.rs`).
-//!
-//! The closer does not wait for who is inside for long. It opens the gate again, and its session
-//! waits until that worker leaves. Who is inside for long says so as soon as a holder of slots does
-//! ([`Gate::mark_long`]).
+//! The World gate. A worker is *inside* its section while it executes a batch. A command that needs
+//! the whole keyspace closes the gate and waits until all others have left their sections. The
+//! closed gate stops commands, not threads: a worker that finds it closed parks its sessions and
+//! keeps polling.
 //!
 //! ```text
-//! a section:  0 INSIDE
-//!             1 AWAITED  the closer of the gate sleeps until we leave
-//!             2 LONG     inside for long
-//!             3 BESIDE   outside for the closer of the gate, but a batch goes on
-//!            29 PARKED   sessions are queued until we leave
+//! the gate, one word         31   30      29      28       16 15            0
+//!                           +---+-------+--------+-----------+---------------+
+//!                           |   | ALONE | PARKED |  0        | owner         |  0: open
+//!                           +---+-------+--------+-----------+---------------+
+//!                             |       |        |               number of the closer's Access + 1
+//!                             |       |        sessions are parked until it opens
+//!                             |       there is no Access except that of the one worker
 //!
-//! the gate:   15..0      who closed it: owner number + 1, 0 = open
-//!            29 PARKED   sessions are queued until it opens
-//!            30 ALONE    nobody has an Access but the one worker
+//! a section, one word each   29       3        2      1         0
+//!                           +--------+--------+------+---------+--------+
+//!                           | PARKED | BESIDE | LONG | AWAITED | INSIDE |   0: outside
+//!                           +--------+--------+------+---------+--------+
+//!                             |        |        |      the closer sleeps until this worker leaves
+//!                             |        |        inside for long: the closer does not wait
+//!                             |        executes a batch without slots: outside for the closer
+//!                             sessions are parked until this worker leaves
 //! ```
+//!
+//! There is a section for each worker and for each further Access (`further.rs`). While there is
+//! only one worker (ALONE), it enters and leaves without writing its section (`stand.rs`).
+//!
+//! The closer does not wait for a worker that is inside for long ([`Gate::mark_long`]): it opens
+//! the gate again, and its session is parked until that worker leaves.
 //!
 //! Entering and closing are the two halves of a Dekker handshake: `enter` stores "inside" and then
 //! reads the gate, `close` stores the gate and then reads every "inside", all sequentially
@@ -39,28 +45,28 @@ const OUTSIDE: u32 = 0;
 const INSIDE: u32 = 1;
 const AWAITED: u32 = 2;
 const LONG: u32 = 4;
-/// Executes commands but touches no slot: behind the closed gate, or about to hold World, or
-/// holding it. Who closes the gate takes it for outside, a fence does not.
+/// Executes commands but uses no slot: while the gate is closed, or as the closer. It is outside
+/// for the closer of the gate, but not for a fence.
 const BESIDE: u32 = 8;
-/// How often the closer looks at a worker before it sleeps.
+/// How often the closer reads a section before it sleeps.
 const SPINS_MAX: u32 = if cfg!(shuttle) { 1 } else { 200 };
 
 /// Why the gate could not be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Somebody has closed it.
+    /// It is closed already.
     Closed,
-    /// The one with this number is inside, for long or for longer than the closer waits. The gate
-    /// may be closed: the caller opens it.
+    /// The Access with this number is inside, for long or for longer than the closer waits. The
+    /// gate may be closed now: the caller opens it.
     Inside(usize),
 }
 
-/// The gate and everybody's place relative to it.
+/// The gate and all sections.
 #[derive(Debug)]
 pub struct Gate {
     word: CachePadded<AtomicU32>,
     sections: Box<[CachePadded<AtomicU32>]>,
-    /// How many sections anybody ever had: the closer looks at no others.
+    /// The number of sections that were ever used: the closer reads no others.
     used: AtomicUsize,
 }
 
@@ -76,27 +82,27 @@ impl Gate {
         }
     }
 
-    /// From now on a closer looks at this section, too. Before its owner enters for the first time.
+    /// Makes closers read this section, too. Called before its owner enters for the first time.
     pub fn add_section(&self, index: usize) {
         // SeqCst: a closer that misses this has closed the gate before, and the owner's `enter`
         // sees that.
         self.used.fetch_max(index + 1, Ordering::SeqCst);
     }
 
-    /// True if the gate is open, and the one worker is all there is. What all others did has
-    /// happened before.
+    /// True if the gate is open and there is only one worker. Acquires everything that further
+    /// Accesses did.
     #[inline(always)]
     pub fn is_open_for_one(&self) -> bool {
         self.word.load(Ordering::Acquire) == ALONE
     }
 
-    /// The last further Access has ended: from its next `enter` on the one worker is alone.
+    /// The last further Access has ended: the one worker is alone from its next `enter` on.
     pub fn begin_alone(&self) {
         self.word.fetch_or(ALONE, Ordering::Release);
     }
 
-    /// The one worker is not alone any more, and stands there. Only that worker calls this, before
-    /// anybody else has an Access.
+    /// Ends the state of being alone for the one worker, and publishes its `stand`. Only that
+    /// worker calls this, before there is another Access.
     pub(crate) fn end_alone(&self, worker: usize, stand: Stand) {
         let section = match stand {
             Stand::Outside => OUTSIDE,
@@ -107,16 +113,15 @@ impl Gate {
         self.word.fetch_and(!ALONE, Ordering::SeqCst);
     }
 
-    /// Goes inside; false if the gate is closed, by whomever: then the caller calls
-    /// [`Gate::step_beside`] or [`Gate::leave`]. What is read behind it of a fence
-    /// ([`crate::Fences::latest`]) is as new as any publisher can expect. Sections do not nest: who
-    /// is inside already would be taken for outside by the first leave, and a closer's wish to be
-    /// woken would be lost. From beside the gate one may enter.
+    /// Goes inside, from outside or beside the gate. False if the gate is closed: then the caller
+    /// calls [`Gate::step_beside`] or [`Gate::leave`]. Sections do not nest: a worker that entered
+    /// twice would be outside after the first leave, and a closer's AWAITED would be lost.
+    /// [`crate::Fences::latest`] is read after this.
     #[inline]
     pub fn enter(&self, worker: usize) -> bool {
         let section = &self.sections[worker];
-        // Who finds the gate closed does not go inside: going in and out again would keep
-        // the closer waiting for a worker that does nothing but try.
+        // A worker that finds the gate closed does not set INSIDE: entering and leaving again would
+        // delay the closer.
         if self.word.load(Ordering::Relaxed) & OWNER != 0 {
             let was = section.swap(BESIDE, Ordering::SeqCst);
             assert!(was & INSIDE == 0, "number {worker} is inside already");
@@ -127,15 +132,15 @@ impl Gate {
         self.word.load(Ordering::SeqCst) & OWNER == 0
     }
 
-    /// Leaves; harmless if outside. True if sessions are parked until then and must be woken.
+    /// Leaves; harmless outside. True if sessions are parked until this and must be woken.
     #[inline]
     #[must_use]
     pub fn leave(&self, worker: usize) -> bool {
         self.exchange(worker, OUTSIDE)
     }
 
-    /// Leaves in the middle of a batch, to close the gate, or because it is closed: the batch goes
-    /// on beside it. True as for [`Gate::leave`].
+    /// Leaves within a batch, to close the gate or because it is closed; the batch continues beside
+    /// it. True as for [`Gate::leave`].
     #[must_use]
     pub fn step_beside(&self, worker: usize) -> bool {
         self.exchange(worker, BESIDE)
@@ -156,7 +161,7 @@ impl Gate {
         was & PARKED != 0
     }
 
-    /// Says that who is inside here will be for long: a closer that waits for it gives up.
+    /// Marks a section that is inside as long: a closer that waits for it gives up.
     pub fn mark_long(&self, worker: usize) {
         let section = &self.sections[worker];
         if section.load(Ordering::Relaxed) & INSIDE != 0
@@ -168,25 +173,23 @@ impl Gate {
 
     /// True if the worker executes nothing: it is neither inside nor beside the gate.
     pub fn is_idle(&self, worker: usize) -> bool {
-        // SeqCst: the publisher's half of the fence's handshake; it also acquires what the leaver
-        // wrote.
+        // SeqCst: the publisher's half of the handshake of fences. Also acquires what the worker
+        // wrote before it left.
         self.sections[worker].load(Ordering::SeqCst) == OUTSIDE
     }
 
-    /// Closes the gate and waits until everybody else is outside. The caller holds no slot.
-    ///
-    /// It waits for nobody who is inside for long, and for all others together for [`BRIEF`],
-    /// doubled so often.
+    /// Closes the gate and waits until all others are outside: for [`BRIEF`], `doubled` so often,
+    /// in all, and not for a worker that is inside for long. The caller holds no slot.
     pub fn close(&self, worker: usize, me: Owner, doubled: u32) -> Result<(), Refused> {
         let others = || {
             let used = &self.sections[..self.used.load(Ordering::SeqCst)];
             used.iter().enumerate().filter(|(other, _)| *other != worker)
         };
-        // Nobody needs to be stopped to see that.
+        // Checked before the gate is closed, which would stop the others.
         if let Some((long, _)) = others().find(|(_, s)| s.load(Ordering::Relaxed) & LONG != 0) {
             return Err(Refused::Inside(long));
         }
-        if !self.take(me) {
+        if !self.try_close(me) {
             return Err(Refused::Closed);
         }
         let mut until = None;
@@ -199,7 +202,7 @@ impl Gate {
     }
 
     /// Closes the gate if it is open.
-    fn take(&self, me: Owner) -> bool {
+    fn try_close(&self, me: Owner) -> bool {
         let mut seen = self.word.load(Ordering::Relaxed) & ALONE;
         while seen & OWNER == 0 {
             let closed = seen | me.bits();
@@ -215,7 +218,8 @@ impl Gate {
     fn wait_outside(section: &AtomicU32, doubled: u32, until: &mut Option<Deadline>) -> bool {
         let mut spins = 0;
         loop {
-            // SeqCst: the second half of the handshake; it also acquires what the leaver wrote.
+            // SeqCst: the second half of the handshake. Also acquires what the worker wrote before
+            // it left.
             let seen = section.load(Ordering::SeqCst);
             if seen & INSIDE == 0 {
                 return true;
@@ -243,8 +247,8 @@ impl Gate {
         }
     }
 
-    /// Notes that a session is queued until `worker` leaves; false if it is outside. The caller
-    /// holds the queue's mutex, as the leaver will.
+    /// Marks that a session is parked until `worker` leaves; false if it is outside. The caller
+    /// holds the mutex of the parking queues, which the leaver takes, too.
     pub fn mark_awaited(&self, worker: usize) -> bool {
         let section = &self.sections[worker];
         let mut seen = section.load(Ordering::Relaxed);

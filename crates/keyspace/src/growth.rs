@@ -19,7 +19,7 @@ pub struct Growth(SlotLock);
 
 impl Growth {
     /// Takes the token; false if another worker grows.
-    pub fn take(&self, me: Owner) -> bool {
+    pub fn try_take(&self, me: Owner) -> bool {
         let taken = self.0.try_lock(me);
         if taken {
             self.0.mark_long(me);

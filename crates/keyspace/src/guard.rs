@@ -1,5 +1,13 @@
-//! The guard: what a command holds while it runs. Reading is here; the one door for change is in
-//! `change.rs`.
+//! The guard: the locks of one command, and reading under them. Changing is in `change.rs`.
+//!
+//! ```text
+//! made by                   covers                                          Mode
+//! Access::lock_one          one slot                                        One
+//! Access::lock              several slots, locked in ascending order        Many
+//! Access::grow              several, and any other on demand (`cover`)      Growing
+//! Access::world             all slots                                       World
+//! Access::free              none; walks take one slot at a time (`visit`)   Free
+//! ```
 #![allow(unsafe_code)]
 
 use crate::access::{Worker, release_growth};
@@ -35,15 +43,15 @@ pub(crate) enum Mode {
     Free,
 }
 
-/// Locks held by one command (or one EXEC). Dropping it releases them; what was not committed is
-/// committed then, unless a panic is unwinding, which rolls it back.
+/// The locks of one command (or one EXEC). Dropping it commits what was not committed, or rolls it
+/// back if a panic is unwinding, and releases the locks.
 pub struct Guard<'a> {
     pub(crate) ks: &'a Keyspace,
     pub(crate) w: &'a mut Worker,
     mode: Mode,
-    /// Reads leave the access times of keys alone.
+    /// Reads do not record the use of keys.
     no_touch: bool,
-    /// What becomes of what is due.
+    /// The rule for keys that are due.
     pub(crate) due: Due,
 }
 
@@ -54,7 +62,7 @@ impl<'a> Guard<'a> {
         Self { ks, w, mode, no_touch: false, due: Due::Remove }
     }
 
-    /// A guard over nothing that ends what a forgotten one has left.
+    /// A guard over nothing, to commit the changes of a guard that was forgotten (`mem::forget`).
     pub(crate) fn over_forgotten(ks: &'a Keyspace, w: &'a mut Worker) -> Self {
         Self { ks, w, mode: Mode::Free, no_touch: false, due: Due::Remove }
     }
@@ -64,23 +72,23 @@ impl<'a> Guard<'a> {
         self.ks
     }
 
-    /// What is kept of the uses of keys.
+    /// What is recorded about the uses of keys: times or counts.
     pub fn uses(&self) -> Uses {
         self.w.uses
     }
 
-    /// Takes over what [`Keyspace::set_uses`] said since the worker went inside.
+    /// Adopts the latest [`Keyspace::set_uses`], within a batch.
     pub fn follow_uses(&mut self) {
         self.w.follow_uses(self.ks);
     }
 
-    /// The time at which the command runs; one for all of it.
+    /// The time at which the command runs: the same for all of it.
     #[inline]
     pub fn now(&self) -> UnixMs {
         self.w.now
     }
 
-    /// Goes on at a later time: what has fallen due meanwhile is due.
+    /// Moves the time of the command forward: more keys may be due.
     pub fn advance(&mut self, now: UnixMs) {
         self.w.advance(now);
     }
@@ -95,9 +103,8 @@ impl<'a> Guard<'a> {
         self.mode
     }
 
-    /// The slot, which this guard must cover: everything that touches a slot comes through here.
-    /// The proof is used while the guard covers the slot: it is not kept until the guard or its
-    /// step has ended.
+    /// The proof that this guard covers the slot, or a panic: every access to a slot passes here.
+    /// The proof must not outlive the guard, or the step of a walk that locked the slot.
     #[inline(always)]
     pub(crate) fn owned(&self, id: SlotId) -> Held<'a> {
         let slot = self.ks.slot(id);
@@ -105,14 +112,14 @@ impl<'a> Guard<'a> {
             slot.lock.is_held_by(self.w.me) || self.covers_all(),
             "the guard covers the key's slot"
         );
-        // SAFETY: 1. Just checked; who has a guard is inside or holds World, and neither ends while
-        // the guard borrows the access. 2. Proofs of this crate end before their guard or step
-        // does.
+        // SAFETY: 1. Just checked. A worker with a guard is inside or holds World, and neither ends
+        // while the guard borrows the access. 2. This crate drops proofs before their guard or step
+        // ends.
         unsafe { Held::new(slot) }
     }
 
-    /// True if this guard is over everything. Asked of the mode and of the gate: a flag would stay
-    /// behind with a guard that is forgotten.
+    /// True if this guard covers all slots. Both the mode and the gate are asked: a flag of the
+    /// worker would stay set if a guard were forgotten.
     #[cold]
     fn covers_all(&self) -> bool {
         self.mode == Mode::World && self.ks.gate.is_closed_by(self.w.me)
@@ -133,7 +140,7 @@ impl<'a> Guard<'a> {
         Place { hash: key.hash, slot: key.slot, physical: self.ks.physical(db) }
     }
 
-    /// Finds the entry, expired or not.
+    /// Finds the entry, due or not.
     #[inline(always)]
     pub(crate) fn find_any(
         &self,
@@ -146,8 +153,8 @@ impl<'a> Guard<'a> {
         Some((found, table, place))
     }
 
-    /// Finds the entry that is there now; one whose time has come is removed through the door, or
-    /// whatever else becomes of it ([`Due`]).
+    /// Finds the entry that exists now. The rule for due keys ([`Due`]) is applied to one that is
+    /// due.
     #[inline(always)]
     pub(crate) fn find_live(&mut self, db: DbIndex, key: &Key<'_>) -> Option<(Found<'a>, Place)> {
         let (found, _, place) = self.find_any(db, key)?;
@@ -157,7 +164,7 @@ impl<'a> Guard<'a> {
         {
             return None;
         }
-        // One bit tells most entries from those whose fields may expire.
+        // This bit is 0 for most entries, and for all without fields that expire.
         if found.entry.header().is_big()
             && found.entry.next_field_due().is_some_and(|due| due <= self.w.now)
         {
@@ -166,8 +173,7 @@ impl<'a> Guard<'a> {
         Some((found, place))
     }
 
-    /// As [`Guard::find_live`], once the fields of a hash whose time has come are gone, or hidden;
-    /// or shown, if that is to be ignored.
+    /// As [`Guard::find_live`], after the rule was applied to the due fields of a hash.
     #[cold]
     fn find_after_fields(
         &mut self,
@@ -182,14 +188,14 @@ impl<'a> Guard<'a> {
         self.find_any(db, key).map(|(found, _, place)| (found, place))
     }
 
-    /// True if the entry's time has come.
+    /// True if the entry is due.
     #[inline]
     pub(crate) fn is_due(&self, entry: EntryPtr) -> bool {
         entry.expiry().is_some_and(|at| at <= self.w.now)
     }
 
-    /// Whether [`Guard::read`] leaves the access times of keys alone, as `CLIENT NO-TOUCH` asks;
-    /// a new guard does not.
+    /// Sets whether [`Guard::read`] leaves the use of keys unrecorded, as `CLIENT NO-TOUCH` asks. A
+    /// new guard records it.
     #[inline]
     pub fn set_no_touch(&mut self, no_touch: bool) {
         self.no_touch = no_touch;
@@ -205,8 +211,7 @@ impl<'a> Guard<'a> {
         Some(Entry::new(found.entry))
     }
 
-    /// As [`Guard::read`], for commands that ask for the key: who listens is told if it is not
-    /// there.
+    /// As [`Guard::read`], with the `keymiss` event if the key does not exist.
     #[inline]
     pub fn look_up(&mut self, db: DbIndex, key: &Key<'_>) -> Option<Entry<'_>> {
         let Some((found, _)) = self.find_live(db, key) else {
@@ -225,7 +230,7 @@ impl<'a> Guard<'a> {
         self.find_live(db, key).map(|(found, _)| Entry::new(found.entry))
     }
 
-    /// The collection under a key, expired or not, as it is: for a look ahead that changes nothing.
+    /// The collection stored under a key, due or not; for warming caches, without any change.
     pub fn stored_big(&self, db: DbIndex, key: &Key<'_>) -> Option<&Big> {
         self.find_any(db, key).and_then(|(found, ..)| found.entry.big())
     }
@@ -236,7 +241,7 @@ impl<'a> Guard<'a> {
         self.find_live(db, key).is_some()
     }
 
-    /// The entry of a key, to change; its first change tells the event.
+    /// The entry of a key, to change. Its first change emits the event.
     #[inline]
     pub fn entry_mut(
         &mut self,
@@ -248,13 +253,14 @@ impl<'a> Guard<'a> {
         Some(EntryMut::new(self, db, place, found.entry, event))
     }
 
-    /// The highest sequence number of the slots that the guard saw: the hold of the reply.
+    /// The highest sequence number of the slots that the guard touched: the reply is held until it
+    /// is safe.
     #[inline]
     pub fn seq(&self) -> SeqNo {
         SeqNo(self.w.seq_max)
     }
 
-    /// Gives the covered slots the number of the record that describes their change.
+    /// Sets the sequence number of the covered slots to that of their change.
     pub fn stamp(&mut self, seq: SeqNo) {
         match self.mode {
             Mode::One(slot) => self.owned(slot).set_last_seq(seq.0),
@@ -268,10 +274,12 @@ impl<'a> Guard<'a> {
         self.w.seq_max = self.w.seq_max.max(seq.0);
     }
 
-    /// As [`Guard::mark_long`], for a command that has changed nothing yet and can be given back:
-    /// it parks where somebody waits for a turn.
+    /// As [`Guard::mark_long`], for a command that has changed nothing yet and can be retried.
+    ///
+    /// # Errors
+    /// [`Parked::Turn`] while another command waits for a turn.
     pub fn try_mark_long(&mut self) -> Result<(), Parked> {
-        // A grower has been asked already, and is long.
+        // A grower has asked already, and is long.
         if !matches!(self.mode, Mode::World | Mode::Growing) {
             self.w.may_be_long(self.ks)?;
         }
@@ -279,14 +287,15 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Lets what this guard still does be long: it has begun, and is not given back any more.
+    /// Allows this guard to become long even while others wait for a turn: its command has begun
+    /// and cannot be retried.
     pub fn exempt_from_turns(&mut self) {
         self.w.exempt_from_turns = true;
     }
 
-    /// Says that this command will hold its slots for long: whoever meets them parks instead of
-    /// waiting, and is woken when they are released. Who wants World does not wait for this section
-    /// either. While its worker is alone nobody is there to hear it.
+    /// Marks this command long: whoever needs its slots parks instead of waiting, and is woken when
+    /// they are released; whoever needs World does not wait for this section. Without effect while
+    /// the worker is alone.
     pub fn mark_long(&mut self) {
         let long = |slot: SlotId| self.owned(slot).lock.mark_long(self.w.me);
         if self.w.stand == Stand::Alone || self.mode == Mode::World {
@@ -302,13 +311,12 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Makes the guard cover the slot of a key that the command has come upon: takes it under the
-    /// growth token, if the guard does not have it yet. A guard over everything has it; any other
-    /// must.
+    /// Makes a growing guard cover one more slot, for a key that the command found while it runs.
+    /// Guards of other modes must cover the slot already.
     ///
     /// # Errors
-    /// [`Parked::Slot`] behind a long holder. The command gives everything back, parks, and runs
-    /// again; it waits for a turn meanwhile ([`crate::Turn::wait`]).
+    /// [`Parked::Slot`] behind a long holder. The command releases everything, parks, and is
+    /// retried; it waits for a turn meanwhile ([`crate::Turn::wait`]).
     #[inline]
     pub fn cover(&mut self, slot: SlotId) -> Result<(), Parked> {
         if self.mode == Mode::Growing && !self.ks.slot(slot).lock.is_held_by(self.w.me) {
@@ -318,11 +326,10 @@ impl<'a> Guard<'a> {
     }
 
     /// Runs `f` with one slot covered, for a guard that covers none ([`crate::Access::free`]) or
-    /// everything; what it changes is committed before a slot is released.
+    /// all. The changes of `f` are committed before the slot is released.
     ///
     /// # Errors
-    /// As [`Keyspace::may`] says of what `f` wants; and [`Parked::Slot`] behind a long holder, but
-    /// not for a guard over everything.
+    /// As [`Keyspace::may`]. [`Parked::Slot`] behind a long holder, unless the guard covers all.
     pub fn visit<R>(
         &mut self,
         slot: SlotId,
@@ -336,8 +343,8 @@ impl<'a> Guard<'a> {
         Ok(result)
     }
 
-    /// Takes one slot for a step of a guard that covers none; none is taken under World, nor of
-    /// what was surveyed.
+    /// Locks one slot for a step of a walk. Under World, and within what a transaction surveyed,
+    /// the slot is held already.
     pub(crate) fn step_into(&mut self, slot: SlotId) -> Result<(), Parked> {
         match self.mode {
             Mode::World => {}
@@ -346,19 +353,21 @@ impl<'a> Guard<'a> {
                 self.w.held.push(slot);
                 self.w.seq_max = self.w.seq_max.max(self.ks.slot(slot).last_seq());
             }
-            Mode::Growing => assert!(self.covers(slot), "a walk beside locks has its slots"),
-            Mode::One(_) | Mode::Many => panic!("a walk takes its slots by itself"),
+            Mode::Growing => {
+                assert!(self.covers(slot), "a walk of a transaction has surveyed its slots")
+            }
+            Mode::One(_) | Mode::Many => panic!("a walk locks its slots one by one"),
         }
         Ok(())
     }
 
-    /// Ends the step: finishes its changes, releases the slot and frees. Under World the walk is a
-    /// part of its command, whose end commits.
+    /// Ends the step: commits its changes and releases the slot. Under World, and in a transaction,
+    /// the command commits when it ends.
     pub(crate) fn step_out(&mut self) {
         if self.mode == Mode::Free {
             self.finish();
             self.w.unlock_held(self.ks);
-            self.w.bury(self.ks);
+            self.w.free_graveyard(self.ks);
         }
     }
 }
@@ -394,14 +403,14 @@ impl Guard<'_> {
                 self.wake_parked(slot);
             }
         } else {
-            // A panic inside a step of a walk leaves its slot in `held`, too.
+            // After a panic inside a step of a walk its slot is in `held`.
             self.w.unlock_held(self.ks);
             if self.mode == Mode::Growing {
                 self.w.survey = None;
                 release_growth(self.ks, self.w.me);
             }
         }
-        self.w.bury(self.ks);
+        self.w.free_graveyard(self.ks);
     }
 
     #[cold]

@@ -1,6 +1,15 @@
-//! Walks over a database: SCAN and RANDOMKEY. A cursor is a point: a slot, and within it a point in
-//! the space of bit-reversed hashes. Growth and shrinkage cut that space differently but never
-//! reorder it, so everything before the cursor was visited, whatever the table did meanwhile.
+//! Walks over a database: SCAN and RANDOMKEY.
+//!
+//! ```text
+//! cursor    63      53 52           39 38                                   0
+//!          +----------+---------------+--------------------------------------+
+//!          |    0     | slot, 14 bits | upper 39 bits of a bit-reversed hash |
+//!          +----------+---------------+--------------------------------------+
+//! ```
+//!
+//! A cursor is a point: a slot, and within it a point in the space of bit-reversed hashes. Each
+//! bucket is an interval of that space (`table.rs`). Growing and shrinking cut it differently but
+//! keep the order, so everything before the cursor was visited, however the table has changed.
 
 use crate::due::Due;
 use crate::guard::{Guard, Mode};
@@ -8,29 +17,28 @@ use crate::parking::Parked;
 use crate::view::Entry;
 use base::{DbIndex, SLOTS, SlotId};
 
-/// Bits of a cursor that say where in the slot: the upper bits of a reversed hash. A bucket's
-/// interval begins with at most 32 bits, so none is lost; with 14 bits of slot a cursor stays below
-/// 2^53 and survives clients that keep it in a double.
+/// Bits of a cursor for the point within the slot. A bucket's interval begins with at most 32 bits,
+/// so no bit is lost. With 14 bits for the slot a cursor is below 2^53, so clients may keep it in a
+/// double.
 const POINT_BITS: u32 = 39;
 pub(crate) const CURSOR_END: u64 = (SLOTS as u64) << POINT_BITS;
-/// Buckets visited in one call, per element asked for.
+/// The most buckets that one call visits, per element of COUNT.
 const BUCKETS_PER_COUNT: u64 = 10;
-/// How often RANDOMKEY tries again when it meets only expired keys.
+/// How often RANDOMKEY tries again when it finds only expired keys.
 const RANDOM_TRIES_MAX: usize = 100;
 
 impl Guard<'_> {
-    /// Visits the database from `cursor` on (0 = from the start) until about `count` elements were
-    /// shown to `f`, and returns the cursor to go on with, 0 at the end. Every key that exists from
-    /// the first call to the last is shown once. Expired keys are not shown.
+    /// Passes about `count` keys of the database to `f`, from `cursor` on (0: from the start), and
+    /// returns the next cursor, 0 at the end. Every key that exists from the first call to the last
+    /// is shown once. Expired keys are not shown.
     ///
-    /// The guard covers nothing ([`crate::Access::free`]: one slot at a time is taken here) or
-    /// everything. At a slot that is held for long the call ends early if it has shown something.
-    /// Or it is a transaction's, which has surveyed this call ([`Guard::survey`]): it ends where
-    /// that ended.
+    /// The guard covers no slot ([`crate::Access::free`]; this locks one at a time), or all, or it
+    /// is that of a transaction which has surveyed this call ([`Guard::survey`]). At a slot with a
+    /// long holder the call ends early if it has shown a key.
     ///
     /// # Errors
-    /// [`Parked::Slot`] behind a long holder, with nothing shown; only for a guard that covers
-    /// nothing.
+    /// [`Parked::Slot`] behind a long holder if no key was shown; only for a guard that covers no
+    /// slot.
     pub fn scan(
         &mut self,
         db: DbIndex,
@@ -102,9 +110,8 @@ impl Guard<'_> {
         next.filter(|slot| slot.index() < end)
     }
 
-    /// Shows the live entries of the bucket at a point, but for those before point `from`; returns
-    /// how many, and the next point. Those whose time has come are removed, or whatever else
-    /// becomes of them.
+    /// Shows the live entries of the bucket at a point, except those before point `from`. Returns
+    /// how many, and the next point. The rule for due keys is applied to those that are due.
     fn visit_bucket(
         &mut self,
         db: DbIndex,
@@ -119,8 +126,8 @@ impl Guard<'_> {
             self.ks.mark_empty(physical, slot);
             return (0, None);
         };
-        // A bucket that was merged since the last call begins before the cursor: that part of it
-        // was shown.
+        // A bucket that was merged since the last call begins before the cursor: its first part was
+        // shown.
         let is_cut = from > table.bucket_start(point);
         let is_shown = |key: &[u8]| self.ks.hasher.hash(key).reverse_bits() < from;
         let mut seen = 0;
@@ -145,7 +152,7 @@ impl Guard<'_> {
     }
 
     /// A key of the database, chosen by `random`; `None` if it has none. The guard is as for
-    /// [`Guard::scan`]. Slots that are held for long are left out, if there are others.
+    /// [`Guard::scan`]. Slots with long holders are skipped if there are others.
     ///
     /// # Errors
     /// As for [`Guard::scan`].
@@ -166,7 +173,7 @@ impl Guard<'_> {
                 self.see_passed_over();
                 return Ok(None);
             };
-            // One wait is enough: then a held slot is passed by without another.
+            // Wait once for a held slot, then skip it.
             if met == Some(Parked::Slot(slot)) {
                 continue;
             }
@@ -176,7 +183,7 @@ impl Guard<'_> {
                 Err(parked) => met = Some(parked),
             }
         }
-        // Only expired keys, or keys in few slots: the first one that a walk finds.
+        // Only expired keys, or keys in few slots: take the first one that a walk finds.
         let mut first = None;
         let mut cursor = 0;
         loop {
@@ -189,8 +196,8 @@ impl Guard<'_> {
         }
     }
 
-    /// As [`Guard::random_key`], of the slots that a transaction has surveyed: of the one that was
-    /// drawn, or another one.
+    /// As [`Guard::random_key`], in the slots that a transaction has surveyed: first in the one
+    /// that was drawn, then in the others.
     fn random_surveyed_key(
         &mut self,
         db: DbIndex,
@@ -239,7 +246,7 @@ impl Guard<'_> {
         let mut keys: Vec<Vec<u8>> = Vec::new();
         let mut point = random;
         self.step_into(slot)?;
-        // Neighbouring buckets until one has a live key; not for long, the slot is locked.
+        // Neighbouring buckets until one has a live key; only a few, because the slot is locked.
         for _ in 0..32 {
             let mut keep = |entry: Entry<'_>| keys.push(entry.key().to_vec());
             let (seen, next) = self.visit_bucket(db, slot, point, 0, &mut keep);

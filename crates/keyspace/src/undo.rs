@@ -1,10 +1,9 @@
-//! The undo log: what the guard's commands have changed since the last commit, so that an error or
-//! a panic of the last one can take back what that one did ([`Mark`]), and what is to be told once
-//! they stand.
+//! The undo log: the changes since the last commit, so that an error or a panic can take back those
+//! of the failed command ([`Mark`]), and the notices that follow from them when they are committed.
 //!
-//! A small entry that is overwritten in place is captured by copy; whatever else is replaced or
-//! removed is *moved* here and freed after the guard has dropped. The log is the worker's and is
-//! reused, so an overwrite allocates nothing.
+//! A small value that is overwritten in place is copied into `bytes`. Other entries that are
+//! replaced or removed stay allocated until the commit, and the log has their addresses; they are
+//! freed after the guard has dropped. The worker reuses the log, so an overwrite allocates nothing.
 
 use crate::capture::Capture;
 use crate::due_set::DueSet;
@@ -18,11 +17,12 @@ use base::{Blob, DbIndex, SlotId, UnixMs};
 use std::collections::VecDeque;
 use value::{Log, LogMark};
 
-/// Saved bytes kept for reuse; a bigger buffer is given back after its command.
+/// The log keeps a buffer of so many bytes for reuse; a larger one is freed after its command.
 const BYTES_KEPT_MAX: usize = 1 << 20;
+/// The same for the number of changes.
 const OPS_KEPT_MAX: usize = 1 << 14;
 
-/// Where an entry belongs.
+/// The place of a key: its hash, slot and physical database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub hash: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Place {
     pub physical: u16,
 }
 
-/// One change, and what undoes it. Plain data, so that forgetting it costs nothing.
+/// One change, with what undoes it. Plain data, so that clearing the log costs nothing.
 #[derive(Clone, Copy)]
 pub(crate) enum Change {
     /// The value was overwritten in place: its header, and its bytes from `bytes[start]` on.
@@ -39,49 +39,50 @@ pub(crate) enum Change {
     Range { entry: EntryPtr, at: usize, start: usize, len: usize },
     /// The expiry was changed in place.
     Expiry { place: Place, entry: EntryPtr, from: UnixMs },
-    /// A key that was not there.
+    /// A key was created.
     Inserted { place: Place, new: EntryPtr },
-    /// Another entry under the same key.
+    /// The entry of a key was replaced.
     Replaced { place: Place, old: EntryPtr, new: EntryPtr },
-    /// A key that is gone.
+    /// A key was removed.
     Removed { place: Place, old: EntryPtr },
-    /// A key whose time had come, or that of all its `fields`, was taken away: a change of its own,
-    /// which is taken back only if the command had made or changed the key before.
+    /// A key was removed because it, or all its `fields`, were due. A change of its own, which is
+    /// undone only if the same command had made or changed the key before.
     Expired { place: Place, old: EntryPtr, fields: u64 },
-    /// A part of a big value was overwritten: `bytes[start..start + len]` stood at `at`, and the
-    /// value was `old_len` long.
+    /// A part of a [`Blob`] was overwritten: `bytes[start..start + len]` stood at `at`, and it was
+    /// `old_len` bytes long.
     BlobRange { entry: EntryPtr, old_len: usize, at: usize, start: usize, len: usize },
     /// A collection outside its entry was changed in place; the log was as long as `mark` before.
     Edited { place: Place, entry: EntryPtr, mark: LogMark },
-    /// Another encoding was said of the same value.
+    /// The encoding in the header was changed; the value stayed.
     Header { entry: EntryPtr, header: Header },
-    /// A collection outside moved from one entry to another, which is undone before this is.
+    /// A collection outside moved from one entry to another. Changes of the latter are undone
+    /// first.
     Moved { place: Place, from: EntryPtr, to: EntryPtr },
-    /// A whole database was emptied: the last one in `flushed`.
+    /// A database was emptied: the last one in `flushed`.
     Flushed,
     /// Two databases were exchanged.
     Swapped(DbIndex, DbIndex),
-    /// No change: keeps the log from being empty while the fuse is set, or something is to be told.
+    /// No change: keeps the log from being empty while the fuse is set, or while notices wait.
     Nothing,
 }
 
-/// Somebody who is told that changes stand.
+/// What follows from changes when they are committed.
 pub(crate) enum Notice {
-    /// A session watches a key that has changed.
+    /// The cell of a session that watches a changed key is marked.
     Watcher(Arc<WatchCell>),
-    /// Somebody waits for a key that has changed.
+    /// Tickets wait for a changed key: it becomes ready.
     Waiters(Ready),
-    /// What the caller keeps for itself until then ([`crate::Guard::note`]).
+    /// A note of the caller ([`crate::Guard::note`]).
     Note(Note),
-    /// An event of a key ([`crate::Guard::next_event`]).
+    /// A keyspace event ([`crate::Guard::next_event`]).
     Event(KeyEvent),
 }
 
-/// What a caller leaves with the changes of a command and takes back once they stand.
+/// What a caller attaches to the changes of a command and receives when they are committed.
 pub type Note = Box<dyn std::any::Any + Send>;
 
-/// Where a command begins in the undo log of its guard: what comes behind it can be taken back
-/// alone ([`crate::Guard::rollback_to`]).
+/// The position in the undo log at which a command begins: later changes can be rolled back alone
+/// ([`crate::Guard::rollback_to`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub(crate) changes: usize,
@@ -90,7 +91,7 @@ pub struct Mark {
     change_count: i64,
 }
 
-/// All that was in one physical database.
+/// The contents of a physical database that was flushed.
 #[derive(Default)]
 pub(crate) struct Detached {
     pub physical: u16,
@@ -103,33 +104,32 @@ pub(crate) struct Detached {
     pub due_sum: i128,
 }
 
-/// The log of the running command.
+/// The undo log of a worker.
 #[derive(Default)]
 pub(crate) struct Undo {
     pub changes: Vec<Change>,
     pub bytes: Vec<u8>,
     pub flushed: Vec<Detached>,
-    /// What [`Change::Edited`] takes back.
+    /// Undo records of collections, for [`Change::Edited`].
     pub log: Log,
-    /// Bytes for which the collection that is being edited was accounted before; a panic in the
-    /// edit leaves it here.
+    /// The accounted bytes of a collection while it is edited; still set after a panic in the edit.
     pub editing: Option<usize>,
-    /// When the next field of the hash that is being edited was due before.
+    /// When the next field of that hash was due before the edit.
     pub due: Option<i64>,
-    /// How many changes the command has made, to be counted when it commits.
+    /// Changes since the last commit, as counted for INFO and SAVE points.
     pub change_count: i64,
-    /// Not 0 if a commit has more to do than to forget: something was moved here, somebody must
-    /// be told, or a buffer has grown.
+    /// Not 0 if a commit must do more than clear the log: free entries, deliver notices, or free a
+    /// buffer.
     pub commit_work: usize,
-    /// What is to be told once the changes stand, in the order in which it happened.
+    /// What follows from the changes when they are committed, in their order.
     pub notices: Vec<Notice>,
-    /// After so many further changes the command panics; 0 = never.
+    /// The command panics after so many further changes; 0: never.
     pub fuse: u32,
     /// Who listens to changes ([`listens`]): the one word that the door tests.
     pub listeners: u32,
-    /// Events of what was committed.
+    /// Events of committed changes.
     pub events: VecDeque<KeyEvent>,
-    /// What was announced of the changes above.
+    /// The changes above that were announced (`capture.rs`).
     pub capture: Capture,
 }
 
@@ -139,24 +139,24 @@ impl Undo {
         self.changes.is_empty()
     }
 
-    /// Saves bytes and says where they start.
+    /// Saves bytes and returns where they start.
     #[inline(always)]
     pub fn save(&mut self, bytes: &[u8]) -> usize {
         let start = self.bytes.len();
         if start + bytes.len() > BYTES_KEPT_MAX {
-            self.commit_work += 1; // so that the buffer is given back
+            self.commit_work += 1; // so that the buffer is freed
         }
         self.bytes.extend_from_slice(bytes);
         start
     }
 
-    /// True if a commit has only to forget.
+    /// True if a commit only has to clear the log.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         self.commit_work == 0
     }
 
-    /// Forgets changes that are plain.
+    /// Clears the log of a plain commit.
     #[inline(always)]
     pub fn clear_plain(&mut self) {
         debug_assert!(self.is_plain());
@@ -166,31 +166,31 @@ impl Undo {
         self.bytes.clear();
     }
 
-    /// The place where a command begins.
+    /// The position at which the next command begins.
     pub fn mark(&self) -> Mark {
         let (changes, bytes, notices) = (self.changes.len(), self.bytes.len(), self.notices.len());
         Mark { changes, bytes, notices, change_count: self.change_count }
     }
 
-    /// Drops what is left of the commands behind a mark, whose changes are undone.
+    /// Clears the log behind a mark, after the changes there were undone.
     pub fn truncate(&mut self, mark: Mark) {
         debug_assert!(self.changes.len() >= mark.changes, "nothing before the mark is undone");
         self.bytes.truncate(mark.bytes);
         self.notices.truncate(mark.notices);
         self.change_count = mark.change_count;
         self.editing = None;
-        self.forget_listeners();
+        self.disarm();
     }
 
-    /// Ends what was armed, or announced, for changes that are gone from the log.
-    fn forget_listeners(&mut self) {
+    /// Clears the fuse, and announcements of changes that are no longer in the log.
+    fn disarm(&mut self) {
         if self.listeners != 0 {
             self.set_fuse(0);
             self.forget_announced();
         }
     }
 
-    /// Lets a change panic, behind so many; 0 for none.
+    /// Makes the command panic after so many changes; 0: never.
     pub fn set_fuse(&mut self, changes: u32) {
         self.fuse = changes;
         self.set_listeners(listeners::FUSE, changes > 0);
@@ -201,13 +201,12 @@ impl Undo {
         self.listeners = if on { self.listeners | bits } else { self.listeners & !bits };
     }
 
-    /// Bytes that are kept to undo what stands in the log; of what was replaced only the places in
-    /// it.
+    /// Bytes of the log. Replaced entries count only with their addresses.
     pub fn memory(&self) -> usize {
         self.changes.len() * size_of::<Change>() + self.bytes.len() + self.log.memory()
     }
 
-    /// Forgets everything, keeping modest buffers. What was moved here has been passed on.
+    /// Clears the log and frees large buffers. Replaced entries have been moved elsewhere before.
     pub fn clear(&mut self) {
         debug_assert!(self.flushed.is_empty());
         self.changes.clear();
@@ -217,7 +216,7 @@ impl Undo {
         self.commit_work = 0;
         self.change_count = 0;
         self.notices.clear();
-        self.forget_listeners();
+        self.disarm();
         if self.bytes.capacity() > BYTES_KEPT_MAX || self.changes.capacity() > OPS_KEPT_MAX {
             self.bytes = Vec::new();
             self.changes = Vec::new();
@@ -225,7 +224,7 @@ impl Undo {
     }
 }
 
-/// A blob of its own, with room for `len` bytes in all and a quarter more.
+/// An unshared copy of a blob, with room for `len` bytes in all and a quarter more.
 pub(crate) fn own_copy(blob: &Blob, len: usize) -> Blob {
     let mut bytes = Vec::with_capacity(len + len / 4);
     bytes.extend_from_slice(blob.as_slice());

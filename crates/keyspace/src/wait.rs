@@ -1,11 +1,21 @@
-//! Waiting for keys: sessions that are blocked until somebody fills a key they can take from.
+//! Blocked commands (BLPOP, BLMOVE, XREAD BLOCK): sessions that wait for keys.
 //!
-//! A blocked command leaves one [`Ticket`] in the queue of each of its keys while it holds their
-//! slots, so no push is missed. Whoever changes such a key finds it in the guard's ready list
-//! ([`Guard::next_ready`]) when its command has been committed, still under the same locks, and
-//! serves the first live ticket. Serving, a timeout, CLIENT UNBLOCK and a disconnect race for the
-//! ticket with one compare-exchange ([`Ticket::claim`]); the winner answers. A ticket that moves
-//! what it takes to a further key needs that key's slot, too: who may fill its key has it before
+//! ```text
+//! slot of the key (cold parts)
+//!   Waiters: (hash, db) -> Queue { key, tickets: by id, so the longest wait is first }
+//!                                            |
+//!                                            v
+//!                            Ticket { keys, destination, claimed }   shared by the queues of its
+//!                                            ^                       keys and by its session
+//!                                            |
+//!   a push, committed, under the same locks    next_ready -> first_ticket_from -> claim, serve
+//!   timeout, CLIENT UNBLOCK, disconnect        claim -> answer, remove_ticket
+//! ```
+//!
+//! A blocked command adds its ticket to the queues of its keys while it holds their slots, so it
+//! misses no push. All who may answer it race for the ticket with one compare-and-swap
+//! ([`Ticket::claim`]), and the winner answers. A ticket that moves what it takes to another key
+//! (BLMOVE) has a *destination*: a command that may serve it locks that key's slot in advance
 //! ([`crate::Access::lock_to_fill`]).
 
 use crate::guard::{Guard, Mode};
@@ -18,33 +28,33 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use value::Kind;
 
-/// Keys in one run of bytes: a million of them are freed at once.
+/// A list of keys in one allocation, so that a million of them are freed at once.
 #[derive(Debug, Default)]
 pub struct KeyList {
     bytes: Box<[u8]>,
-    /// Where each ends.
+    /// Where each key ends.
     ends: Box<[usize]>,
 }
 
 impl KeyList {
-    /// How many.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// True if there is none.
+    /// True if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// One of them.
+    /// The key at an index.
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         let end = *self.ends.get(at)?;
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         Some(&self.bytes[start..end])
     }
 
-    /// All of them.
+    /// All keys in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map_while(|at| self.get(at))
     }
@@ -65,17 +75,17 @@ impl<'a> FromIterator<&'a [u8]> for KeyList {
 pub struct Ticket {
     /// Never reused: tickets are served in this order.
     pub id: u64,
-    /// The kind of value it can take from.
+    /// The kind of value that it waits for.
     pub kind: Kind,
     /// The logical database of its keys.
     pub db: DbIndex,
     /// Its keys, in the order of the command.
     pub keys: KeyList,
-    /// One more key, which it changes when it takes.
+    /// The key to which it moves what it takes (BLMOVE).
     pub destination: Option<Box<[u8]>>,
-    /// It is answered when a key is gone, too.
+    /// It is also answered when one of its keys is removed (XREADGROUP).
     pub ends_without_key: bool,
-    /// What the server needs to serve it.
+    /// What the server needs to execute it.
     pub request: Box<dyn Any + Send + Sync>,
     claimed: AtomicBool,
 }
@@ -95,7 +105,7 @@ impl Ticket {
         Arc::new(Self { id, kind, db, keys, destination, ends_without_key, request, claimed })
     }
 
-    /// The right to answer this command: true for one caller only.
+    /// Claims the right to answer this command; true for one caller only.
     pub fn claim(&self) -> bool {
         self.claimed.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
@@ -115,7 +125,7 @@ impl std::fmt::Debug for Ticket {
     }
 }
 
-/// A key that was changed while somebody waits for it.
+/// A key that was changed while a ticket waits for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ready {
     /// Its logical database.
@@ -124,14 +134,14 @@ pub struct Ready {
     pub key: Box<[u8]>,
 }
 
-/// Up to so many are compared one by one.
+/// Up to this number, keys are compared one by one.
 const READY_FEW: usize = 8;
 
-/// Such keys in the order of their changes, each once.
+/// Ready keys in the order of their changes, each once.
 #[derive(Default)]
 pub(crate) struct ReadyKeys {
     queue: VecDeque<Ready>,
-    /// The same ones, or none as long as they are few.
+    /// The same keys, for searching; empty as long as they are few.
     known: BTreeSet<Ready>,
 }
 
@@ -141,7 +151,7 @@ impl ReadyKeys {
         self.queue.is_empty()
     }
 
-    /// Adds one that is not there.
+    /// Adds a key unless it is in the list.
     pub fn push(&mut self, ready: Ready) {
         if self.known.is_empty() && self.queue.len() < READY_FEW {
             if !self.queue.contains(&ready) {
@@ -157,28 +167,28 @@ impl ReadyKeys {
         }
     }
 
-    /// Takes the first one out.
+    /// Removes the first key and returns it.
     pub fn pop(&mut self) -> Option<Ready> {
         let ready = self.queue.pop_front()?;
         self.known.remove(&ready);
         Some(ready)
     }
 
-    /// Takes all of them out.
+    /// Removes all keys and returns them.
     pub fn take(&mut self) -> VecDeque<Ready> {
         self.known.clear();
         std::mem::take(&mut self.queue)
     }
 }
 
-/// Who waits for one key, the longest wait first.
+/// The tickets that wait for one key; the longest wait is first.
 #[derive(Default)]
 struct Queue {
     key: Box<[u8]>,
     tickets: BTreeMap<u64, Arc<Ticket>>,
-    /// The further keys of these tickets, and how many have each.
+    /// The destinations of these tickets, and how many tickets have each.
     destinations: BTreeMap<Box<[u8]>, usize>,
-    /// Tickets that are answered when the key is gone.
+    /// Tickets that are also answered when the key is removed.
     ending: usize,
 }
 
@@ -196,7 +206,7 @@ impl Queue {
         let ticket = self.tickets.remove(&id)?;
         self.ending -= usize::from(ticket.ends_without_key);
         if let Some(destination) = &ticket.destination {
-            let count = self.destinations.get_mut(destination).expect("counted when it came");
+            let count = self.destinations.get_mut(destination).expect("counted when it was added");
             *count -= 1;
             if *count == 0 {
                 self.destinations.remove(destination);
@@ -206,15 +216,17 @@ impl Queue {
     }
 }
 
-/// The waits of one slot, by hash and logical database.
+/// The tickets of one slot, by hash and logical database of the key.
 #[derive(Default)]
 pub(crate) struct Waiters {
     by_key: BTreeMap<(u64, DbIndex), Vec<Queue>>,
+    /// Tickets; one that waits for two keys counts twice.
     count: usize,
-    /// Those of them that have a further key.
+    /// Tickets with a destination.
     movers: usize,
+    /// Keys with tickets.
     keys: usize,
-    /// Those of them for which somebody waits who is answered when the key is gone.
+    /// Those with a ticket that is also answered when the key is removed.
     ending_keys: usize,
 }
 
@@ -223,14 +235,14 @@ impl Waiters {
         self.count
     }
 
-    /// True if any has a further key.
+    /// True if a ticket has a destination.
     pub fn has_movers(&self) -> bool {
         self.movers > 0
     }
 
-    /// The further keys of those who wait for a key, in whichever database: what fills it may go
-    /// there by itself (`COPY ... DB`, SELECT inside EXEC). Each once per database; those of dead
-    /// tickets may be among them.
+    /// The destinations of the tickets that wait for a key, in any database: the pushing command
+    /// may choose the database while it runs (`COPY ... DB`, SELECT within EXEC). Each once per
+    /// database. Those of claimed tickets may be among them.
     pub fn destinations(&self, key: &Key<'_>) -> impl Iterator<Item = &[u8]> {
         self.by_key
             .range((key.hash, DbIndex(0))..=(key.hash, DbIndex(u32::MAX)))
@@ -243,12 +255,12 @@ impl Waiters {
         self.by_key.get(&(hash, db))?.iter().find(|queue| *queue.key == *key)
     }
 
-    /// True if somebody waits for this key.
+    /// True if tickets wait for this key.
     pub fn has(&self, db: DbIndex, hash: u64, key: &[u8]) -> bool {
         self.count > 0 && self.queue(db, hash, key).is_some()
     }
 
-    /// Every key of a database that somebody waits for.
+    /// Every key of a database for which tickets wait.
     pub fn of_db(&self, db: DbIndex) -> impl Iterator<Item = (&[u8], u64)> {
         self.by_key
             .iter()
@@ -289,17 +301,18 @@ impl Waiters {
             self.by_key.remove(&(key.hash, db));
         }
         if self.by_key.is_empty() {
-            // An empty map keeps a node, half a kilobyte in each slot that ever had a wait.
+            // An empty map keeps a node: half a kilobyte in each slot that ever had a ticket.
             self.by_key = BTreeMap::new();
         }
     }
 
-    /// The first live ticket that takes from this kind; dead ones before it are dropped.
+    /// The first unclaimed ticket that waits for this kind; claimed ones before it are dropped.
     fn first(&mut self, db: DbIndex, key: &Key<'_>, kind: Kind) -> Option<Arc<Ticket>> {
         self.first_from(db, key, 0, |ticket| ticket.kind == kind)
     }
 
-    /// The first live ticket from this number on that `f` takes; dead ones before it are dropped.
+    /// The first unclaimed ticket from number `from` on for which `f` is true; claimed ones before
+    /// it are dropped.
     fn first_from(
         &mut self,
         db: DbIndex,
@@ -321,7 +334,7 @@ impl Waiters {
 }
 
 impl Guard<'_> {
-    /// Puts a ticket into the queues of its keys, whose slots the guard covers.
+    /// Adds a ticket to the queues of its keys, whose slots the guard covers.
     pub fn add_ticket(&mut self, ticket: &Arc<Ticket>) {
         for bytes in ticket.keys.iter() {
             let key = self.keyspace().key(bytes);
@@ -329,14 +342,14 @@ impl Guard<'_> {
         }
     }
 
-    /// Takes a ticket out of the queue of one of its keys, whose slot the guard covers; harmless if
+    /// Removes a ticket from the queue of one of its keys, whose slot the guard covers; harmless if
     /// it is not there.
     pub fn remove_ticket(&mut self, ticket: &Ticket, bytes: &[u8]) {
         let key = self.keyspace().key(bytes);
         self.with_waiters(key.slot, |waiters| waiters.remove(ticket.db, &key, ticket.id));
     }
 
-    /// Runs `f` on the waits of a slot, and counts what it did.
+    /// Runs `f` on the tickets of a slot, and updates the counters.
     fn with_waiters<R>(&mut self, slot: SlotId, f: impl FnOnce(&mut Waiters) -> R) -> R {
         self.owned(slot).with_parts(|slot, parts| {
             let (keys, ending) = (parts.waiters.keys, parts.waiters.ending_keys);
@@ -349,24 +362,24 @@ impl Guard<'_> {
         })
     }
 
-    /// True if committed changes were of keys that somebody waits for.
+    /// True if a committed change concerns a key for which tickets wait.
     #[inline(always)]
     pub fn has_ready(&self) -> bool {
         !self.w.ready.is_empty()
     }
 
-    /// The next such key, in the order of the changes.
+    /// The next such key, in the order of the changes; it leaves the list.
     pub fn next_ready(&mut self) -> Option<Ready> {
         self.w.ready.pop()
     }
 
-    /// Says that who waits for a key is to be served; the guard covers its slot.
+    /// Adds a key whose tickets are to be served; the guard covers its slot.
     pub fn push_ready(&mut self, ready: Ready) {
         self.w.ready.push(ready);
     }
 
-    /// The first live ticket for a key that can be served from what is there now. The guard covers
-    /// the key's slot.
+    /// The first unclaimed ticket for a key that its present value can serve. The guard covers the
+    /// key's slot.
     pub fn first_ticket(&mut self, ready: &Ready) -> Option<Arc<Ticket>> {
         let key = self.keyspace().key(&ready.key);
         let kind = self.peek(ready.db, &key)?.kind();
@@ -388,7 +401,7 @@ impl Guard<'_> {
         self.with_waiters(key.slot, |waiters| waiters.first_from(ready.db, &key, from, takes))
     }
 
-    /// True if the guard covers a key and there is a value of this kind under it.
+    /// True if the guard covers a key and it holds a value of this kind.
     pub fn holds(&mut self, db: DbIndex, bytes: &[u8], kind: Kind) -> bool {
         let key = self.keyspace().key(bytes);
         self.covers(key.slot) && self.peek(db, &key).is_some_and(|entry| entry.kind() == kind)
@@ -449,8 +462,8 @@ mod tests {
     }
 }
 
-/// As `crate::models`: a ticket that is answered twice, an element that two have taken, or a waiter
-/// that is forgotten while there is something for it.
+/// As `crate::models`. Finds a ticket that is answered twice, an element that two tickets have
+/// taken, or a ticket that is forgotten although an element is there.
 #[cfg(all(test, shuttle))]
 mod models {
     use super::{Ticket, Waiters};

@@ -87,9 +87,9 @@ impl Big {
         if let Self::Hash(hash) = self { hash.next_due() } else { None }
     }
 
-    /// Asks for the memory that commands on these members will read, for all at once: they then do
-    /// not wait for it one by one. A member may come with the score that it will get. At most
-    /// [`WARM_MAX`]; changes nothing.
+    /// Prefetches the memory that commands on these members will read, for all of them at once, so
+    /// that their waits overlap. A member may have the score which it will get. Members after the
+    /// first [`WARM_MAX`] are ignored.
     pub fn warm(&self, members: &[(&[u8], Option<f64>)]) {
         let mut keys = [Key { head: 0, tail: b"" }; WARM_MAX];
         let mut scores = [None; WARM_MAX];

@@ -1,7 +1,7 @@
 //! Strings as bits: counting, searching, combining, and integers of any width inside.
 //!
 //! Bit 0 is the most significant bit of byte 0. Everything here works on byte slices and computes;
-//! who owns the bytes, and how they change, is the caller's.
+//! the caller owns the bytes and changes them.
 
 mod bit;
 mod combine;

@@ -63,9 +63,9 @@ impl Keyed {
         self.0.find_key(key).get(key)
     }
 
-    /// Asks for the memory that looking up these keys will read, for all at once and stage by
-    /// stage, so that the waits overlap; the pages in which they are, or would be. At most
-    /// [`WARM_MAX`] keys; changes nothing.
+    /// Prefetches the memory that looking up these keys will read, stage by stage for all of them,
+    /// so that the waits overlap. Returns the pages in which they are, or would be. At most
+    /// [`WARM_MAX`] keys.
     pub fn warm(&self, keys: &[Key<'_>]) -> [&Page; WARM_MAX] {
         let pages = self.0.warm(keys);
         pages.iter().zip(keys).for_each(|(page, key)| page.prefetch_slots(key.head));
@@ -73,7 +73,7 @@ impl Keyed {
         pages
     }
 
-    /// Sets the value of a key; `old` sees what was there.
+    /// Sets the value of a key; `old` is called with the value before, if there was one.
     #[inline]
     pub fn insert<R>(
         &mut self,
@@ -84,7 +84,7 @@ impl Keyed {
         self.0.edit(Way::Key(key), |page, _| page.insert(key, value, old))
     }
 
-    /// As [`Keyed::insert`], of a value that stands in its final buffer.
+    /// As [`Keyed::insert`], of a value in its final buffer.
     pub fn insert_blob<R>(
         &mut self,
         key: Key<'_>,
@@ -97,7 +97,7 @@ impl Keyed {
         self.0.edit(Way::Key(key), |page, _| page.insert_blob(key, value, old))
     }
 
-    /// Removes a key; `old` sees its value. `None` if it is not there.
+    /// Removes a key; `old` is called with its value. `None` if it is not there.
     pub fn remove<R>(&mut self, key: Key<'_>, old: impl FnOnce(&[u8]) -> R) -> Option<R> {
         self.0.edit(Way::Key(key), |page, _| page.remove(key, old))
     }

@@ -157,15 +157,15 @@ impl List {
     /// Removes the element at this position; `old` sees it.
     #[inline]
     pub fn remove<R>(&mut self, at: u64, log: &mut Records, old: impl FnOnce(Item<'_>) -> R) -> R {
-        self.take(at, |item| {
-            note(log, INSERT, at, item);
+        self.remove_unlogged(at, |item| {
+            log_old(log, INSERT, at, item);
             old(item)
         })
     }
 
     /// Removes without a log.
     #[inline]
-    fn take<R>(&mut self, at: u64, old: impl FnOnce(Item<'_>) -> R) -> R {
+    fn remove_unlogged<R>(&mut self, at: u64, old: impl FnOnce(Item<'_>) -> R) -> R {
         let (result, weight) = self.seq.remove(at, |item| (old(item), listpack_entry(item)));
         self.weigh(|all| all - weight);
         result
@@ -173,7 +173,7 @@ impl List {
 
     /// Puts another element at this position.
     pub fn set(&mut self, at: u64, new: NewItem<'_>, log: &mut Records) {
-        self.change(at, new, |item| note(log, SET, at, item));
+        self.change(at, new, |item| log_old(log, SET, at, item));
     }
 
     fn change(&mut self, at: u64, new: NewItem<'_>, old: impl FnOnce(Item<'_>)) {
@@ -185,8 +185,8 @@ impl List {
         self.weigh(|all| all + weight - before);
     }
 
-    /// Removes so many elements from this position on; the caller has captured the list in the log.
-    /// Whole pages go as they are: O(log n), and a look at half of the pages at most.
+    /// Removes `count` elements from this position on; the caller has captured the list in the log.
+    /// Whole pages are removed by reference: O(log n), and half of the pages are read at most.
     pub fn remove_range(&mut self, at: u64, count: u64) {
         self.weight = UNKNOWN;
         self.seq.remove_range(at, count);
@@ -225,7 +225,7 @@ impl List {
         let new = match (record.blob, record.parts.get(1)) {
             (Some(blob), _) => NewItem::Far(blob),
             (None, Some(text)) => NewItem::of(text),
-            (None, None) => return self.take(at, |_| ()), // what was inserted goes
+            (None, None) => return self.remove_unlogged(at, |_| ()), // undoes an insertion
         };
         match record.op {
             INSERT => self.put(at, new),
@@ -234,9 +234,9 @@ impl List {
     }
 }
 
-/// Logs an element that goes: by reference if it stands by itself.
+/// Logs an element that is removed or replaced: a far one by reference.
 #[inline]
-fn note(log: &mut Records, op: u8, at: u64, item: Item<'_>) {
+fn log_old(log: &mut Records, op: u8, at: u64, item: Item<'_>) {
     let at = at.to_le_bytes();
     match item {
         Item::Near(Elem::Bytes(bytes)) => log.push(op, &[&at, bytes]),

@@ -7,8 +7,8 @@ use crate::big::Big;
 use crate::records::{CAPTURED, Records};
 use std::ops::{Deref, DerefMut};
 
-/// The log. The methods of collections need its [`Records`] only; who holds the whole [`Big`] may
-/// also capture it.
+/// The log. Methods of collections get its [`Records`] only; a caller that holds the whole [`Big`]
+/// may also capture it.
 #[derive(Default)]
 pub struct Log {
     records: Records,

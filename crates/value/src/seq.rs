@@ -132,7 +132,7 @@ impl<'a> Iterator for Iter<'a> {
 #[derive(Clone)]
 pub struct IterBack<'a> {
     walk: Walk<'a, Page>,
-    /// Where the elements of this page start that are still to come.
+    /// The starts of the remaining elements of this page.
     offsets: Vec<u16>,
 }
 

@@ -99,7 +99,7 @@ impl<'a> Str<'a> {
 pub enum NewStr<'a> {
     /// A number.
     Int(i64),
-    /// A text of at most [`EMBSTR_MAX`] bytes that nobody has changed in place.
+    /// A text of at most [`EMBSTR_MAX`] bytes which was not changed in place.
     Embstr(&'a [u8]),
     /// Any text; stays `raw` even when it is short.
     Raw(&'a [u8]),

@@ -1,7 +1,7 @@
 //! The bytes of the five classic strategies.
 
 use super::connection::{Account, Broken, Wire};
-use super::{BATCH_MAX, Spec};
+use super::spec::{BATCH_MAX, Spec};
 use ingest::{ACK_BYTES, HEADER_BYTES, Order, Strategy};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};

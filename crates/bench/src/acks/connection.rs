@@ -1,6 +1,6 @@
 //! One connection: what it still has to write, and how much of it is acknowledged.
 
-use super::Spec;
+use super::spec::Spec;
 use hdrhistogram::Histogram;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};

@@ -2,10 +2,10 @@
 
 use super::classic::Classic;
 use super::connection::{Broken, Connection, Wire};
-use super::spec::Protocol;
+use super::error::Error;
+use super::spec::{Protocol, Spec};
 use super::tally::Tally;
 use super::two::{self, Two};
-use super::{Error, Spec};
 use ingest::Strategy;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};

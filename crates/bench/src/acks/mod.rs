@@ -10,64 +10,20 @@
 mod classic;
 mod connection;
 mod drive;
+mod error;
 mod published;
 mod spec;
 mod tally;
 mod two;
 
+pub use error::Error;
 pub use published::{CLASSIC, Classic};
-pub use spec::{BATCH_MAX, BLOCK_MAX, Producers, Protocol, SIZE_BYTES, Spec};
+pub use spec::{BATCH_MAX, BLOCK_MAX, Producers, Protocol, SIZE_BYTES, Spec, acking};
+pub use tally::Outcome;
 
-use crate::result::Measurement;
-use std::fmt;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tally::Tally;
-
-/// What a run left behind.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// `Failures::wrong` counts connections whose acknowledgements broke the rule, `lost` messages
-    /// without one. The server's use and the other CPUs are left to the caller. `per_connection` is
-    /// there if the run had a time: what was acknowledged when it was over.
-    pub measurement: Measurement,
-    /// Acknowledgements that came.
-    pub acks: u64,
-}
-
-/// Why there is no measurement.
-#[derive(Debug)]
-pub enum Error {
-    /// The specification asks for what cannot be.
-    Spec(String),
-    /// No connection to the listener.
-    Connect(SocketAddr, io::Error),
-    /// The listener does not take such a producer.
-    Refused(String),
-    /// The client's own system calls failed.
-    Io(io::Error),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Spec(what) => f.write_str(what),
-            Error::Connect(addr, e) => write!(f, "cannot connect to {addr}: {e}"),
-            Error::Refused(why) => write!(f, "the listener refuses: {why}"),
-            Error::Io(e) => write!(f, "the client failed: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<io::Error> for Error {
-    fn from(e: io::Error) -> Self {
-        Error::Io(e)
-    }
-}
 
 /// Sends everything and waits for the last acknowledgement.
 pub fn run(spec: &Spec) -> Result<Outcome, Error> {

@@ -1,6 +1,6 @@
 //! The five clients as they were published.
 
-use super::Spec;
+use super::spec::Spec;
 use ingest::Strategy;
 use std::net::SocketAddr;
 

@@ -1,6 +1,6 @@
 //! What to send to whom.
 
-use super::Error;
+use super::error::Error;
 use ingest::v2::{Acking, SinkKind};
 use ingest::{HEADER_BYTES, Strategy};
 use std::net::SocketAddr;
@@ -77,6 +77,11 @@ pub struct Producers {
     pub user: String,
     /// The password to it.
     pub password: String,
+}
+
+/// A strategy of protocol 2 by its name.
+pub fn acking(name: &str) -> Result<Acking, String> {
+    Acking::from_name(name).ok_or_else(|| "adaptive, synchronous or batched".to_owned())
 }
 
 impl Producers {

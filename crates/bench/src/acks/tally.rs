@@ -1,7 +1,7 @@
 //! What a thread, or all of them, did, and the measurement that it makes.
 
 use super::connection::Broken;
-use super::{Outcome, Spec};
+use super::spec::Spec;
 use crate::host;
 use crate::load;
 use crate::result::{Failures, Measurement, PerConnection};
@@ -10,6 +10,17 @@ use std::time::Instant;
 
 /// Longest latency that is told apart, ns.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
+
+/// What a run left behind.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// `Failures::wrong` counts connections whose acknowledgements broke the rule, `lost` messages
+    /// without one. The server's use and the other CPUs are left to the caller. `per_connection` is
+    /// there if the run had a time: what was acknowledged when it was over.
+    pub measurement: Measurement,
+    /// Acknowledgements that came.
+    pub acks: u64,
+}
 
 /// What a thread, or all of them, did.
 pub struct Tally {

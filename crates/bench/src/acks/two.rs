@@ -5,8 +5,8 @@
 //! send.
 
 use super::connection::{Account, Broken, Wire};
-use super::spec::{Producers, SIZE_BYTES};
-use super::{Error, Spec};
+use super::error::Error;
+use super::spec::{Producers, SIZE_BYTES, Spec};
 use ingest::v2::{
     Ack, DATA_HEADER_BYTES, HEADER_BYTES, Hello, Level, Reader, ServerFrame, Welcome, data_header,
     write_bye, write_hello, write_message,

@@ -9,6 +9,7 @@ pub mod little;
 pub mod retrograde;
 pub mod settle;
 pub mod spread;
+pub mod texts;
 pub mod usl;
 
 pub use little::littles_law;

@@ -6,18 +6,16 @@ use std::time::Duration;
 use client::{Client, Value};
 use ingest::v2::SinkKind;
 
-use super::{MESSAGE, Options, PAYLOAD, PIPELINE};
+use super::options::{MESSAGE, Options, PAYLOAD, PIPELINE};
 use crate::acks::{self, Producers, Spec};
 use crate::host::Usage;
 use crate::lab::subject;
-use crate::lab::target::{Started, Target, free_ports};
+use crate::lab::target::{Started, Target};
 use crate::load::{self, Amount, Command, Keys, Pattern, Populate};
 use crate::result::Measurement;
 
 /// Longest wait for a reply: a big stream may be deleted meanwhile.
 const REPLY: Duration = Duration::from_secs(60);
-/// Free ports may be taken before the server takes them: so many tries.
-const TRIES: usize = 3;
 /// The stream.
 pub const KEY: &str = "bars:stream";
 
@@ -30,17 +28,11 @@ pub struct Ours {
 impl Ours {
     /// Starts it with a listener for any sink.
     pub fn start(target: &Target) -> Result<Self, String> {
-        let mut last = String::new();
-        for _ in 0..TRIES {
-            let port = free_ports(1).map_err(|error| error.to_string())?;
-            let listener = SocketAddr::from(([127, 0, 0, 1], port));
-            let listen = format!("{listener} protocol=2");
-            match target.clone().with_args(&["--ingest-listen", &listen]).start() {
-                Ok(started) => return Ok(Self { started, listener }),
-                Err(error) => last = error.to_string(),
-            }
-        }
-        Err(last)
+        let listen = "127.0.0.1:{port+1} protocol=2";
+        let target = target.clone().with_args(&["--ingest-listen", listen]);
+        let started = target.start().map_err(|error| error.to_string())?;
+        let tcp = started.tcp.ok_or_else(|| format!("{} has no TCP", started.name))?;
+        Ok(Self { started, listener: SocketAddr::new(tcp.ip(), tcp.port() + 1) })
     }
 
     /// Producers with frames of `block` bytes.

@@ -8,7 +8,6 @@ use super::{Done, begin_results, progress, save_results};
 use crate::bars;
 use crate::host;
 use crate::result::Results;
-use ingest::v2::Acking;
 
 /// The options.
 #[derive(clap::Args, Debug)]
@@ -38,11 +37,6 @@ struct Bars {
     /// Also write all measurements to this file, for `compare`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-}
-
-/// A strategy of protocol 2.
-pub(crate) fn acking(text: &str) -> Result<Acking, String> {
-    Acking::from_name(text).ok_or_else(|| "adaptive, synchronous or batched".to_owned())
 }
 
 /// Runs what was asked for.

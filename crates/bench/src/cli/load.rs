@@ -7,7 +7,7 @@ mod output;
 mod suite;
 mod values;
 
-use std::io::IsTerminal;
+use std::ops::ControlFlow;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -48,24 +48,25 @@ pub fn run(args: &Args) -> Done {
 }
 
 fn measure(spec: &Spec, show: bool) -> Result<Measurement, String> {
-    if !show || !std::io::stderr().is_terminal() {
-        return load::run(spec).map_err(|error| error.to_string());
-    }
-    let bar = ProgressBar::new(1000);
+    // The bar hides itself where the standard error is no terminal.
+    let bar = if show { ProgressBar::new(1000) } else { ProgressBar::hidden() };
     let style = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}");
     bar.set_style(style.expect("the template is valid").progress_chars("=> "));
     bar.set_prefix(spec.name.clone());
-    let measured = load::run_with(spec, &mut |progress| match progress {
-        Progress::Connected(count) => bar.set_message(format!("{count} connections")),
-        Progress::Populated(done, of) => {
-            bar.set_position(done * 1000 / of.max(1));
-            bar.set_message(format!("{done} of {of} keys written"));
+    let measured = load::run_until(spec, &mut |progress| {
+        match progress {
+            Progress::Connected(count) => bar.set_message(format!("{count} connections")),
+            Progress::Populated(done, of) => {
+                bar.set_position(done * 1000 / of.max(1));
+                bar.set_message(format!("{done} of {of} keys written"));
+            }
+            Progress::Running(share, sample) => {
+                bar.set_position((share * 1000.0) as u64);
+                let (rate, p99) = (sample.throughput, sample.p99_us);
+                bar.set_message(format!("{rate:.0} requests/s, p99 {p99:.1} us"));
+            }
         }
-        Progress::Running(share, sample) => {
-            bar.set_position((share * 1000.0) as u64);
-            let (rate, p99) = (sample.throughput, sample.p99_us);
-            bar.set_message(format!("{rate:.0} requests/s, p99 {p99:.1} us"));
-        }
+        ControlFlow::Continue(())
     });
     bar.finish_and_clear();
     measured.map_err(|error| error.to_string())

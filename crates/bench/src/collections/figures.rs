@@ -29,8 +29,8 @@ pub struct Figure {
     pub name: &'static str,
     /// What it reads.
     pub data: Data,
-    /// Its command, with the placeholders of `load`.
-    pub words: &'static [&'static str],
+    /// Its command, with the placeholders of `load`; words are separated by blanks.
+    pub words: &'static str,
     /// Connections and requests under way on each.
     pub load: (usize, usize),
     /// Requests whose replies are compared beforehand.
@@ -40,7 +40,7 @@ pub struct Figure {
 const fn figure(
     name: &'static str,
     data: Data,
-    words: &'static [&'static str],
+    words: &'static str,
     load: (usize, usize),
     compared: usize,
 ) -> Figure {
@@ -52,42 +52,22 @@ const SMALL: (usize, usize) = (50, 16);
 /// Few connections, one request at a time, where a request takes a millisecond.
 const LARGE: (usize, usize) = (4, 1);
 
-const NEAR: &[&str] = &[
-    "GEOSEARCH",
-    "bench:geo",
-    "FROMLONLAT",
-    "LON.__rand_int__",
-    "LAT.__rand_int__",
-    "BYRADIUS",
-    "15",
-    "km",
-];
-const NEAREST: &[&str] = &[
-    "GEOSEARCH",
-    "bench:geo",
-    "FROMLONLAT",
-    "LON.__rand_int__",
-    "LAT.__rand_int__",
-    "BYRADIUS",
-    "15",
-    "km",
-    "ASC",
-    "COUNT",
-    "10",
-    "WITHDIST",
-];
+const NEAR: &str =
+    "GEOSEARCH bench:geo FROMLONLAT LON.__rand_int__ LAT.__rand_int__ BYRADIUS 15 km";
+const NEAREST: &str = "GEOSEARCH bench:geo FROMLONLAT LON.__rand_int__ LAT.__rand_int__ \
+     BYRADIUS 15 km ASC COUNT 10 WITHDIST";
 
 /// All of them.
 pub const FIGURES: &[Figure] = &[
-    figure("zrange", Data::Zset, &["ZRANGE", "bench:zset", "__int__", "__int+9__"], SMALL, 500),
-    figure("zrank", Data::Zset, &["ZRANK", "bench:zset", "m__int__"], SMALL, 500),
-    figure("lrange_100", Data::List, &["LRANGE", "bench:list", "0", "99"], SMALL, 1),
-    figure("hgetall_100", Data::Hashes, &["HGETALL", "bench:hash:__int__"], SMALL, 100),
-    figure("sinter_100k", Data::Sets, &["SINTER", "bench:set:a", "bench:set:b"], LARGE, 1),
-    figure("pfadd", Data::Sketch, &["PFADD", "bench:hll", "new:__rand_int__"], SMALL, 500),
+    figure("zrange", Data::Zset, "ZRANGE bench:zset __int__ __int+9__", SMALL, 500),
+    figure("zrank", Data::Zset, "ZRANK bench:zset m__int__", SMALL, 500),
+    figure("lrange_100", Data::List, "LRANGE bench:list 0 99", SMALL, 1),
+    figure("hgetall_100", Data::Hashes, "HGETALL bench:hash:__int__", SMALL, 100),
+    figure("sinter_100k", Data::Sets, "SINTER bench:set:a bench:set:b", LARGE, 1),
+    figure("pfadd", Data::Sketch, "PFADD bench:hll new:__rand_int__", SMALL, 500),
     figure("geosearch", Data::Places, NEAR, SMALL, 200),
     figure("geosearch_nearest", Data::Places, NEAREST, SMALL, 200),
-    figure("bitcount_1mb", Data::Bits, &["BITCOUNT", "bench:bits"], LARGE, 1),
+    figure("bitcount_1mb", Data::Bits, "BITCOUNT bench:bits", LARGE, 1),
 ];
 
 impl Figure {
@@ -107,14 +87,9 @@ impl Figure {
     pub fn commands(&self) -> Vec<Command> {
         let regions = if self.data == Data::Places { 1..10 } else { 0..1 };
         let command = |region: u32| {
-            let (lon, lat) = (region.to_string(), (45 + region).to_string());
-            let words = self.words.iter();
-            let words: Vec<String> = words
-                .map(|word| {
-                    word.replace("LON.", &(lon.clone() + ".")).replace("LAT.", &(lat.clone() + "."))
-                })
-                .collect();
-            Command::new(&words.iter().map(String::as_str).collect::<Vec<_>>())
+            let (lon, lat) = (format!("{region}."), format!("{}.", 45 + region));
+            let words = self.words.replace("LON.", &lon).replace("LAT.", &lat);
+            Command::new(&words.split(' ').collect::<Vec<_>>())
         };
         regions.map(command).collect()
     }

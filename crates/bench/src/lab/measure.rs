@@ -4,6 +4,8 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use super::subject;
+use super::target::Started;
 use crate::analysis::findings::Client;
 use crate::host::{self, ThreadWatch};
 use crate::load::{self, Driver, Progress, Spec};
@@ -17,7 +19,7 @@ const LOOK_CONNECTIONS_MAX: usize = 1000;
 const ACTIVE: f64 = 0.05;
 
 /// What was seen of one load.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// The measurement.
     pub measurement: Measurement,
@@ -80,28 +82,41 @@ pub fn run(
     if sight.mixed {
         measurement.server = None;
     }
-    let threads =
-        watch.map(|watch| watch.shares()).filter(|shares| !shares.is_empty()).map(|shares| {
-            Threads {
-                busiest: shares[0],
-                active: shares.iter().filter(|share| **share >= ACTIVE).count().max(1),
-            }
-        });
+    let shares = watch.map(|watch| watch.shares()).filter(|shares| !shares.is_empty());
+    let active = |shares: &[f64]| shares.iter().filter(|share| **share >= ACTIVE).count().max(1);
+    let threads = shares.map(|shares| Threads { busiest: shares[0], active: active(&shares) });
     let client_threads =
         if local_table { spec.connections } else { spec.threads.min(spec.connections) };
-    let client_cpus = measurement.client_cpu_s / measurement.seconds;
-    let client_busy = (!sight.mixed && !local_table)
-        .then(|| (client_cpus / client_threads as f64).clamp(0.0, 1.0));
-    let server_cpus = measurement.server.map_or(0.0, |server| server.cpu_s / measurement.seconds);
-    let cores = host::machine().cores as f64;
-    let idle_cpus = (cores - client_cpus - server_cpus - measurement.other_cpus).max(0.0);
-    Ok(Seen { measurement, threads, idle_cpus, client_busy, client_threads })
+    let seen = Seen::of(measurement, client_threads, host::machine().cores);
+    let alone = !sight.mixed && !local_table;
+    let client_busy = alone.then(|| seen.client_share().clamp(0.0, 1.0));
+    Ok(Seen { threads, client_busy, ..seen })
+}
+
+impl Sight {
+    /// What can be seen of a target.
+    pub fn of(started: &Started) -> Self {
+        Self { pid: subject::process(started), mixed: subject::is_own_process(started) }
+    }
 }
 
 impl Seen {
-    /// Why the point does not count: the failures that it had, in words.
-    pub fn fault(&self) -> Option<String> {
-        fault(&self.measurement)
+    /// A load that so many threads sent on a machine with so many cores.
+    pub fn of(measurement: Measurement, client_threads: usize, cores: usize) -> Self {
+        let server_s = measurement.server.map_or(0.0, |server| server.cpu_s);
+        let ours = (measurement.client_cpu_s + server_s) / measurement.seconds;
+        let idle_cpus = (cores as f64 - ours - measurement.other_cpus).max(0.0);
+        Self { measurement, threads: None, idle_cpus, client_busy: None, client_threads }
+    }
+
+    /// CPUs that the client used.
+    pub fn client_cpus(&self) -> f64 {
+        self.measurement.client_cpu_s / self.measurement.seconds
+    }
+
+    /// CPU share of each of its threads, which share the connections evenly.
+    pub fn client_share(&self) -> f64 {
+        self.client_cpus() / self.client_threads.max(1) as f64
     }
 
     /// The client's CPU as evidence, where it is known.

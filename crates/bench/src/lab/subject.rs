@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use client::Client;
 
-use super::Error;
+use super::experiment::Error;
 use super::target::{Started, Target};
 use crate::host;
 use crate::load::{Address, Amount, Command, Keys, Spec};
@@ -12,15 +13,20 @@ use crate::load::{Address, Amount, Command, Keys, Spec};
 /// Longest wait for INFO.
 const INFO_WAIT: Duration = Duration::from_secs(2);
 
-/// Starts the targets that were asked for, or those of `choice` that are there.
-pub fn start(
+/// The servers that an experiment measures of its own accord, where they are there; models come
+/// beside them.
+const SERVERS: [&str; 4] = ["sheafdb", "redis-server", "valkey-server", "pogocache"];
+
+/// The targets that were asked for; else the known servers and the experiment's models, as far as
+/// they are on this machine.
+pub fn targets(
     asked: &[Target],
-    choice: &[&str],
+    models: &[&str],
     say: &mut dyn FnMut(&str),
-) -> Result<Vec<Started>, Error> {
+) -> Result<Vec<Target>, Error> {
     let mut targets = asked.to_vec();
     if asked.is_empty() {
-        for text in choice {
+        for text in SERVERS.iter().chain(models) {
             let target = Target::parse(text)?;
             if target.is_there() {
                 targets.push(target);
@@ -32,8 +38,17 @@ pub fn start(
     if targets.is_empty() {
         return Err(Error::Machine("there is no target to measure".to_owned()));
     }
+    Ok(targets)
+}
+
+/// The same, started.
+pub fn start(
+    asked: &[Target],
+    models: &[&str],
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<Started>, Error> {
     let mut started = Vec::new();
-    for target in &targets {
+    for target in targets(asked, models, say)? {
         say(&format!("starting {}", target.name()));
         started.push(target.start()?);
     }
@@ -90,4 +105,32 @@ pub fn spec(target: &Started, words: &[&str], connections: usize, seconds: f64) 
 /// So many keys.
 pub fn keys(count: u64) -> Keys {
     Keys { prefix: "key:".to_owned(), minimum: 0, maximum: count.max(1) - 1 }
+}
+
+/// What is written, and who sends it.
+#[derive(Args, Clone, Debug)]
+pub struct Data {
+    /// Keys
+    #[arg(long, default_value_t = 100_000, value_name = "N")]
+    pub keys: u64,
+    /// Bytes of a value
+    #[arg(long, default_value_t = 16, value_name = "BYTES")]
+    pub data_size: usize,
+    /// Threads of the load generator
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub threads: usize,
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        crate::cli::defaults()
+    }
+}
+
+impl Data {
+    /// The load with these data.
+    pub fn of(&self, spec: Spec) -> Spec {
+        let data = (self.data_size, self.data_size);
+        Spec { threads: self.threads, keys: keys(self.keys), data, ..spec }
+    }
 }

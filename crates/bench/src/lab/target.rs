@@ -2,11 +2,14 @@
 //!
 //! | text | meaning |
 //! |---|---|
-//! | `sheafdb`, `redis-server`, `valkey-server`, `pogocache` | that server with settings fit for measuring, and further arguments behind it |
+//! | `sheafdb`, `redis-server`, `valkey-server`, `pogocache` | that server, and further arguments |
 //! | `HOST:PORT` | a server that runs |
 //! | `unix:PATH`, or the path of a socket | the same |
 //! | `model:NAME[,option=value]...` | a model, with the options of `sheafdb-bench serve` |
-//! | anything else | a program by its command line; `{port}`, `{sock}` and `{dir}` stand for what it is given |
+//! | anything else | a program by its command line; see below |
+//!
+//! In a command line `{port}`, `{port+1}` to `{port+7}`, `{sock}` and `{dir}` stand for what the
+//! program is given.
 //!
 //! `LABEL=` in front of any of these names it.
 

@@ -48,7 +48,7 @@ pub fn scan(
     bytes: &[u8],
 ) -> Result<usize, Malformed> {
     if plan.checked {
-        scanner.scan(bytes, &mut Check { judge, tally, data: plan.data })
+        scanner.scan(bytes, &mut Check { judge, tally, data: plan.spec.data })
     } else {
         scanner.scan(bytes, &mut Count { judge, tally, nil_fails: plan.nil_fails })
     }

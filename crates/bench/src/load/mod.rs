@@ -67,19 +67,11 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs a load. A load that ran is a measurement even if requests failed: look at its failures.
 pub fn run(spec: &Spec) -> Result<Measurement, Error> {
-    run_with(spec, &mut |_| {})
+    run_until(spec, &mut |_| ControlFlow::Continue(()))
 }
 
-/// Runs a load and tells how far it is, a few times a second.
-pub fn run_with(spec: &Spec, progress: &mut dyn FnMut(Progress)) -> Result<Measurement, Error> {
-    run_until(spec, &mut |seen| {
-        progress(seen);
-        ControlFlow::Continue(())
-    })
-}
-
-/// The same, but ends early when `progress` says so while the load runs: no request is made any
-/// more, and those under way are waited for.
+/// Runs a load and tells how far it is, a few times a second. It ends early when `progress` says so
+/// while the load runs: no further request is made, and those under way are waited for.
 pub fn run_until(
     spec: &Spec,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
@@ -89,11 +81,11 @@ pub fn run_until(
     let (mut table, mut streams) = (None, Vec::new());
     if local {
         table::check(spec)?;
-        table = Some(table::filled(spec, &plan));
+        table = Some(table::filled(&plan));
     } else {
         if plan.populate {
             let total = plan.keys;
-            populate::populate(spec, &plan, |n| {
+            populate::populate(&plan, |n| {
                 let _ = progress(Progress::Populated(n, total));
             })?;
         }
@@ -112,7 +104,7 @@ pub fn run_until(
     let (to, from) = channel();
     let usage = (spec.warm_up_s <= 0.0).then(|| Usage::start(pid));
     let started = now_ns();
-    let run = Run { spec, plan: &plan, table: table.as_ref(), threads, started, stop: &stop };
+    let run = Run { plan: &plan, table: table.as_ref(), threads, started, stop: &stop };
     let mut streams = streams.into_iter();
     let mut jobs = Vec::new();
     for thread in 0..threads {
@@ -127,7 +119,7 @@ pub fn run_until(
         (outcomes, gathered, usage)
     });
     let seconds = run.seconds(&outcomes);
-    Ok(outcome::measurement(spec, &plan, outcomes, gathered, usage, seconds))
+    Ok(outcome::measurement(&plan, outcomes, gathered, usage, seconds))
 }
 
 /// The first `count` requests that a single connection of this load would send, encoded.
@@ -160,7 +152,6 @@ impl Job<'_> {
 
 /// A run and its threads.
 struct Run<'a> {
-    spec: &'a Spec,
     plan: &'a Plan,
     table: Option<&'a Arc<Table>>,
     threads: usize,
@@ -170,7 +161,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn measured_from(&self) -> u64 {
-        self.started + ns(self.spec.warm_up_s)
+        self.started + ns(self.plan.spec.warm_up_s)
     }
 
     /// The part of thread number `thread`; takes its connections.
@@ -180,7 +171,7 @@ impl<'a> Run<'a> {
         streams: &mut impl Iterator<Item = Stream>,
         to: Sender<Interval>,
     ) -> Result<Job<'a>, Error> {
-        let spec = self.spec;
+        let spec = &self.plan.spec;
         let cut = |of: u128, thread: usize| (of * thread as u128 / self.threads as u128) as u64;
         let first = cut(spec.connections as u128, thread) as usize;
         let behind = cut(spec.connections as u128, thread + 1) as usize;
@@ -203,10 +194,8 @@ impl<'a> Run<'a> {
             started: self.started,
             measured_from: self.measured_from(),
             amount,
-            driver: spec.driver,
+            spec,
             schedule,
-            timeout_ns: ns(spec.timeout_s),
-            spin: spec.spin,
             stop: self.stop,
         };
         let recorder = Recorder::new(self.started, ns(spec.sample_s), to);
@@ -226,26 +215,26 @@ impl<'a> Run<'a> {
 
     /// Who makes the requests of connection number `at`.
     fn author(&self, at: usize) -> Author {
-        let (spec, plan) = (self.spec, self.plan);
+        let (spec, plan) = (&self.plan.spec, self.plan);
         let own = spec.distinct_client_seed.then(|| {
             // Away from the threads' sequences.
             Source::new(plan, spec.seed.wrapping_add(0x5eed), at, spec.connections)
         });
-        let owned = plan.verify.then(|| Owned::new(plan, at, spec.connections, plan.populate));
+        let owned = plan.spec.verify.then(|| Owned::new(plan, at, spec.connections, plan.populate));
         // Connections begin at different places of the cycle, so that they do not march in step.
         Author::new(plan, own, owned, at, spec.connections)
     }
 
     /// How many requests connection number `at` may have under way.
     fn window(&self, at: usize) -> u64 {
-        let connections = self.spec.connections;
-        match self.spec.driver {
+        let connections = self.plan.spec.connections;
+        match self.plan.spec.driver {
             Driver::Multiplexed { callers } => {
                 let cut = |at: usize| callers * at / connections;
                 (cut(at + 1) - cut(at)) as u64
             }
             Driver::Unbounded => u64::MAX,
-            _ => self.spec.pipeline as u64,
+            _ => self.plan.spec.pipeline as u64,
         }
     }
 
@@ -257,7 +246,7 @@ impl<'a> Run<'a> {
         pid: Option<u32>,
         progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> (Gathered, Option<Usage>) {
-        let mut gathered = Gathered::new(self.spec.sample_s);
+        let mut gathered = Gathered::new(self.plan.spec.sample_s);
         loop {
             let now = now_ns();
             let warm_up = Duration::from_nanos(self.measured_from().saturating_sub(now));
@@ -272,9 +261,9 @@ impl<'a> Run<'a> {
             }
             let at_s = now.saturating_sub(self.measured_from()) as f64 / 1e9;
             // Threads hand a sample over at their next turn: half a sample later all have.
-            let closed = (at_s / self.spec.sample_s - 0.5).max(0.0) as u64;
+            let closed = (at_s / self.plan.spec.sample_s - 0.5).max(0.0) as u64;
             if let Some(sample) = gathered.close(closed) {
-                let share = match self.spec.amount {
+                let share = match self.plan.spec.amount {
                     Amount::Seconds(seconds) => at_s / seconds,
                     Amount::Requests(requests) => gathered.count() as f64 / requests as f64,
                 };

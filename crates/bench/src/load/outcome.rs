@@ -9,13 +9,13 @@ use crate::result::{Failures, Latency, Measurement, PerConnection};
 
 /// Puts a measurement together; `seconds` is how long the load lasted.
 pub fn measurement(
-    spec: &Spec,
     plan: &Plan,
     outcomes: Vec<Outcome>,
     mut gathered: Gathered,
     usage: Option<Usage>,
     seconds: f64,
 ) -> Measurement {
+    let spec = &plan.spec;
     let replies: u64 = outcomes.iter().map(|one| one.tally.replies).sum();
     let area: f64 = outcomes.iter().map(|one| one.area).sum();
     let in_flight_max = outcomes.iter().map(|one| one.peak).sum();
@@ -47,7 +47,7 @@ pub fn measurement(
     let mut measured = Measurement {
         load: if spec.name.is_empty() { name(spec) } else { spec.name.clone() },
         target,
-        parameters: parameters(spec, plan),
+        parameters: parameters(plan),
         seconds,
         requests: replies.saturating_sub(failures.errors + failures.nil + failures.wrong),
         failures,
@@ -97,7 +97,8 @@ fn lower(name: &[u8]) -> String {
 
 /// What a table shows as columns. Only what differs from one load to the next on purpose: no seed,
 /// no timeout.
-fn parameters(spec: &Spec, plan: &Plan) -> Vec<(String, String)> {
+fn parameters(plan: &Plan) -> Vec<(String, String)> {
+    let spec = &plan.spec;
     let mut list: Vec<(&str, String)> = vec![
         ("connections", spec.connections.to_string()),
         ("pipeline", spec.pipeline.to_string()),

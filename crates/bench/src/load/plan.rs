@@ -22,7 +22,9 @@ pub struct Prepared {
 /// A load, ready.
 #[derive(Debug)]
 pub struct Plan {
-    /// The commands.
+    /// What was asked for.
+    pub spec: Spec,
+    /// Its commands.
     pub commands: Vec<Prepared>,
     /// The order in which a connection takes them, over and over.
     pub cycle: Vec<u16>,
@@ -30,16 +32,8 @@ pub struct Plan {
     pub checked: bool,
     /// If they need not: nil is a failure for all commands.
     pub nil_fails: bool,
-    /// Replies must bring what was written.
-    pub verify: bool,
-    /// The share of reads that must miss.
-    pub misses: f64,
-    /// The keys' lowest number.
-    pub minimum: u64,
     /// How many keys there are.
     pub keys: u64,
-    /// The range of the values' lengths.
-    pub data: (usize, usize),
     /// Keys are written before the load begins.
     pub populate: bool,
 }
@@ -73,11 +67,8 @@ impl Plan {
             cycle: cycle(&weights),
             checked: spec.verify || spec.misses > 0.0 || mixed,
             nil_fails,
-            verify: spec.verify,
-            misses: spec.misses,
-            minimum: spec.keys.minimum,
             keys: spec.keys.count(),
-            data: spec.data,
+            spec: spec.clone(),
             populate,
             commands,
         })

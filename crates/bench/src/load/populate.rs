@@ -9,7 +9,6 @@ use super::error::Error;
 use super::expect::{Count, Judge, Tally};
 use super::plan::Plan;
 use super::scan::Scanner;
-use super::spec::Spec;
 use super::template::{Data, Fill, Template, Token, draw_len};
 use super::values;
 
@@ -23,13 +22,13 @@ const RECEIVE_BYTES: usize = 16 * 1024;
 
 /// Writes every key of the range once, in its first version. One connection, pipelined; `written`
 /// is called with the number of keys written so far.
-pub fn populate(spec: &Spec, plan: &Plan, mut written: impl FnMut(u64)) -> Result<(), Error> {
+pub fn populate(plan: &Plan, mut written: impl FnMut(u64)) -> Result<(), Error> {
     let failed = |what: String| Error::Populate(what);
-    let mut stream = Stream::open(spec, 0)?;
+    let mut stream = Stream::open(&plan.spec, 0)?;
     let (mut judge, mut tally) = (Judge::default(), Tally::default());
     let (mut scanner, mut input, mut sent) = (Scanner::default(), Vec::new(), 0);
     let mut room = vec![0; RECEIVE_BYTES];
-    for (batch, count) in batches(spec, plan) {
+    for (batch, count) in batches(plan) {
         stream.write_all(&batch).map_err(|error| failed(error.to_string()))?;
         sent += count;
         while tally.replies < sent {
@@ -51,16 +50,16 @@ pub fn populate(spec: &Spec, plan: &Plan, mut written: impl FnMut(u64)) -> Resul
 }
 
 /// The requests that write every key once, some at a time, and how many those are.
-pub fn batches(spec: &Spec, plan: &Plan) -> impl Iterator<Item = (Vec<u8>, u64)> {
-    let data = if plan.verify || plan.data.0 != plan.data.1 {
-        Data::Drawn
-    } else {
-        Data::Constant(plan.data.0)
+pub fn batches(plan: &Plan) -> impl Iterator<Item = (Vec<u8>, u64)> {
+    let spec = &plan.spec;
+    let data = match spec.data {
+        (len, high) if len == high && !spec.verify => Data::Constant(len),
+        _ => Data::Drawn,
     };
     let args = [vec![Token::Text(b"SET".to_vec())], vec![Token::Key], vec![Token::Data]];
     let template = Template::new(&args, &spec.keys.prefix, data);
-    let mut first = First { plan, prng: Prng::new(spec.seed), next: plan.minimum };
-    let end = plan.minimum + plan.keys;
+    let mut first = First { plan, prng: Prng::new(spec.seed), next: spec.keys.minimum };
+    let end = spec.keys.minimum + plan.keys;
     std::iter::from_fn(move || {
         let (mut out, before) = (Vec::new(), first.next);
         while first.next < end && first.next - before < BATCH_MAX && out.len() < BATCH_BYTES {
@@ -88,15 +87,15 @@ impl Fill for First<'_> {
     }
 
     fn data_len(&mut self) -> usize {
-        if self.plan.verify {
-            values::len(self.next - 1, 1, self.plan.data)
+        if self.plan.spec.verify {
+            values::len(self.next - 1, 1, self.plan.spec.data)
         } else {
-            draw_len(&mut self.prng, self.plan.data)
+            draw_len(&mut self.prng, self.plan.spec.data)
         }
     }
 
     fn data(&mut self, into: &mut [u8]) {
-        if self.plan.verify {
+        if self.plan.spec.verify {
             values::fill(self.next - 1, 1, into);
         }
     }

@@ -25,7 +25,7 @@ pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("these bounds are valid")
 }
 
-/// What a thread did in one sample.
+/// What one thread did, or all together, in one sample.
 #[derive(Debug)]
 pub struct Interval {
     /// Number of the sample.
@@ -109,19 +109,11 @@ impl Recorder {
     }
 }
 
-/// A sample of all threads.
-#[derive(Debug)]
-struct Merged {
-    replies: u64,
-    in_flight: u64,
-    latencies: Histogram<u64>,
-}
-
 /// The records of all threads.
 #[derive(Debug)]
 pub struct Gathered {
     total: Histogram<u64>,
-    samples: BTreeMap<u64, Merged>,
+    samples: BTreeMap<u64, Interval>,
     closed: Vec<Sample>,
     closed_until: u64,
     sample_s: f64,
@@ -138,11 +130,8 @@ impl Gathered {
     pub fn add(&mut self, interval: &Interval) {
         self.total.add(&interval.latencies).expect("all histograms have the same bounds");
         let index = interval.index.max(self.closed_until);
-        let merged = self.samples.entry(index).or_insert_with(|| Merged {
-            replies: 0,
-            in_flight: 0,
-            latencies: histogram(),
-        });
+        let empty = || Interval { index, replies: 0, latencies: histogram(), in_flight: 0 };
+        let merged = self.samples.entry(index).or_insert_with(empty);
         merged.replies += interval.replies;
         merged.in_flight += interval.in_flight;
         merged.latencies.add(&interval.latencies).expect("all histograms have the same bounds");
@@ -156,7 +145,7 @@ impl Gathered {
     /// Closes all samples below number `until`; returns the last one.
     pub fn close(&mut self, until: u64) -> Option<Sample> {
         while let Some(first) = self.samples.first_entry().filter(|first| *first.key() < until) {
-            let (index, Merged { replies, in_flight, latencies }) = first.remove_entry();
+            let Interval { index, replies, latencies, in_flight } = first.remove();
             self.closed.push(Sample {
                 at_s: (index + 1) as f64 * self.sample_s,
                 throughput: replies as f64 / self.sample_s,

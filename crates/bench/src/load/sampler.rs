@@ -6,19 +6,13 @@ use super::spec::Pattern;
 
 /// Draws numbers of a range `0..count` by a pattern. Set up once, O(1) per draw.
 #[derive(Clone, Debug)]
-pub enum Sampler {
-    /// See [`Pattern::Uniform`].
-    Uniform { count: u64 },
-    /// See [`Pattern::Zipf`].
-    Zipf(Zipf),
-    /// See [`Pattern::HotSet`].
-    HotSet { count: u64, hot: u64, requests: f64 },
-    /// See [`Pattern::Gaussian`].
-    Gaussian { count: u64 },
-    /// See [`Pattern::Sequential`].
-    Sequential { count: u64 },
-    /// See [`Pattern::Parallel`].
-    Parallel,
+pub struct Sampler {
+    pattern: Pattern,
+    count: u64,
+    /// For [`Pattern::Zipf`]; other patterns leave it alone.
+    zipf: Zipf,
+    /// How many keys are hot, for [`Pattern::HotSet`].
+    hot: u64,
 }
 
 /// Who draws: where it stands in a sequence, and its share of the range.
@@ -57,40 +51,34 @@ impl Walk {
 impl Sampler {
     /// The sampler of a pattern over `count` keys, at least one.
     pub fn new(pattern: Pattern, count: u64) -> Self {
-        match pattern {
-            Pattern::Uniform => Self::Uniform { count },
-            Pattern::Zipf { exponent } => Self::Zipf(Zipf::new(count, exponent)),
-            Pattern::HotSet { keys, requests } => {
-                let hot = ((count as f64 * keys).round() as u64).clamp(1, count);
-                Self::HotSet { count, hot, requests }
-            }
-            Pattern::Gaussian => Self::Gaussian { count },
-            Pattern::Sequential => Self::Sequential { count },
-            Pattern::Parallel => Self::Parallel,
-        }
+        let (exponent, share) = match pattern {
+            Pattern::Zipf { exponent } => (exponent, 1.0),
+            Pattern::HotSet { keys, .. } => (1.0, keys),
+            _ => (1.0, 1.0),
+        };
+        let hot = ((count as f64 * share).round() as u64).clamp(1, count);
+        Self { pattern, count, zipf: Zipf::new(count, exponent), hot }
     }
 
     /// Does each connection walk by itself?
     pub fn is_parallel(&self) -> bool {
-        matches!(self, Self::Parallel)
+        self.pattern == Pattern::Parallel
     }
 
     /// The next number.
     #[inline]
     pub fn draw(&self, prng: &mut Prng, walk: &mut Walk) -> u64 {
-        match self {
-            Self::Uniform { count } => below(prng, *count),
-            Self::Zipf(zipf) => zipf.draw(prng) - 1,
-            Self::HotSet { count, hot, requests } => {
-                if *hot == *count || unit(prng) < *requests {
-                    below(prng, *hot)
-                } else {
-                    *hot + below(prng, *count - *hot)
-                }
+        let (count, hot) = (self.count, self.hot);
+        match self.pattern {
+            Pattern::Uniform => below(prng, count),
+            Pattern::Zipf { .. } => self.zipf.draw(prng) - 1,
+            Pattern::HotSet { requests, .. } if hot == count || unit(prng) < requests => {
+                below(prng, hot)
             }
-            Self::Gaussian { count } => gaussian(prng, *count),
-            Self::Sequential { count } => walk.through(*count),
-            Self::Parallel => walk.inside(),
+            Pattern::HotSet { .. } => hot + below(prng, count - hot),
+            Pattern::Gaussian => gaussian(prng, count),
+            Pattern::Sequential => walk.through(count),
+            Pattern::Parallel => walk.inside(),
         }
     }
 }
@@ -122,8 +110,7 @@ fn gaussian(prng: &mut Prng, count: u64) -> u64 {
 
 /// Zipf's distribution over ranks 1 to n, by rejection-inversion: W. Hörmann and G. Derflinger,
 /// "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS
-/// 6(3),
-/// 1996. No table: constant memory and, on average, less than 1.2 tries per draw.
+/// 6(3), 1996. No table: constant memory and, on average, less than 1.2 tries per draw.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     count: f64,

@@ -220,7 +220,7 @@ impl Filler<'_> {
     fn verified(&mut self, drawn: u64) -> u64 {
         let owned = self.owned.as_deref_mut().expect("asked for only with owned keys");
         let (own, at) = owned.nearest(drawn);
-        let key = self.plan.minimum + own;
+        let key = self.plan.spec.keys.minimum + own;
         let state = owned.states[at];
         let (known, present) = (state != 0, state & ABSENT == 0);
         let version = u32::from(state & !ABSENT);
@@ -243,7 +243,7 @@ impl Filler<'_> {
             }
             _ if !known => Expect::Any,
             Meaning::Strlen if present => {
-                Expect::Integer(values::len(key, version, self.plan.data) as i64)
+                Expect::Integer(values::len(key, version, self.plan.spec.data) as i64)
             }
             Meaning::Strlen => Expect::Integer(0),
             _ if present => Expect::Value { key, version },
@@ -266,10 +266,10 @@ impl Fill for Filler<'_> {
         };
         let unknown = self.unknown();
         let Some(expects) = self.expects.as_deref_mut() else {
-            return self.plan.minimum + drawn;
+            return self.plan.spec.keys.minimum + drawn;
         };
         let reads = self.command.meaning.reads();
-        if reads && self.plan.misses > 0.0 && unit(self.prng) < self.plan.misses {
+        if reads && self.plan.spec.misses > 0.0 && unit(self.prng) < self.plan.spec.misses {
             return self.miss(drawn);
         }
         if self.owned.is_some() {
@@ -282,26 +282,26 @@ impl Fill for Filler<'_> {
             }
             _ => {}
         }
-        self.plan.minimum + drawn
+        self.plan.spec.keys.minimum + drawn
     }
 
     #[inline]
     fn random(&mut self) -> u64 {
-        self.plan.minimum + self.command.sampler.draw(self.prng, self.walk)
+        self.plan.spec.keys.minimum + self.command.sampler.draw(self.prng, self.walk)
     }
 
     #[inline]
     fn data_len(&mut self) -> usize {
-        if self.plan.verify {
-            values::len(self.last.0, self.last.1, self.plan.data)
+        if self.plan.spec.verify {
+            values::len(self.last.0, self.last.1, self.plan.spec.data)
         } else {
-            draw_len(self.prng, self.plan.data)
+            draw_len(self.prng, self.plan.spec.data)
         }
     }
 
     #[inline]
     fn data(&mut self, into: &mut [u8]) {
-        if self.plan.verify {
+        if self.plan.spec.verify {
             values::fill(self.last.0, self.last.1, into);
         }
     }

@@ -1,11 +1,11 @@
 //! The in-process driver: a table in this process instead of a server, a thread per connection.
 //! What it reaches is what the table and the load generator cost without any network.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use resp::OutBuf;
 
 use super::conn::{Shared, scan};
@@ -13,7 +13,7 @@ use super::error::Error;
 use super::expect::Judge;
 use super::plan::Plan;
 use super::populate::batches;
-use super::record::{histogram, now_ns};
+use super::record::now_ns;
 use super::scan::Scanner;
 use super::source::Author;
 use super::spec::{Amount, Spec};
@@ -37,11 +37,11 @@ pub fn check(spec: &Spec) -> Result<(), Error> {
 }
 
 /// A table for all callers of a load, with its keys if the load reads them.
-pub fn filled(spec: &Spec, plan: &Plan) -> Arc<Table> {
+pub fn filled(plan: &Plan) -> Arc<Table> {
     let table = Arc::new(Table::new(SHARED));
     if plan.populate {
         let mut server = Server::new(&table);
-        for (batch, _) in batches(spec, plan) {
+        for (batch, _) in batches(plan) {
             server.execute(&batch);
         }
     }
@@ -92,10 +92,7 @@ impl Caller<'_> {
             Amount::Requests(requests) => requests,
             Amount::Seconds(_) => u64::MAX,
         };
-        let end = match self.task.amount {
-            Amount::Seconds(s) => self.task.measured_from + (s * 1e9) as u64,
-            Amount::Requests(_) => u64::MAX,
-        };
+        let end = self.task.end().unwrap_or(u64::MAX);
         let (mut requests, mut judge) = (Vec::new(), Judge::default());
         let (mut area, mut now, mut measuring) = (0.0, now_ns(), false);
         while left > 0 && now < end && !self.task.stop.load(Ordering::Relaxed) {
@@ -126,7 +123,7 @@ impl Caller<'_> {
                 left -= count;
             }
         }
-        let unsent = self.unsent(end);
+        let unsent = self.task.unsent(&VecDeque::new());
         self.shared.recorder.finish();
         let (tally, peak) = (self.shared.tally, self.batch);
         Outcome { tally, area, peak, last_reply: now, unsent, served: Vec::new() }
@@ -141,22 +138,13 @@ impl Caller<'_> {
             return None;
         }
         schedule.take();
-        if at > now && !self.task.spin {
+        if at > now && !self.task.spec.spin {
             std::thread::sleep(Duration::from_nanos(at - now));
         }
         while now_ns() < at {
             std::hint::spin_loop();
         }
         Some(at)
-    }
-
-    fn unsent(&mut self, end: u64) -> Option<Histogram<u64>> {
-        let schedule = self.task.schedule.as_mut().filter(|_| end != u64::MAX)?;
-        let mut waited = histogram();
-        while schedule.peek() < end {
-            waited.saturating_record(end - schedule.take());
-        }
-        Some(waited)
     }
 }
 

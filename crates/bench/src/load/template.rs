@@ -304,9 +304,10 @@ pub fn draw_len(prng: &mut Prng, (low, high): (usize, usize)) -> usize {
 mod tests {
     use super::*;
 
-    /// Keys 7, 8, 9 ..; random 100; values of two, three, four .. bytes.
+    /// Keys from the first on; always the same number; values of one more byte each time.
     struct Count {
         key: u64,
+        number: u64,
         len: usize,
     }
 
@@ -316,7 +317,7 @@ mod tests {
             self.key - 1
         }
         fn random(&mut self) -> u64 {
-            100
+            self.number
         }
         fn data_len(&mut self) -> usize {
             self.len += 1;
@@ -327,24 +328,9 @@ mod tests {
         }
     }
 
-    /// Zero, always.
-    struct Zero;
-    impl Fill for Zero {
-        fn key(&mut self) -> u64 {
-            0
-        }
-        fn random(&mut self) -> u64 {
-            0
-        }
-        fn data_len(&mut self) -> usize {
-            0
-        }
-        fn data(&mut self, _: &mut [u8]) {}
-    }
-
     fn written(words: &[&str], data: Data) -> String {
         let args: Vec<_> = words.iter().map(|word| tokens(word.as_bytes(), "key:")).collect();
-        let (mut out, mut count) = (Vec::new(), Count { key: 7, len: 1 });
+        let (mut out, mut count) = (Vec::new(), Count { key: 7, number: 100, len: 1 });
         Template::new(&args, "key:", data).write(&mut out, &mut count);
         String::from_utf8(out).expect("these are ASCII").replace("\r\n", "|")
     }
@@ -380,15 +366,15 @@ mod tests {
             written(&["SADD", "s__int__:__key__", "__int+x__ __data__"], Data::Drawn),
             "*3|$4|SADD|$21|s100:key:000000000007|$12|__int+x__ dd|"
         );
-        let mut out = Vec::new();
+        let (mut out, mut zero) = (Vec::new(), Count { key: 0, number: 0, len: 0 });
         let args = [tokens(b"__int__", ""), tokens(b"__int+0__", "")];
-        Template::new(&args, "", Data::Constant(3)).write(&mut out, &mut Zero);
+        Template::new(&args, "", Data::Constant(3)).write(&mut out, &mut zero);
         assert_eq!(out, b"*2\r\n$1\r\n0\r\n$1\r\n0\r\n");
     }
 
     #[test]
     fn an_inline_command_is_its_words() {
-        let (mut out, mut count) = (Vec::new(), Count { key: 0, len: 0 });
+        let (mut out, mut count) = (Vec::new(), Count { key: 0, number: 0, len: 0 });
         Template::inline(&[b"PING".to_vec(), b"x".to_vec()]).write(&mut out, &mut count);
         assert_eq!(out, b"PING x\r\n");
     }

@@ -15,7 +15,7 @@ use super::error::Error;
 use super::expect::Tally;
 use super::record::{histogram, now_ns};
 use super::schedule::Schedule;
-use super::spec::{Amount, Driver, UNBOUNDED_BYTES_MAX};
+use super::spec::{Amount, Driver, Spec, UNBOUNDED_BYTES_MAX};
 
 /// Events taken from one poll.
 const EVENTS_MAX: usize = 512;
@@ -39,16 +39,42 @@ pub struct Task<'a> {
     pub measured_from: u64,
     /// This thread's part.
     pub amount: Amount,
-    /// How connections are used.
-    pub driver: Driver,
+    /// What was asked for.
+    pub spec: &'a Spec,
     /// Send times, for an open loop.
     pub schedule: Option<Schedule>,
-    /// Nanoseconds without a reply after which requests are lost.
-    pub timeout_ns: u64,
-    /// Poll without sleeping.
-    pub spin: bool,
     /// Somebody's connection broke: end.
     pub stop: &'a AtomicBool,
+}
+
+impl Task<'_> {
+    /// Nanoseconds without a reply after which requests are lost.
+    fn timeout_ns(&self) -> u64 {
+        (self.spec.timeout_s * 1e9) as u64
+    }
+
+    /// When no further request is made, if that is a time.
+    pub fn end(&self) -> Option<u64> {
+        match self.amount {
+            Amount::Seconds(s) => Some(self.measured_from + (s * 1e9) as u64),
+            Amount::Requests(_) => None,
+        }
+    }
+
+    /// What was due before the end and never sent, with the time it had waited then; `due` had been
+    /// taken from the schedule.
+    pub fn unsent(&mut self, due: &VecDeque<u64>) -> Option<Histogram<u64>> {
+        let end = self.end()?;
+        let schedule = self.schedule.as_mut()?;
+        let mut waited = histogram();
+        for &intended in due {
+            waited.saturating_record(end.saturating_sub(intended).max(1));
+        }
+        while !self.stop.load(Ordering::Relaxed) && schedule.peek() < end {
+            waited.saturating_record(end - schedule.take());
+        }
+        Some(waited)
+    }
 }
 
 /// What a thread did.
@@ -137,7 +163,7 @@ impl<'a> Worker<'a> {
     pub fn run(mut self) -> Outcome {
         let mut events = Vec::with_capacity(EVENTS_MAX);
         let mut now = now_ns();
-        if self.task.schedule.is_some() && !self.task.spin {
+        if self.task.schedule.is_some() && !self.task.spec.spin {
             // Without this the kernel lets us sleep for 50 us longer than asked.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
@@ -164,7 +190,7 @@ impl<'a> Worker<'a> {
     }
 
     fn is_closed_loop(&self) -> bool {
-        self.task.schedule.is_none() && self.task.driver != Driver::Unbounded
+        self.task.schedule.is_none() && self.task.spec.driver != Driver::Unbounded
     }
 
     /// The warm-up is over.
@@ -184,15 +210,8 @@ impl<'a> Worker<'a> {
     #[inline]
     fn is_making(&self, now: u64) -> bool {
         self.left > 0
-            && self.end().is_none_or(|end| now < end)
+            && self.task.end().is_none_or(|end| now < end)
             && !self.task.stop.load(Ordering::Relaxed)
-    }
-
-    fn end(&self) -> Option<u64> {
-        match self.task.amount {
-            Amount::Seconds(s) => Some(self.task.measured_from + (s * 1e9) as u64),
-            Amount::Requests(_) => None,
-        }
     }
 
     /// Adds up requests under way over time.
@@ -213,7 +232,7 @@ impl<'a> Worker<'a> {
         }
         // A reply may have come after `now` was read: then the time since is negative.
         let silent =
-            self.in_flight > 0 && now.saturating_sub(self.quiet_since) > self.task.timeout_ns;
+            self.in_flight > 0 && now.saturating_sub(self.quiet_since) > self.task.timeout_ns();
         if silent {
             self.shared.tally.explain(|| "no reply in time".to_owned());
             self.task.stop.store(true, Ordering::Relaxed);
@@ -225,11 +244,11 @@ impl<'a> Worker<'a> {
     fn wait(&mut self, events: &mut Vec<epoll::Event>, now: u64) {
         let mut until = self.shared.recorder.ends();
         if self.in_flight > 0 {
-            until = until.min(self.quiet_since + self.task.timeout_ns + 1);
+            until = until.min(self.quiet_since + self.task.timeout_ns() + 1);
         }
         if self.is_making(now) {
-            until = until.min(self.end().unwrap_or(u64::MAX));
-            if self.task.driver == Driver::Unbounded && !self.is_too_much() {
+            until = until.min(self.task.end().unwrap_or(u64::MAX));
+            if self.task.spec.driver == Driver::Unbounded && !self.is_too_much() {
                 until = now;
             }
         }
@@ -241,14 +260,14 @@ impl<'a> Worker<'a> {
             if !self.full {
                 sleep_ns = sleep_ns.min(schedule.peek().saturating_sub(now).max(SLEEP_NS_MIN));
             }
-            if sleep_ns > 0 && !self.task.spin {
+            if sleep_ns > 0 && !self.task.spec.spin {
                 // epoll counts in milliseconds; ppoll on it in nanoseconds.
                 let mut fds = [PollFd::new(&self.poll, PollFlags::IN)];
                 let _ = poll(&mut fds, Some(&timespec(sleep_ns)));
                 sleep_ns = 0;
             }
         }
-        if self.task.spin {
+        if self.task.spec.spin {
             sleep_ns = 0;
         }
         // Interrupted: the next turn asks again.
@@ -286,7 +305,7 @@ impl<'a> Worker<'a> {
             return;
         }
         let Some(conn) = &self.conns[at] else { return };
-        let room = match self.task.driver {
+        let room = match self.task.spec.driver {
             Driver::LockStep if conn.in_flight > 0 => 0,
             _ => conn.window - conn.in_flight,
         };
@@ -315,7 +334,7 @@ impl<'a> Worker<'a> {
     fn produce(&mut self, now: u64) {
         if self.task.schedule.is_some() {
             if !self.ended && !self.task.stop.load(Ordering::Relaxed) {
-                self.ended = self.end().is_some_and(|end| now > end + GRACE_NS);
+                self.ended = self.task.end().is_some_and(|end| now > end + GRACE_NS);
                 self.dispatch(now);
             }
             return;
@@ -339,7 +358,7 @@ impl<'a> Worker<'a> {
     /// Sends what is due. A connection takes as much as its window allows before the next one gets
     /// something, so that what is due together leaves in few sends.
     fn dispatch(&mut self, now: u64) {
-        let end = self.end().unwrap_or(u64::MAX);
+        let end = self.task.end().unwrap_or(u64::MAX);
         let schedule = self.task.schedule.as_mut().expect("only an open loop dispatches");
         while schedule.peek() <= now && schedule.peek() < end && self.due.len() < DUE_MAX {
             self.due.push_back(schedule.take());
@@ -390,7 +409,7 @@ impl<'a> Worker<'a> {
     fn finish(mut self) -> Outcome {
         self.account(now_ns());
         self.shared.tally.failures.lost += self.in_flight;
-        let unsent = self.unsent();
+        let unsent = self.task.unsent(&self.due);
         let served = self.conns.iter().flatten().map(|conn| conn.served).collect();
         self.shared.recorder.finish();
         Outcome {
@@ -401,20 +420,6 @@ impl<'a> Worker<'a> {
             unsent,
             served,
         }
-    }
-
-    /// What was due before the end and never sent, with the time it had waited then.
-    fn unsent(&mut self) -> Option<Histogram<u64>> {
-        let end = self.end()?;
-        let schedule = self.task.schedule.as_mut()?;
-        let mut waited = histogram();
-        for &intended in &self.due {
-            waited.saturating_record(end.saturating_sub(intended).max(1));
-        }
-        while !self.task.stop.load(Ordering::Relaxed) && schedule.peek() < end {
-            waited.saturating_record(end - schedule.take());
-        }
-        Some(waited)
     }
 }
 

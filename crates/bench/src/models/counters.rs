@@ -19,39 +19,58 @@ pub struct Counters {
     next: AtomicUsize,
 }
 
-/// What one thread counts, or some of them together.
-#[derive(Debug, Default)]
-pub struct Counts {
-    connections: AtomicU64,
-    requests: AtomicU64,
-    reads: AtomicU64,
-    writes: AtomicU64,
-    polls: AtomicU64,
-    events: AtomicU64,
-    events_per_poll: [AtomicU64; EVENT_BUCKETS],
-    bytes_in: AtomicU64,
-    bytes_out: AtomicU64,
+/// Makes [`Counts`], [`Totals`] and what leads from one to the other out of one list of counters.
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What one thread counts, or some of them together.
+        #[derive(Debug, Default)]
+        pub struct Counts {
+            $($name: AtomicU64,)*
+            events_per_poll: [AtomicU64; EVENT_BUCKETS],
+        }
+
+        /// The sums.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Totals {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            /// The sums so far.
+            pub fn totals(&self) -> Totals {
+                let sum = |which: fn(&Counts) -> &AtomicU64| {
+                    self.shards.iter().map(|shard| which(shard).load(Ordering::Relaxed)).sum()
+                };
+                Totals { $($name: sum(|counts| &counts.$name),)* }
+            }
+        }
+
+        impl Totals {
+            /// Names and values, in the order in which they are shown.
+            pub fn pairs(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)*]
+            }
+        }
+    };
 }
 
-/// The sums.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+counters! {
     /// Connections that were accepted.
-    pub connections: u64,
+    connections,
     /// Requests, or messages, that were executed.
-    pub requests: u64,
+    requests,
     /// Calls that receive, also those that found nothing.
-    pub reads: u64,
+    reads,
     /// Calls that send, also those that found no room.
-    pub writes: u64,
+    writes,
     /// Calls that wait for any of many sockets.
-    pub polls: u64,
+    polls,
     /// Events that they brought.
-    pub events: u64,
+    events,
     /// Bytes received.
-    pub bytes_in: u64,
+    bytes_in,
     /// Bytes sent.
-    pub bytes_out: u64,
+    bytes_out,
 }
 
 impl Counters {
@@ -60,25 +79,6 @@ impl Counters {
         &self.shards[self.next.fetch_add(1, Ordering::Relaxed) % SHARDS]
     }
 
-    /// The sums so far.
-    pub fn totals(&self) -> Totals {
-        let sum = |which: fn(&Counts) -> &AtomicU64| {
-            self.shards.iter().map(|shard| which(shard).load(Ordering::Relaxed)).sum()
-        };
-        Totals {
-            connections: sum(|counts| &counts.connections),
-            requests: sum(|counts| &counts.requests),
-            reads: sum(|counts| &counts.reads),
-            writes: sum(|counts| &counts.writes),
-            polls: sum(|counts| &counts.polls),
-            events: sum(|counts| &counts.events),
-            bytes_in: sum(|counts| &counts.bytes_in),
-            bytes_out: sum(|counts| &counts.bytes_out),
-        }
-    }
-}
-
-impl Counters {
     /// Polls by the events that they brought: `from:count` of each bucket that holds something,
     /// `from` being its smallest number of events.
     pub fn events_per_poll(&self) -> String {
@@ -137,22 +137,6 @@ impl Counts {
     }
 }
 
-impl Totals {
-    /// Names and values, in the order in which they are shown.
-    pub fn pairs(&self) -> [(&'static str, u64); 8] {
-        [
-            ("connections", self.connections),
-            ("requests", self.requests),
-            ("reads", self.reads),
-            ("writes", self.writes),
-            ("polls", self.polls),
-            ("events", self.events),
-            ("bytes_in", self.bytes_in),
-            ("bytes_out", self.bytes_out),
-        ]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,7 +153,7 @@ mod tests {
             mine.poll(5);
         }
         let n = SHARDS as u64 + 1;
-        let values = counters.totals().pairs().map(|(_, value)| value);
+        let values: Vec<u64> = counters.totals().pairs().iter().map(|(_, value)| *value).collect();
         assert_eq!(values, [n, 2 * n, n, n, n, 5 * n, 3 * n, 4 * n]);
     }
 

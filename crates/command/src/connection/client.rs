@@ -3,7 +3,7 @@
 use resp::Args;
 
 use super::client_filter::{self as filter, Use};
-use crate::error::Error;
+use crate::error::{ClientInfoOption, ClientInfoValue, Error};
 use crate::ops::{Bytes, ClientKill, ClientOp, LibraryFact, ReplyMode, SessionOp};
 use crate::parse::{self, is};
 
@@ -31,18 +31,14 @@ pub fn setname(args: Args<'_>) -> Result<SessionOp, Error> {
 pub fn setinfo(args: Args<'_>) -> Result<SessionOp, Error> {
     let (option, text) = (args.get(2), args.get(3));
     let value = |name| {
-        if is_printable(text) {
-            Ok(text.into())
-        } else {
-            Err(Error::ClientInfoValue(Box::new(name)))
-        }
+        if is_printable(text) { Ok(text.into()) } else { Err(ClientInfoValue { name }) }
     };
     let fact = if is(option, "LIB-NAME") {
         LibraryFact::Name(value("lib-name")?)
     } else if is(option, "LIB-VER") {
         LibraryFact::Version(value("lib-ver")?)
     } else {
-        return Err(Error::ClientInfoOption(Box::new(option.into())));
+        return Err(ClientInfoOption { word: option.into() }.into());
     };
     Ok(SessionOp::Client(ClientOp::SetInfo(fact)))
 }

@@ -4,7 +4,7 @@
 use base::num::parse_i64;
 use resp::Args;
 
-use crate::error::Error;
+use crate::error::{self, ClientFlags, Error, NoSuchUser};
 use crate::ops::{Bytes, ClientFact, ClientFilters, ClientRule, ClientType};
 use crate::parse::{self, is};
 
@@ -133,7 +133,7 @@ fn fact(word: &[u8], value: &[u8], purpose: Use) -> Result<ClientFact, Error> {
         ClientFact::Flags(if is_known {
             text()
         } else {
-            return Err(Error::ClientFlags(Box::new(text())));
+            return Err(ClientFlags { word: value.into() }.into());
         })
     } else if is(word, "NAME") {
         ClientFact::Name(text())
@@ -162,11 +162,11 @@ fn kind(word: &[u8]) -> Result<ClientType, Error> {
     } else if is(word, "MASTER") || is(word, "PRIMARY") {
         Ok(ClientType::Master)
     } else {
-        Err(Error::ClientType(Box::new(word.into())))
+        Err(error::ClientType { word: word.into() }.into())
     }
 }
 
 /// A user that exists: this version has only the default one.
 fn user(name: &[u8]) -> Result<Bytes, Error> {
-    if name == b"default" { Ok(name.into()) } else { Err(Error::NoSuchUser(Box::new(name.into()))) }
+    if name == b"default" { Ok(name.into()) } else { Err(NoSuchUser { name: name.into() }.into()) }
 }

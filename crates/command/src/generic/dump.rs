@@ -7,7 +7,7 @@ use resp::Reply;
 use super::migrate::Kept;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Error, Payload};
 use crate::events;
 use crate::parse::{integer, is};
 use crate::parts::{Built, is_packed};
@@ -131,7 +131,7 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Ok(Done::Park(parked));
     }
     let mut built = Built::new(ctx.settings, is_packed(payload));
-    rdb::restore(payload, &mut built).map_err(Error::Payload)?;
+    rdb::restore(payload, &mut built).map_err(|why| Payload { text: why.reply() })?;
     let expiry = match ttl {
         0 => None,
         _ if options.absolute => Some(UnixMs(ttl)),

@@ -6,7 +6,7 @@ use resp::Args;
 
 use crate::ctx::Ctx;
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Error, ExpireOption, InvalidExpire};
 use crate::events;
 use crate::parse::{integer, is};
 
@@ -62,7 +62,7 @@ impl Conditions {
             } else if is(word, "LT") {
                 &mut found.lt
             } else {
-                return Err(Error::ExpireOption(Box::new(word.into())));
+                return Err(ExpireOption { word: word.into() }.into());
             };
             *condition = true;
         }
@@ -84,7 +84,7 @@ impl Conditions {
 /// A client's time in milliseconds of the epoch.
 fn absolute(time: i64, from: UnixMs, unit: i64, command: &'static str) -> Result<UnixMs, Error> {
     let at = time.checked_mul(unit).and_then(|ms| ms.checked_add(from.0));
-    at.map(UnixMs).ok_or(Error::invalid_expire(command))
+    at.map(UnixMs).ok_or_else(|| InvalidExpire { command }.into())
 }
 
 /// Sets the expiry of a key; a time that has passed removes it.

@@ -11,7 +11,7 @@ use resp::{Args, Proto, Reply};
 
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Error, UnknownType};
 use crate::parse::{integer, is};
 use crate::scan::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
 
@@ -39,7 +39,7 @@ impl<'a> Scan<'a> {
             } else if is(word, "TYPE") {
                 // As Valkey 9: a type that is none is no type without keys.
                 let kind = Kind::named(value);
-                scan.kind = Some(kind.ok_or_else(|| Error::UnknownType(Box::new(value.into())))?);
+                scan.kind = Some(kind.ok_or_else(|| UnknownType { name: value.into() })?);
             } else {
                 return Err(Error::Syntax);
             }

@@ -6,8 +6,8 @@ use resp::Args;
 use value::geo::{Area, Place, Polygon, Shape};
 use value::zset::View;
 
-use super::text::{error, place, unit};
-use crate::error::Error;
+use super::text::{place, unit};
+use crate::error::{Error, GeoExactlyOne, GeoStoreWith, NeedNumeric};
 use crate::parse::{integer, is};
 use crate::spec::KeyRuns;
 
@@ -119,15 +119,15 @@ struct Parts {
     store_distance: bool,
 }
 
-fn length(text: &[u8], name: &str) -> Result<f64, Error> {
-    double::parse(text).ok_or_else(|| Error::said(format!("ERR need numeric {name}")))
+fn length(text: &[u8], what: &'static str) -> Result<f64, Error> {
+    double::parse(text).ok_or_else(|| NeedNumeric { what }.into())
 }
 
 /// A radius with its unit.
 fn circle(radius: &[u8], word: &[u8]) -> Result<(Shape, f64), Error> {
     let radius = length(radius, "radius")?;
     if radius < 0.0 {
-        return Err(error("ERR radius cannot be negative"));
+        return Err(Error::RadiusNegative);
     }
     let metres = unit(word)?;
     Ok((Shape::Circle(radius * metres), metres))
@@ -137,7 +137,7 @@ fn circle(radius: &[u8], word: &[u8]) -> Result<(Shape, f64), Error> {
 fn rectangle(width: &[u8], height: &[u8], word: &[u8]) -> Result<(Shape, f64), Error> {
     let (width, height) = (length(width, "width")?, length(height, "height")?);
     if width < 0.0 || height < 0.0 {
-        return Err(error("ERR height or width cannot be negative"));
+        return Err(Error::BoxNegative);
     }
     let metres = unit(word)?;
     Ok((Shape::Box { width: width * metres, height: height * metres }, metres))
@@ -149,11 +149,11 @@ fn rectangle(width: &[u8], height: &[u8], word: &[u8]) -> Result<(Shape, f64), E
 fn polygon(mut texts: Args<'_>) -> Result<(Polygon, usize), Error> {
     let count = texts.iter().next().and_then(parse_i64);
     let count = count.and_then(|count| i32::try_from(count).ok());
-    let count = count.ok_or_else(|| error("ERR invalid number of vertices"))?;
+    let count = count.ok_or(Error::VerticesNotInteger)?;
     texts = texts.from(1);
     let count = usize::try_from(count).unwrap_or(0);
     if count < 3 || count > texts.len() / 2 {
-        return Err(error("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices"));
+        return Err(Error::VerticesTooFew);
     }
     let mut texts = texts.iter();
     let mut text = || texts.next().expect("they were counted");
@@ -166,7 +166,7 @@ fn polygon(mut texts: Args<'_>) -> Result<(Polygon, usize), Error> {
 fn place_of(zset: Option<View<'_>>, member: &[u8]) -> Result<Place, Error> {
     let Some(zset) = zset else { return Ok(Place { lon: 0.0, lat: 0.0 }) };
     let score = zset.score(member);
-    score.map(Place::of_score).ok_or_else(|| error("ERR could not decode requested zset member"))
+    score.map(Place::of_score).ok_or(Error::NoSuchPlace)
 }
 
 impl Query {
@@ -227,7 +227,7 @@ impl Parts {
             } else if is(word, "COUNT") && left >= 1 {
                 let count = integer(args.get(at + 1))?;
                 if count <= 0 {
-                    return Err(error("ERR COUNT must be > 0"));
+                    return Err(Error::CountAboveZero);
                 }
                 self.count = Some(count as usize);
                 at += 1;
@@ -305,14 +305,9 @@ impl Parts {
         let is_store = form == (Form::Search { is_store: true });
         if with && (is_store || self.store.is_some()) {
             let what = if is_search { "GEOSEARCHSTORE" } else { "STORE option in GEORADIUS" };
-            return Err(Error::said(format!(
-                "ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
-            )));
+            return Err(GeoStoreWith { what }.into());
         }
-        let command = String::from_utf8_lossy(name);
-        let missing = |what: &str| {
-            Error::said(format!("ERR exactly one of {what} can be specified for {command}"))
-        };
+        let missing = |what| GeoExactlyOne { what, command: String::from_utf8_lossy(name).into() };
         let (region, metres) = if let Some(polygon) = self.polygon {
             (Region::Polygon(polygon), 1.0)
         } else {
@@ -321,7 +316,7 @@ impl Parts {
             (Region::Area(Area { center, shape }), metres)
         };
         if self.any && self.count.is_none() {
-            return Err(error("ERR the ANY argument requires COUNT argument"));
+            return Err(Error::AnyWithoutCount);
         }
         // A count without an order asks for the nearest.
         let nearest = self.order.is_none() && self.count.is_some() && !self.any;

@@ -4,30 +4,22 @@ use base::double;
 use resp::Reply;
 use value::geo::Place;
 
-use crate::error::Error;
+use crate::error::{Error, InvalidPlace};
 use crate::parse::is;
-
-/// An error with a text that only one place says.
-pub(super) fn error(text: &str) -> Error {
-    Error::said(text)
-}
 
 /// A longitude and a latitude.
 pub(super) fn place(lon: &[u8], lat: &[u8]) -> Result<Place, Error> {
     let number = |text| double::parse(text).ok_or(Error::NotFloat);
     let (lon, lat) = (number(lon)?, number(lat)?);
-    Place::new(lon, lat).ok_or_else(|| {
-        Error::said(format!("ERR invalid longitude,latitude pair {lon:.6},{lat:.6}"))
-    })
+    Place::new(lon, lat)
+        .ok_or_else(|| InvalidPlace { pair: format!("{lon:.6},{lat:.6}").into() }.into())
 }
 
 /// Metres of a unit.
 pub(super) fn unit(word: &[u8]) -> Result<f64, Error> {
     let units = [("M", 1.0), ("KM", 1000.0), ("FT", 0.3048), ("MI", 1609.34)];
     let found = units.into_iter().find(|(name, _)| is(word, name));
-    found
-        .map(|(_, metres)| metres)
-        .ok_or_else(|| error("ERR unsupported unit provided. please use M, KM, FT, MI"))
+    found.map(|(_, metres)| metres).ok_or(Error::UnknownUnit)
 }
 
 /// Replies a distance with four decimals.

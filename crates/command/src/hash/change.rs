@@ -1,6 +1,6 @@
 //! Setting and removing fields: HSET, HMSET, HSETNX, HDEL.
 
-use keyspace::{Encoding, Event, Kind};
+use keyspace::{Encoding, EntryMut, Event, Kind};
 use resp::Args;
 use value::hash::{Hash, Put, find, put};
 use value::packed::{Elem, PACKED_MAX};
@@ -9,9 +9,9 @@ use value::{Big, Log};
 use super::form::{encoding, packed_max};
 use super::view::View;
 use crate::collection::remove_named;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Settings};
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Arity, Error};
 use crate::events;
 
 /// A field's new value: an argument, or a text of our own.
@@ -58,7 +58,7 @@ pub fn hmset(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 fn set_args(ctx: &mut Ctx<'_, '_>, command: &'static str) -> Result<i64, Error> {
     if !ctx.args.len().is_multiple_of(2) {
-        return Err(Error::arity(command));
+        return Err(Arity { command }.into());
     }
     let (args, before) = (ctx.args, ctx.guard.counted());
     let pairs = (2..args.len()).step_by(2);
@@ -98,20 +98,7 @@ pub(super) fn set_pairs<'b>(
     if let Some(entry) = &mut entry
         && entry.entry().packed().is_none()
     {
-        let (mut added, mut longest) = (0, 0);
-        let fields = entry.edit(|big, log| {
-            let hash = hash_mut(big);
-            for (field, new) in pairs {
-                longest = longest.max(field.len()).max(new.bytes().len());
-                added += i64::from(new.set(hash, field, keep, log));
-            }
-            hash.len()
-        });
-        let was = entry.entry().encoding();
-        if was != Encoding::Hashtable {
-            entry.set_encoding(encoding(ctx.settings, was, fields, longest));
-        }
-        return Ok(added);
+        return Ok(set_in_big(entry, ctx.settings, pairs, keep));
     }
     let mut packed = std::mem::take(&mut ctx.tally.scratch);
     packed.clear();
@@ -120,29 +107,9 @@ pub(super) fn set_pairs<'b>(
         packed.extend_from_slice(entry.entry().packed().expect("it is not big"));
         was = entry.entry().encoding();
     }
-    // As Redis 7.2: where all that come would be too many, were they new, it is a hashtable.
-    let expected = pairs.size_hint().0 as u64;
-    let (mut added, mut longest, mut fields) = (0, 0, 0);
-    let mut full = false;
-    for (field, new) in pairs.clone() {
-        let value = new.bytes();
-        longest = longest.max(field.len()).max(value.len());
-        let bytes_max = packed_max(ctx.settings, was, expected, longest);
-        match put(&mut packed, Elem::of(field), Elem::of(value), bytes_max) {
-            Put::New(before) => {
-                added += 1;
-                fields = before + 1;
-            }
-            Put::Replaced => {}
-            Put::Full => {
-                full = true;
-                break;
-            }
-        }
-    }
-    let called = encoding(ctx.settings, was, fields.max(expected), longest);
-    full |= called != Encoding::Listpack && packed.len() > PACKED_MAX;
-    if full {
+    let Packing { mut added, encoding, is_full } =
+        set_in_packed(&mut packed, ctx.settings, was, pairs.clone());
+    if is_full {
         // The pairs that fitted are in it; setting them once more changes nothing.
         let (mut hash, mut log) = (Hash::of_packed(&packed), Log::default());
         for (field, new) in pairs {
@@ -157,15 +124,82 @@ pub(super) fn set_pairs<'b>(
         }
     } else {
         match entry {
-            Some(mut entry) => entry.set_packed(called, &packed),
+            Some(mut entry) => entry.set_packed(encoding, &packed),
             None => {
-                ctx.guard.insert_packed(event, ctx.db, &key, Kind::Hash, called, &packed, None);
+                ctx.guard.insert_packed(event, ctx.db, &key, Kind::Hash, encoding, &packed, None);
             }
         }
     }
     packed.clear();
     ctx.tally.scratch = packed;
     Ok(added)
+}
+
+/// Sets fields of a hash that is not packed; how many are new.
+#[inline]
+fn set_in_big<'b>(
+    entry: &mut EntryMut<'_, '_>,
+    settings: &Settings,
+    pairs: impl Iterator<Item = (&'b [u8], New<'b>)>,
+    keep: bool,
+) -> i64 {
+    let (mut added, mut longest) = (0, 0);
+    let fields = entry.edit(|big, log| {
+        let hash = hash_mut(big);
+        for (field, new) in pairs {
+            longest = longest.max(field.len()).max(new.bytes().len());
+            added += i64::from(new.set(hash, field, keep, log));
+        }
+        hash.len()
+    });
+    let was = entry.entry().encoding();
+    if was != Encoding::Hashtable {
+        entry.set_encoding(encoding(settings, was, fields, longest));
+    }
+    added
+}
+
+/// What became of a packed hash whose fields were set.
+struct Packing {
+    /// Fields that are new.
+    added: i64,
+    /// What the hash is called from then on.
+    encoding: Encoding,
+    /// Not all fit: those that did are set.
+    is_full: bool,
+}
+
+/// Sets fields of a packed hash.
+#[inline]
+fn set_in_packed<'b>(
+    packed: &mut Vec<u8>,
+    settings: &Settings,
+    was: Encoding,
+    pairs: impl Iterator<Item = (&'b [u8], New<'b>)>,
+) -> Packing {
+    // As Redis 7.2: where all that come would be too many, were they new, it is a hashtable.
+    let expected = pairs.size_hint().0 as u64;
+    let (mut added, mut longest, mut fields) = (0, 0, 0);
+    let mut is_full = false;
+    for (field, new) in pairs {
+        let value = new.bytes();
+        longest = longest.max(field.len()).max(value.len());
+        let bytes_max = packed_max(settings, was, expected, longest);
+        match put(packed, Elem::of(field), Elem::of(value), bytes_max) {
+            Put::New(before) => {
+                added += 1;
+                fields = before + 1;
+            }
+            Put::Replaced => {}
+            Put::Full => {
+                is_full = true;
+                break;
+            }
+        }
+    }
+    let encoding = encoding(settings, was, fields.max(expected), longest);
+    is_full |= encoding != Encoding::Listpack && packed.len() > PACKED_MAX;
+    Packing { added, encoding, is_full }
 }
 
 /// `HDEL key field [field ...]`.

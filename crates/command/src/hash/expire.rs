@@ -12,7 +12,7 @@ use super::change::{New, hash_mut, remove_fields, set_pairs};
 use super::view::View;
 use crate::ctx::Ctx;
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Error, InvalidExpire};
 use crate::events;
 use crate::parse::{integer, is};
 
@@ -34,7 +34,7 @@ fn fields(ctx: &Ctx<'_, '_>, at: usize, step: usize) -> Result<Range<usize>, Err
 fn absolute(text: &[u8], from: UnixMs, unit: i64, command: &'static str) -> Result<UnixMs, Error> {
     let time = Some(integer(text)?).filter(|time| *time >= 0);
     let at = time.and_then(|time| time.checked_mul(unit)).and_then(|ms| ms.checked_add(from.0));
-    at.map(UnixMs).ok_or(Error::invalid_expire(command))
+    at.map(UnixMs).ok_or_else(|| InvalidExpire { command }.into())
 }
 
 const EPOCH: UnixMs = UnixMs(0);

@@ -7,7 +7,7 @@ use value::{IntText, NewStr};
 use super::sketch::refused;
 use crate::ctx::Ctx;
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Error, PfdebugSubcommand, SelfTest};
 use crate::parse::is;
 use crate::string::text::text_of;
 
@@ -46,14 +46,14 @@ pub fn pfdebug(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
                 }
             }
         }
-        _ => return Err(Error::PfdebugSubcommand(Box::new(Box::from(word)))),
+        _ => return Err(PfdebugSubcommand { word: word.into() }.into()),
     }
     Ok(Done::Replied)
 }
 
 /// `PFSELFTEST`.
 pub fn pfselftest(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    self_test().map_err(|why| Error::said(format!("TESTFAILED {why}")))?;
+    self_test().map_err(|why| SelfTest { why: why.into() })?;
     ctx.reply.ok();
     Ok(Done::Replied)
 }

@@ -12,7 +12,7 @@ use super::stream::{AT_ONCE_BYTES_MAX, AT_ONCE_MAX, Stream};
 use super::view::{View, of_big_mut};
 use crate::ctx::Ctx;
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Arity, Error};
 use crate::parse::is;
 use crate::spec::KeyRuns;
 
@@ -31,7 +31,7 @@ fn pop(ctx: &mut Ctx<'_, '_>, end: End, command: &'static str) -> Result<Done, E
     match ctx.args.len() {
         2 => {}
         3 => return pop_counted(ctx, end),
-        _ => return Err(Error::arity(command)),
+        _ => return Err(Arity { command }.into()),
     }
     let (key, before) = (ctx.key(1), ctx.guard.counted());
     match open(end.popped(), ctx, &key)? {

@@ -9,7 +9,7 @@ use value::Big;
 
 use super::digest::of_value;
 use crate::ctx::{Ctx, Progress, Resumable};
-use crate::error::Error;
+use crate::error::{Error, ReloadFailed};
 use crate::parts::{Built, Stored, is_packed};
 
 /// Keys that one step takes at most.
@@ -80,7 +80,7 @@ fn reload(ctx: &mut Ctx<'_, '_>, db: DbIndex, name: &[u8]) -> Result<Result<usiz
         let loses_fields = entry.big().and_then(Big::next_due).is_some_and(|due| due <= now.0);
         let payload = Saver::default().dump(&Stored::of(entry));
         let mut built = Built::new(settings, is_packed(&payload));
-        let wrong = || Error::ReloadFailed { db: db.0, key: Box::new(name.into()) };
+        let wrong = || Error::from(ReloadFailed { db: db.0, key: name.into() });
         rdb::restore(&payload, &mut built).map_err(|_| wrong())?;
         built.insert(Event::SILENT, guard, db, &key, expiry);
         if let Some(mut entry) = guard.entry_mut(Event::SILENT, db, &key) {

@@ -50,24 +50,8 @@ pub(super) fn add<'b>(
     if let Some(entry) = &entry {
         packed.extend_from_slice(entry.entry().packed().expect("it is not big"));
     }
-    let (mut added, mut full) = (0, false);
-    for member in members.clone() {
-        let elem = Elem::of(member);
-        let Err((at, count)) = find(&packed, elem, form.encoding == Encoding::Intset) else {
-            continue;
-        };
-        let mut grown = form;
-        grown.add(settings, elem, count + 1);
-        if packed.len() + elem.size() > packed_max(grown.encoding) {
-            full = true;
-            break;
-        }
-        form = grown;
-        let at = if form.encoding == Encoding::Intset { at } else { packed.len() };
-        insert_at(&mut packed, at, elem);
-        added += 1;
-    }
-    if full {
+    let (mut added, is_full) = add_packed(&mut packed, members.clone(), settings, &mut form);
+    if is_full {
         let (mut set, mut log) = (Set::of_packed(&packed), Log::default());
         added += add_big(&mut set, &mut log, members, settings, &mut form);
         match entry {
@@ -95,6 +79,33 @@ pub(super) fn add<'b>(
     packed.clear();
     ctx.tally.scratch = packed;
     Ok(added)
+}
+
+/// Adds members to a packed set until one does not fit; how many are new, and whether that was so.
+#[inline]
+fn add_packed<'b>(
+    packed: &mut Vec<u8>,
+    members: impl Iterator<Item = &'b [u8]>,
+    settings: &crate::Settings,
+    form: &mut Form,
+) -> (i64, bool) {
+    let mut added = 0;
+    for member in members {
+        let elem = Elem::of(member);
+        let Err((at, count)) = find(packed, elem, form.encoding == Encoding::Intset) else {
+            continue;
+        };
+        let mut grown = *form;
+        grown.add(settings, elem, count + 1);
+        if packed.len() + elem.size() > packed_max(grown.encoding) {
+            return (added, true);
+        }
+        *form = grown;
+        let at = if form.encoding == Encoding::Intset { at } else { packed.len() };
+        insert_at(packed, at, elem);
+        added += 1;
+    }
+    (added, false)
 }
 
 fn add_big<'b>(

@@ -1,6 +1,7 @@
 //! SPOP and SRANDMEMBER.
 
-use keyspace::Kind;
+use keyspace::{EntryMut, Kind};
+use resp::{Args, Reply};
 use value::Big;
 use value::packed::Packed;
 use value::set::Set;
@@ -15,6 +16,7 @@ use crate::error::Error;
 use crate::events;
 use crate::parse::{count, integer};
 use crate::prepare::{self, Found, Preparation, Sources};
+use crate::tally::Tally;
 
 /// `SRANDMEMBER key [count]`.
 pub fn srandmember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
@@ -72,14 +74,7 @@ fn one(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 /// `SPOP key [count]`.
 pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let wanted = match ctx.args.len() {
-        2 => None,
-        3 => {
-            let wanted = integer(ctx.arg(2)).map_err(|_| Error::NotPositive)?;
-            Some(u64::try_from(wanted).map_err(|_| Error::NotPositive)?)
-        }
-        _ => return Err(Error::Syntax),
-    };
+    let wanted = pop_count(ctx.args)?;
     let tries = match prepare::found::<Popping>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
@@ -99,7 +94,7 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if entry.as_ref().is_some_and(|entry| entry.kind() != Kind::Set) {
         return Err(Error::WrongType);
     }
-    let Some(mut entry) = entry.filter(|_| wanted != Some(0)) else {
+    let Some(entry) = entry.filter(|_| wanted != Some(0)) else {
         match wanted {
             None => ctx.reply.null(),
             Some(_) => ctx.reply.set(0),
@@ -111,44 +106,67 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if wanted.is_some() {
         ctx.reply.set(popped as usize);
     }
-    let Some(packed) = entry.entry().packed() else {
-        if popped == len {
-            let captured = match entry.entry().big() {
-                Some(big) => keyspace.capture(big),
-                None => unreachable!("a set that is not packed is big"),
-            };
-            entry.remove();
-            ctx.guard.count_as(before, popped);
-            return reply_some(ctx, captured, Show::Names, Choice::All);
-        }
-        let (tally, reply) = (&mut *ctx.tally, &mut ctx.reply);
-        entry.edit(|big, log| {
-            let set = set_mut(big);
-            for _ in 0..popped {
-                let rank = below(tally, set.len());
-                let member = set.at(rank).expect("a rank below the length").to_vec();
-                reply.bulk(&member);
-                set.remove(&member, log);
-            }
-        });
+    if let Some(big) = entry.entry().big().filter(|_| popped == len) {
+        let captured = keyspace.capture(big);
+        entry.remove();
         ctx.guard.count_as(before, popped);
-        return Ok(Done::Replied);
-    };
-    let mut rest = std::mem::take(&mut ctx.tally.scratch);
-    rest.clear();
-    let mut ranks = distinct(ctx.tally, len, popped);
-    ranks.sort_unstable();
-    let mut ranks = ranks.into_iter().peekable();
-    for (rank, member) in (0..).zip(Packed::new(packed)) {
-        if ranks.next_if_eq(&rank).is_some() {
-            Text::Elem(member).write(&mut ctx.reply);
-        } else {
-            member.push(&mut rest);
-        }
+        return reply_some(ctx, captured, Show::Names, Choice::All);
     }
-    set_packed_or_remove(entry, &rest);
-    rest.clear();
-    ctx.tally.scratch = rest;
+    if entry.entry().packed().is_some() {
+        let ranks = distinct(ctx.tally, len, popped);
+        pop_packed(entry, ctx.tally, &mut ctx.reply, ranks);
+    } else {
+        pop_big(entry, ctx.tally, &mut ctx.reply, popped);
+    }
     ctx.guard.count_as(before, popped);
     Ok(Done::Replied)
+}
+
+/// How many members SPOP is to pop; `None` without a count.
+fn pop_count(args: Args<'_>) -> Result<Option<u64>, Error> {
+    match args.len() {
+        2 => Ok(None),
+        3 => {
+            let wanted = integer(args.get(2)).map_err(|_| Error::NotPositive)?;
+            Ok(Some(u64::try_from(wanted).map_err(|_| Error::NotPositive)?))
+        }
+        _ => Err(Error::Syntax),
+    }
+}
+
+/// Replies the members of these ranks of a packed set and removes them.
+fn pop_packed(
+    entry: EntryMut<'_, '_>,
+    tally: &mut Tally,
+    reply: &mut Reply<'_>,
+    mut ranks: Vec<u64>,
+) {
+    let packed = entry.entry().packed().expect("the caller has checked it");
+    ranks.sort_unstable();
+    let mut ranks = ranks.into_iter().peekable();
+    let mut remaining = std::mem::take(&mut tally.scratch);
+    remaining.clear();
+    for (rank, member) in (0..).zip(Packed::new(packed)) {
+        if ranks.next_if_eq(&rank).is_some() {
+            Text::Elem(member).write(reply);
+        } else {
+            member.push(&mut remaining);
+        }
+    }
+    set_packed_or_remove(entry, &remaining);
+    remaining.clear();
+    tally.scratch = remaining;
+}
+
+/// Replies members of a big set, drawn at random, and removes them; not all.
+fn pop_big(mut entry: EntryMut<'_, '_>, tally: &mut Tally, reply: &mut Reply<'_>, popped: u64) {
+    entry.edit(|big, log| {
+        let set = set_mut(big);
+        for _ in 0..popped {
+            let rank = below(tally, set.len());
+            let member = set.at(rank).expect("a rank below the length").to_vec();
+            reply.bulk(&member);
+            set.remove(&member, log);
+        }
+    });
 }

@@ -15,8 +15,6 @@ impl Flags {
     pub const DENYOOM: Flags = Flags(1 << 2);
     /// Administration of the server.
     pub const ADMIN: Flags = Flags(1 << 3);
-    /// Publish and subscribe.
-    pub const PUBSUB: Flags = Flags(1 << 4);
     /// Not from scripts.
     pub const NOSCRIPT: Flags = Flags(1 << 5);
     /// May block the client.
@@ -25,20 +23,12 @@ impl Flags {
     pub const LOADING: Flags = Flags(1 << 7);
     /// Allowed on a replica with stale data.
     pub const STALE: Flags = Flags(1 << 8);
-    /// Not shown to MONITOR.
-    pub const SKIP_MONITOR: Flags = Flags(1 << 9);
     /// Not in the slow log.
     pub const SKIP_SLOWLOG: Flags = Flags(1 << 10);
-    /// Allowed on a slot that is being imported.
-    pub const ASKING: Flags = Flags(1 << 11);
     /// Constant or logarithmic time.
     pub const FAST: Flags = Flags(1 << 12);
     /// Allowed without authentication.
     pub const NO_AUTH: Flags = Flags(1 << 13);
-    /// Its key list may be empty.
-    pub const NO_MANDATORY_KEYS: Flags = Flags(1 << 15);
-    /// Refused while data is loaded in the background.
-    pub const NO_ASYNC_LOADING: Flags = Flags(1 << 16);
     /// Not inside a transaction.
     pub const NO_MULTI: Flags = Flags(1 << 17);
     /// The key specs do not tell all keys by position.
@@ -47,23 +37,18 @@ impl Flags {
     pub const ALLOW_BUSY: Flags = Flags(1 << 19);
 
     /// Names in the order in which they are shown.
-    pub const NAMES: [(Flags, &'static str); 19] = [
+    pub const NAMES: [(Flags, &'static str); 14] = [
         (Flags::WRITE, "write"),
         (Flags::READONLY, "readonly"),
         (Flags::DENYOOM, "denyoom"),
         (Flags::ADMIN, "admin"),
-        (Flags::PUBSUB, "pubsub"),
         (Flags::NOSCRIPT, "noscript"),
         (Flags::BLOCKING, "blocking"),
         (Flags::LOADING, "loading"),
         (Flags::STALE, "stale"),
-        (Flags::SKIP_MONITOR, "skip_monitor"),
         (Flags::SKIP_SLOWLOG, "skip_slowlog"),
-        (Flags::ASKING, "asking"),
         (Flags::FAST, "fast"),
         (Flags::NO_AUTH, "no_auth"),
-        (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
-        (Flags::NO_ASYNC_LOADING, "no_async_loading"),
         (Flags::NO_MULTI, "no_multi"),
         (Flags::MOVABLEKEYS, "movablekeys"),
         (Flags::ALLOW_BUSY, "allow_busy"),
@@ -201,8 +186,6 @@ impl Acl {
     pub const GEO: Acl = Acl(1 << 10);
     /// Streams.
     pub const STREAM: Acl = Acl(1 << 11);
-    /// Publish and subscribe.
-    pub const PUBSUB: Acl = Acl(1 << 12);
     /// Administration.
     pub const ADMIN: Acl = Acl(1 << 13);
     /// Constant or logarithmic time.
@@ -217,11 +200,9 @@ impl Acl {
     pub const CONNECTION: Acl = Acl(1 << 18);
     /// Transactions.
     pub const TRANSACTION: Acl = Acl(1 << 19);
-    /// Scripts and functions.
-    pub const SCRIPTING: Acl = Acl(1 << 20);
 
     /// Names in the order in which they are shown, without the `@`.
-    pub const NAMES: [(Acl, &'static str); 21] = [
+    pub const NAMES: [(Acl, &'static str); 19] = [
         (Acl::KEYSPACE, "keyspace"),
         (Acl::READ, "read"),
         (Acl::WRITE, "write"),
@@ -234,7 +215,6 @@ impl Acl {
         (Acl::HYPERLOGLOG, "hyperloglog"),
         (Acl::GEO, "geo"),
         (Acl::STREAM, "stream"),
-        (Acl::PUBSUB, "pubsub"),
         (Acl::ADMIN, "admin"),
         (Acl::FAST, "fast"),
         (Acl::SLOW, "slow"),
@@ -242,7 +222,6 @@ impl Acl {
         (Acl::DANGEROUS, "dangerous"),
         (Acl::CONNECTION, "connection"),
         (Acl::TRANSACTION, "transaction"),
-        (Acl::SCRIPTING, "scripting"),
     ];
 
     /// The union of a list, for tables.

@@ -5,14 +5,13 @@ use value::stream::{Limits, Marks, NODE_BYTES_MAX};
 use value::{Big, Encoding, Log, Stream, StreamId};
 
 use super::ahead::{Changes, change_ahead, is_much};
-use super::fault::Fault;
 use super::ids::{Wanted, strict_id};
 use super::reply::write_id;
 use super::trim::{Added, Trim, Trimming, parse};
 use super::view::{change_groups, of_big_mut, of_entry, open};
 use crate::ctx::{Ctx, Settings};
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Arity, Error};
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
@@ -30,15 +29,15 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let first = options.behind + 1;
     let are_pairs = args.len() >= first + 2 && (args.len() - first).is_multiple_of(2);
     let Some(wanted) = options.wanted.filter(|_| are_pairs) else {
-        return Err(Error::arity("xadd"));
+        return Err(Arity { command: "xadd" }.into());
     };
     if matches!(wanted, Wanted::Exactly(StreamId::MIN)) {
-        return Err(Error::stream(Fault::IdZero));
+        return Err(Error::StreamIdZero);
     }
     let fields = (first..args.len()).step_by(2).map(|i| (args.get(i), args.get(i + 1)));
     let size = fields.clone().map(|(name, value)| (name.len() + value.len()) as u64).sum();
     if size > NODE_BYTES_MAX {
-        return Err(Error::stream(Fault::TooLarge));
+        return Err(Error::StreamEntryTooLarge);
     }
     let (limits, now) = (limits(ctx.settings), ctx.now.0.max(0) as u64);
     if let Some(trim) = options.trim
@@ -133,11 +132,11 @@ pub fn xsetid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         let value = ctx.args.try_get(at + 1).ok_or(Error::Syntax)?;
         if is(ctx.arg(at), "ENTRIESADDED") {
             let count = u64::try_from(integer(value)?);
-            added = Some(count.map_err(|_| Error::stream(Fault::AddedNegative))?);
+            added = Some(count.map_err(|_| Error::SetidAddedNegative)?);
         } else if is(ctx.arg(at), "MAXDELETEDID") {
             let id = strict_id(value, 0)?;
             if last < id {
-                return Err(Error::stream(Fault::SetidDeleted));
+                return Err(Error::SetidDeleted);
             }
             max_deleted = Some(id);
         } else {
@@ -149,13 +148,13 @@ pub fn xsetid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let stream = of_entry(entry.entry());
     let was = stream.marks();
     if last < was.max_deleted {
-        return Err(Error::stream(Fault::SetidBelowDeleted));
+        return Err(Error::SetidBelowDeleted);
     }
     if stream.iter_back_from(stream.len()).next().is_some_and(|top| last < top.id) {
-        return Err(Error::stream(Fault::SetidLow));
+        return Err(Error::SetidLow);
     }
     if !stream.is_empty() && added.is_some_and(|added| added < stream.len()) {
-        return Err(Error::stream(Fault::SetidAdded));
+        return Err(Error::SetidAdded);
     }
     let max_deleted = max_deleted.filter(|id| *id != StreamId::MIN).unwrap_or(was.max_deleted);
     let marks = Marks { last, max_deleted, added: added.unwrap_or(was.added) };

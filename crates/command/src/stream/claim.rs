@@ -6,13 +6,12 @@ use value::{Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much};
 use super::consumers::{both, consumer, more, new_consumer};
-use super::fault::Fault;
 use super::ids::{range_start, strict_id};
 use super::reply::{Named, Part, Rest, Shown, write_id};
 use super::view::{of_entry, stream_at};
 use crate::ctx::Ctx;
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Error, MinIdleTime, XclaimNumber, XclaimOption};
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
 
@@ -38,8 +37,14 @@ struct Options {
     just_id: bool,
 }
 
+/// A negative one is 0.
+fn min_idle(text: &[u8], command: &'static str) -> Result<i64, Error> {
+    let number = integer(text).map_err(|_| MinIdleTime { command })?;
+    Ok(number.max(0))
+}
+
 fn claim_number(ctx: &Ctx<'_, '_>, at: usize, name: &'static str) -> Result<i64, Error> {
-    integer(ctx.arg(at)).map_err(|_| Error::stream(Fault::ClaimNumber(name)))
+    integer(ctx.arg(at)).map_err(|_| XclaimNumber { option: name }.into())
 }
 
 fn options(ctx: &Ctx<'_, '_>, from: usize) -> Result<Options, Error> {
@@ -64,7 +69,7 @@ fn options(ctx: &Ctx<'_, '_>, from: usize) -> Result<Options, Error> {
             at += 1;
             options.last = Some(strict_id(ctx.arg(at), 0)?);
         } else {
-            return Err(Error::stream(Fault::ClaimOption(word.into())));
+            return Err(XclaimOption { word: word.into() }.into());
         }
         at += 1;
     }
@@ -177,7 +182,7 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     let (args, now) = (ctx.args, ctx.now.0);
     both(ctx)?;
-    let min_idle = integer(ctx.arg(4)).map_err(|_| Error::stream(Fault::MinIdle("XCLAIM")))?.max(0);
+    let min_idle = min_idle(ctx.arg(4), "XCLAIM")?;
     let mut ids = Vec::new();
     for at in 5..args.len() {
         match strict_id(args.get(at), 0) {
@@ -323,8 +328,7 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Found::Begin(tries) => tries,
     };
     let (args, now) = (ctx.args, ctx.now.0);
-    let fault = |_| Error::stream(Fault::MinIdle("XAUTOCLAIM"));
-    let min_idle = integer(ctx.arg(4)).map_err(fault)?.max(0);
+    let min_idle = min_idle(ctx.arg(4), "XAUTOCLAIM")?;
     let start = range_start(ctx.arg(5))?;
     let (mut count, mut just_id, mut word) = (COUNT_DEFAULT, false, 6);
     while word < args.len() {
@@ -332,7 +336,7 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             word += 1;
             let wanted = integer(args.get(word)).ok();
             let wanted = wanted.filter(|count| (1..=COUNT_END).contains(count));
-            count = wanted.ok_or(Error::stream(Fault::CountPositive))?;
+            count = wanted.ok_or(Error::CountAboveZero)?;
         } else if is(args.get(word), "JUSTID") {
             just_id = true;
         } else {
@@ -342,7 +346,7 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     let (_, group) = both(ctx)?;
     if count > COUNT_MAX {
-        return Err(Error::stream(Fault::CountMemory));
+        return Err(Error::CountMemory);
     }
     let options = Options { just_id, ..Options::default() };
     let exists = has_consumer(ctx, group, args.get(3));

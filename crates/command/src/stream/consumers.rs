@@ -4,10 +4,9 @@ use keyspace::{EntryMut, Event, Kind};
 use value::Stream;
 use value::stream::ConsumerId;
 
-use super::fault::Fault;
 use super::view::{of_entry, open, peek};
 use crate::ctx::Ctx;
-use crate::error::Error;
+use crate::error::{Error, NoKeyOrGroup, NoKeyOrGroupRead};
 use crate::events;
 
 /// The count of deliveries of an entry that is not to be delivered again.
@@ -19,8 +18,8 @@ pub(super) fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>
     let args = ctx.args;
     let entry = ctx.peek_kind(&key, Kind::Stream)?;
     let found = entry.and_then(|entry| of_entry(entry).find_group(args.get(2)));
-    let missing = || Fault::NoKeyOrGroup { group: ctx.arg(2).into(), key: ctx.arg(1).into() };
-    let at = found.ok_or_else(|| Error::stream(missing()))?;
+    let missing = || NoKeyOrGroup { key: ctx.arg(1).into(), group: ctx.arg(2).into() };
+    let at = found.ok_or_else(missing)?;
     Ok((open(Event::SILENT, ctx, 1)?.expect("it was there"), at))
 }
 
@@ -54,8 +53,8 @@ pub(super) fn group_at(
         let at = stream.find_group(name)?;
         Some((at, stream.top_id() > Some(stream.group(at).last)))
     });
-    let fault = || Fault::NoGroupRead { group: name.into(), key: args.get(i).into() };
-    found.ok_or_else(|| Error::stream(fault()))
+    let missing = || NoKeyOrGroupRead { key: args.get(i).into(), group: name.into() };
+    found.ok_or_else(|| missing().into())
 }
 
 /// A count of deliveries with so many more; it ends where XNACK FATAL puts it.

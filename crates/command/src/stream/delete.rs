@@ -4,7 +4,6 @@ use keyspace::{EntryMut, Event, Kind};
 use value::{Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, is_much, mark_if_much};
-use super::fault::Fault;
 use super::ids::strict_id;
 use super::references::{References, delete};
 use super::view::{change, of_big_mut, of_entry, open};
@@ -141,15 +140,15 @@ fn parse_ids(ctx: &Ctx<'_, '_>, from: usize) -> Result<(References, Vec<StreamId
         } else if is(ctx.arg(at), "IDS") && found.is_none() {
             let count = integer(ctx.args.try_get(at + 1).ok_or(Error::Syntax)?);
             let count = count.ok().and_then(|count| usize::try_from(count).ok());
-            let count = count.filter(|count| *count > 0).ok_or(Error::stream(Fault::NumIds))?;
+            let count = count.filter(|count| *count > 0).ok_or(Error::NumIds)?;
             let end = at.saturating_add(2).saturating_add(count);
             if end > ctx.args.len() {
-                return Err(Error::stream(Fault::NumIdsMatch));
+                return Err(Error::NumIdsMatch);
             }
             found = Some(ids(ctx, at + 2, end)?);
             at = end;
         } else if found.is_some() {
-            return Err(Error::stream(Fault::NumIdsMatch));
+            return Err(Error::NumIdsMatch);
         } else {
             return Err(Error::Syntax);
         }

@@ -1,6 +1,8 @@
 //! XREADGROUP: what is new for a group goes to one of its consumers, or what is pending for it once
 //! more. Many entries are delivered ahead of the command ([`super::ahead`]).
 
+use std::ops::Range;
+
 use keyspace::{EntryMut, Event};
 use value::stream::Pending;
 use value::{Stream, StreamId};
@@ -43,12 +45,44 @@ fn take_for(
     let reading = Reading::parse(args, true)?;
     let wait = reading.wait();
     let is_first = at == wait.keys.start;
-    let named = reading.group.expect("it was parsed");
-    let (name, consumer_name) = (args.get(named), args.get(named + 1));
+    let found = readable(ctx, &reading, if is_first { wait.keys } else { at..at + 1 }, is_first)?;
+    if found.is_empty() {
+        if is_first && wait.timeout_ms != Some(0) {
+            return Ok(Done::NothingYet(Box::new(OwnedRequest::new(args))));
+        }
+        return Ok(Done::Nothing);
+    }
+    let before = ctx.guard.counted();
+    let ahead = match ahead {
+        Found::Ready(changes) => changes.put(ctx),
+        Found::Begin(tries) => {
+            let changes = deliveries(ctx, &found, &reading, at, tries);
+            if !changes.is_empty() {
+                return prepare::begin(ctx, changes);
+            }
+            Vec::new()
+        }
+    };
+    let mut rest = Rest::default();
+    let changed = write_streams(ctx, found, &reading, ahead, &mut rest);
+    ctx.guard.count_as(before, changed);
+    Ok(rest.leave())
+}
+
+/// Which streams of the arguments `keys` have something for the command. Where the first run finds
+/// nothing new, it notes that the consumer has tried.
+fn readable(
+    ctx: &mut Ctx<'_, '_>,
+    reading: &Reading,
+    keys: Range<usize>,
+    is_first: bool,
+) -> Result<Vec<Given>, Error> {
+    let args = ctx.args;
+    let name = args.get(reading.group.expect("it was parsed"));
     let mut found: Vec<Given> = Vec::new();
     // Whose group has nothing new. The consumer is noted there once no key can fail.
     let mut unread = Vec::new();
-    for i in if is_first { wait.keys.clone() } else { at..at + 1 } {
+    for i in keys {
         if !ctx.guard.covers(ctx.key(i).slot) {
             continue; // of a waiter that is served for another key
         }
@@ -74,27 +108,21 @@ fn take_for(
         }
     }
     for (i, group) in unread {
-        see(ctx, i, group, &reading);
+        see(ctx, i, group, reading);
     }
-    if found.is_empty() {
-        if is_first && wait.timeout_ms != Some(0) {
-            return Ok(Done::NothingYet(Box::new(OwnedRequest::new(args))));
-        }
-        return Ok(Done::Nothing);
-    }
-    let before = ctx.guard.counted();
-    let mut ahead = match ahead {
-        Found::Ready(changes) => changes.put(ctx),
-        Found::Begin(tries) => {
-            let changes = deliveries(ctx, &found, &reading, at, tries);
-            if !changes.is_empty() {
-                return prepare::begin(ctx, changes);
-            }
-            Vec::new()
-        }
-    };
+    Ok(found)
+}
+
+/// Delivers from each of these streams and replies what was delivered; how many changes that was.
+fn write_streams(
+    ctx: &mut Ctx<'_, '_>,
+    found: Vec<Given>,
+    reading: &Reading,
+    mut ahead: Vec<(usize, Delivery)>,
+    rest: &mut Rest,
+) -> u64 {
+    let consumer_name = ctx.arg(reading.group.expect("it was parsed") + 1);
     begin_map(ctx, found.len());
-    let mut rest = Rest::default();
     // Each stream that is read is one change, and so is each consumer that is made.
     let mut changed = found.len() as u64;
     for (i, group, from) in found {
@@ -107,16 +135,15 @@ fn take_for(
         let shown = if let From::Behind(id) = from {
             let ids = match done {
                 Some(done) => done.ids,
-                None => history(ctx, i, group, &reading, id),
+                None => history(ctx, i, group, reading, id),
             };
             Shown::Ids(ids, 0, Named::OrNull)
         } else {
-            give(ctx, i, group, &reading, done.as_ref())
+            give(ctx, i, group, reading, done.as_ref())
         };
-        show(ctx, i, shown, &mut rest);
+        show(ctx, i, shown, rest);
     }
-    ctx.guard.count_as(before, changed);
-    Ok(rest.leave())
+    changed
 }
 
 /// The consumer tried to get something and got nothing.

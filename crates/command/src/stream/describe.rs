@@ -56,6 +56,39 @@ impl Rows {
     fn wrote(&mut self, id: StreamId) {
         (self.behind, self.left) = (Some(id), self.left - 1);
     }
+
+    /// Writes what is pending in a group, as much as fits into a step; how much work that was.
+    fn write_of_group(&mut self, reply: &mut Reply<'_>, group: &Group) -> u64 {
+        let (start, before) = (reply.position(), self.left);
+        for row in group.pending_from(self.from()).take(before.min(STEP_MAX) as usize) {
+            reply.array(4);
+            write_id(reply, row.id);
+            reply.bulk(group.owner_name(row));
+            reply.integer(row.at_ms);
+            reply.integer(row.count as i64);
+            self.wrote(row.id);
+            if reply.written_since(start) >= STEP_BYTES {
+                break;
+            }
+        }
+        before - self.left
+    }
+
+    /// Writes what is pending for the `nth` consumer of a group, as much as fits into a step; how
+    /// much work that was.
+    fn write_of_consumer(&mut self, reply: &mut Reply<'_>, group: &Group, nth: usize) -> u64 {
+        let id = group.consumer_at(nth).expect("it was there before");
+        let count = self.left.min(STEP_MAX / FOUND_WORK);
+        for id in group.consumer(id).pending_from(self.from()).take(count as usize) {
+            let row = group.get(*id).expect("what is pending for a consumer is pending");
+            reply.array(3);
+            write_id(reply, row.id);
+            reply.integer(row.at_ms);
+            reply.integer(row.count as i64);
+            self.wrote(row.id);
+        }
+        count * FOUND_WORK
+    }
 }
 
 impl Description {
@@ -79,7 +112,6 @@ impl Description {
 
     /// Writes a part of it: how much work that was, in entries; `None` at the end.
     fn part(&mut self, reply: &mut Reply<'_>, stream: &Stream) -> Option<u64> {
-        let start = reply.position();
         match &mut self.at {
             At::Pages(index, rank) => {
                 for page in stream.pages_from(*rank).take(STEP_PAGES) {
@@ -95,8 +127,7 @@ impl Description {
                     return None;
                 };
                 let left = bounded(stream.len(), count);
-                reply.bulk(b"entries");
-                reply.array(left as usize);
+                list_head(reply, "entries", left);
                 self.at = At::Entries(Run { rank: 0, left, down: false });
             }
             At::Entries(run) if run.left > 0 => {
@@ -105,8 +136,7 @@ impl Description {
                 return Some(before - run.left);
             }
             At::Entries(_) => {
-                reply.bulk(b"groups");
-                reply.array(stream.groups().len());
+                list_head(reply, "groups", stream.groups().len() as u64);
                 self.at = At::Group(0);
             }
             At::Group(at) => {
@@ -117,24 +147,10 @@ impl Description {
                 self.at = At::Pending(*at, Rows::new(left));
             }
             At::Pending(at, rows) if rows.left > 0 => {
-                let group = stream.group(*at);
-                let before = rows.left;
-                for row in group.pending_from(rows.from()).take(before.min(STEP_MAX) as usize) {
-                    reply.array(4);
-                    write_id(reply, row.id);
-                    reply.bulk(group.owner_name(row));
-                    reply.integer(row.at_ms);
-                    reply.integer(row.count as i64);
-                    rows.wrote(row.id);
-                    if reply.written_since(start) >= STEP_BYTES {
-                        break;
-                    }
-                }
-                return Some(before - rows.left);
+                return Some(rows.write_of_group(reply, stream.group(*at)));
             }
             At::Pending(at, _) => {
-                reply.bulk(b"consumers");
-                reply.array(stream.group(*at).consumers().len());
+                list_head(reply, "consumers", stream.group(*at).consumers().len() as u64);
                 self.at = At::Consumer(*at, 0);
             }
             At::Consumer(at, nth) => {
@@ -149,19 +165,7 @@ impl Description {
                 self.at = At::PendingOf(*at, *nth, Rows::new(left));
             }
             At::PendingOf(at, nth, rows) if rows.left > 0 => {
-                let group = stream.group(*at);
-                let id = group.consumer_at(*nth).expect("it was there before");
-                let consumer = group.consumer(id);
-                let count = rows.left.min(STEP_MAX / FOUND_WORK);
-                for id in consumer.pending_from(rows.from()).take(count as usize) {
-                    let row = group.get(*id).expect("what is pending for a consumer is pending");
-                    reply.array(3);
-                    write_id(reply, row.id);
-                    reply.integer(row.at_ms);
-                    reply.integer(row.count as i64);
-                    rows.wrote(row.id);
-                }
-                return Some(count * FOUND_WORK);
+                return Some(rows.write_of_consumer(reply, stream.group(*at), *nth));
             }
             At::PendingOf(at, nth, _) => self.at = At::Consumer(*at, *nth + 1),
         }
@@ -172,6 +176,12 @@ impl Description {
 /// So many, `most` at most; 0 is no bound.
 fn bounded(len: u64, most: u64) -> u64 {
     if most == 0 { len } else { len.min(most) }
+}
+
+/// The name of a list and its length.
+fn list_head(reply: &mut Reply<'_>, name: &str, len: u64) {
+    reply.bulk(name.as_bytes());
+    reply.array(len as usize);
 }
 
 fn head(reply: &mut Reply<'_>, stream: &Stream, is_full: bool, index: Index) {

@@ -5,12 +5,11 @@ use value::stream::{ConsumerId, Group};
 use value::{Big, Encoding, Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much};
-use super::fault::Fault;
 use super::ids::{id, strict_id};
 use super::view::{change_groups, of_big_mut, of_entry, open};
 use crate::ctx::Ctx;
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Error, NoGroup};
 use crate::events;
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
@@ -35,13 +34,12 @@ fn options(ctx: &Ctx<'_, '_>, creates: bool) -> Result<Options, Error> {
         {
             let read = integer(value)?;
             if read < -1 {
-                return Err(Error::stream(Fault::EntriesRead));
+                return Err(Error::EntriesRead);
             }
             options.read = u64::try_from(read).ok();
             at += 2;
         } else {
-            let name = ctx.arg(1).into();
-            return Err(Error::stream(Fault::Subcommand { container: "XGROUP", name }));
+            return Err(Error::subcommand_syntax("XGROUP", ctx.arg(1)));
         }
     }
     Ok(options)
@@ -49,7 +47,7 @@ fn options(ctx: &Ctx<'_, '_>, creates: bool) -> Result<Options, Error> {
 
 /// The stream in argument 2, which must be there.
 fn there<'b, 'g>(event: Event, ctx: &'b mut Ctx<'_, 'g>) -> Result<EntryMut<'b, 'g>, Error> {
-    open(event, ctx, 2)?.ok_or(Error::stream(Fault::GroupNoKey))
+    open(event, ctx, 2)?.ok_or(Error::GroupNoKey)
 }
 
 /// The stream in argument 2 and the place of the group in argument 3, both of which must be there.
@@ -61,9 +59,9 @@ fn both<'b, 'g>(
     let args = ctx.args;
     let entry = ctx.peek_kind(&key, Kind::Stream)?;
     let found = entry.map(|entry| of_entry(entry).find_group(args.get(3)));
-    let at = found.ok_or(Error::stream(Fault::GroupNoKey))?;
-    let missing = || Fault::NoGroup { group: ctx.arg(3).into(), key: ctx.arg(2).into() };
-    let at = at.ok_or_else(|| Error::stream(missing()))?;
+    let at = found.ok_or(Error::GroupNoKey)?;
+    let missing = || NoGroup { group: ctx.arg(3).into(), key: ctx.arg(2).into() };
+    let at = at.ok_or_else(missing)?;
     Ok((there(event, ctx)?, at))
 }
 
@@ -73,7 +71,7 @@ pub fn xgroup_create(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (key, name, text) = (ctx.key(2), ctx.arg(3), ctx.arg(4));
     let found = ctx.peek_kind(&key, Kind::Stream)?.map(|entry| of_entry(entry).marks().last);
     if found.is_none() && !options.mkstream {
-        return Err(Error::stream(Fault::GroupNoKey));
+        return Err(Error::GroupNoKey);
     }
     let last = if text == b"$" { found.unwrap_or(StreamId::MIN) } else { strict_id(text, 0)? };
     let group = Group::new(last, options.read);
@@ -91,7 +89,7 @@ pub fn xgroup_create(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     } else {
         let mut entry = there(events::XGROUP_CREATE, ctx)?;
         if of_entry(entry.entry()).find_group(name).is_some() {
-            return Err(Error::stream(Fault::GroupExists));
+            return Err(Error::GroupExists);
         }
         entry.edit_unwatched(false, |big, log| of_big_mut(big).create_group(name, group, log));
     }
@@ -105,7 +103,7 @@ pub fn xgroup_setid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let text = ctx.arg(4);
     let key = ctx.key(2);
     let marks = match ctx.peek_kind(&key, Kind::Stream)?.map(of_entry) {
-        None => return Err(Error::stream(Fault::GroupNoKey)),
+        None => return Err(Error::GroupNoKey),
         Some(stream) => stream.marks(),
     };
     let (mut entry, at) = both(events::XGROUP_SETID, ctx)?;

@@ -2,7 +2,6 @@
 
 use value::StreamId;
 
-use super::fault::Fault;
 use crate::error::Error;
 
 /// The longest text that can be an id, bytes.
@@ -33,7 +32,7 @@ pub(super) fn strict_id(text: &[u8], seq: u64) -> Result<StreamId, Error> {
             Some(at) => Some(StreamId::new(number(&text[..at])?, number(&text[at + 1..])?)),
         }
     };
-    parse().ok_or(Error::stream(Fault::Id))
+    parse().ok_or(Error::StreamId)
 }
 
 /// An id, or `-` for the lowest and `+` for the highest.
@@ -49,7 +48,7 @@ pub(super) fn id(text: &[u8], seq: u64) -> Result<StreamId, Error> {
 pub(super) fn range_start(text: &[u8]) -> Result<StreamId, Error> {
     match text.strip_prefix(b"(") {
         None => id(text, 0),
-        Some(text) => strict_id(text, 0)?.next().ok_or(Error::stream(Fault::RangeStart)),
+        Some(text) => strict_id(text, 0)?.next().ok_or(Error::StreamRangeStart),
     }
 }
 
@@ -57,7 +56,7 @@ pub(super) fn range_start(text: &[u8]) -> Result<StreamId, Error> {
 pub(super) fn range_end(text: &[u8]) -> Result<StreamId, Error> {
     match text.strip_prefix(b"(") {
         None => id(text, u64::MAX),
-        Some(text) => strict_id(text, u64::MAX)?.before().ok_or(Error::stream(Fault::RangeEnd)),
+        Some(text) => strict_id(text, u64::MAX)?.before().ok_or(Error::StreamRangeEnd),
     }
 }
 
@@ -78,7 +77,7 @@ impl Wanted {
             return Ok(Self::Any);
         }
         match text.strip_suffix(b"-*").filter(|ms| !ms.contains(&b'-')) {
-            Some(ms) => number(ms).map(Self::At).ok_or(Error::stream(Fault::Id)),
+            Some(ms) => number(ms).map(Self::At).ok_or(Error::StreamId),
             None => strict_id(text, 0).map(Self::Exactly),
         }
     }
@@ -86,7 +85,7 @@ impl Wanted {
     /// The id itself, which is higher than the last one.
     pub fn choose(self, last: StreamId, now_ms: u64) -> Result<StreamId, Error> {
         if last == StreamId::MAX {
-            return Err(Error::stream(Fault::Exhausted));
+            return Err(Error::StreamIdsExhausted);
         }
         let id = match self {
             Self::Any if now_ms > last.ms => Some(StreamId::new(now_ms, 0)),
@@ -98,7 +97,7 @@ impl Wanted {
             Self::At(_) => None,
             Self::Exactly(id) => Some(id).filter(|id| *id > last),
         };
-        id.ok_or(Error::stream(Fault::IdTooLow))
+        id.ok_or(Error::StreamIdTooLow)
     }
 }
 

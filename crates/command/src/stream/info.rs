@@ -3,11 +3,10 @@
 use keyspace::{Captured, Kind};
 
 use super::describe::{Description, counts, named_id, number};
-use super::fault::Fault;
 use super::view::{of_big, of_entry};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Error, NoGroup};
 use crate::parse::{integer, is};
 
 /// Entries that FULL lists unless told otherwise.
@@ -20,7 +19,6 @@ pub fn xinfo_stream(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let len = ctx.args.len();
     let keyspace = ctx.guard.keyspace();
     let args = ctx.args;
-    let fault = || Fault::Subcommand { container: "XINFO", name: args.get(1).into() };
     let full = len > 3;
     let mut count = COUNT_DEFAULT;
     let (entry, reply) = ctx.read_reply(2, Kind::Stream)?;
@@ -31,7 +29,7 @@ pub fn xinfo_stream(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             || len > 6
             || len == 6 && !is(args.get(4), "COUNT")
         {
-            return Err(Error::stream(fault()));
+            return Err(Error::subcommand_syntax("XINFO", args.get(1)));
         }
         if len == 6 {
             let wanted = integer(args.get(5))?;
@@ -85,8 +83,8 @@ pub fn xinfo_consumers(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (args, now) = (ctx.args, ctx.now.0);
     let (entry, reply) = ctx.read_reply(2, Kind::Stream)?;
     let stream = of_entry(entry.ok_or(Error::NoSuchKey)?);
-    let fault = || Fault::NoGroup { group: args.get(3).into(), key: args.get(2).into() };
-    let at = stream.find_group(args.get(3)).ok_or_else(|| Error::stream(fault()))?;
+    let missing = || NoGroup { group: args.get(3).into(), key: args.get(2).into() };
+    let at = stream.find_group(args.get(3)).ok_or_else(missing)?;
     let group = stream.group(at);
     reply.array(group.consumers().len());
     for (_, consumer) in group.consumers() {

@@ -6,7 +6,6 @@ use value::{Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much};
 use super::consumers::{COUNT_FATAL, both};
-use super::fault::Fault;
 use super::ids::strict_id;
 use super::view::stream_at;
 use crate::ctx::Ctx;
@@ -103,9 +102,9 @@ fn parse(ctx: &Ctx<'_, '_>) -> Result<(Vec<StreamId>, Recount, bool), Error> {
         return Err(Error::Syntax);
     }
     let count = integer(args.get(5)).ok().and_then(|count| usize::try_from(count).ok());
-    let count = count.filter(|count| *count > 0).ok_or(Error::stream(Fault::NumIds))?;
+    let count = count.filter(|count| *count > 0).ok_or(Error::NumIds)?;
     if count > args.len() - 6 {
-        return Err(Error::stream(Fault::NumIdsMatch));
+        return Err(Error::NumIdsMatch);
     }
     let ids: Result<_, Error> = (6..6 + count).map(|at| strict_id(args.get(at), 0)).collect();
     let (ids, mut force, mut at) = (ids?, false, 6 + count);

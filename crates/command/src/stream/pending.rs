@@ -7,13 +7,12 @@ use resp::Args;
 use value::StreamId;
 use value::stream::{ConsumerId, Group, Pending};
 
-use super::fault::Fault;
 use super::ids::{range_end, range_start};
 use super::reply::{AT_ONCE_MAX, STEP_MAX, write_id};
 use super::view::{of_big, of_entry};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Error, NoKeyOrGroup};
 use crate::parse::{integer, is};
 
 /// What XPENDING lists.
@@ -59,8 +58,8 @@ pub fn xpending(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (entry, reply) = ctx.read_reply(1, Kind::Stream)?;
     let group =
         entry.map(of_entry).and_then(|stream| Some(stream.group(stream.find_group(args.get(2))?)));
-    let missing = || Fault::NoKeyOrGroup { group: args.get(2).into(), key: args.get(1).into() };
-    let group = group.ok_or_else(|| Error::stream(missing()))?;
+    let missing = || NoKeyOrGroup { key: args.get(1).into(), group: args.get(2).into() };
+    let group = group.ok_or_else(missing)?;
     let Some(wanted) = wanted else {
         summary(reply, group);
         return Ok(Done::Replied);

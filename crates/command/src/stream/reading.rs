@@ -4,7 +4,6 @@ use keyspace::Kind;
 use resp::Args;
 use value::StreamId;
 
-use super::fault::Fault;
 use super::ids::strict_id;
 use crate::error::Error;
 use crate::parse::{integer, is, timeout_integer};
@@ -53,19 +52,23 @@ impl Reading {
                 reading.count = if count > 0 { count as u64 } else { u64::MAX };
             } else if is(word, "STREAMS") && more > 0 {
                 if !more.is_multiple_of(2) {
-                    return Err(Error::stream(Fault::Unbalanced { grouped }));
+                    return Err(if grouped {
+                        Error::XreadgroupUnbalanced
+                    } else {
+                        Error::XreadUnbalanced
+                    });
                 }
                 (reading.first, reading.keys) = (at + 1, more / 2);
                 break;
             } else if is(word, "GROUP") && more > 1 {
                 if !grouped {
-                    return Err(Error::stream(Fault::GroupInRead));
+                    return Err(Error::GroupInXread);
                 }
                 reading.group = Some(at + 1);
                 at += 2;
             } else if is(word, "NOACK") {
                 if !grouped {
-                    return Err(Error::stream(Fault::NoackInRead));
+                    return Err(Error::NoackInXread);
                 }
                 reading.no_ack = true;
             } else {
@@ -77,7 +80,7 @@ impl Reading {
             return Err(Error::Syntax);
         }
         if grouped && reading.group.is_none() {
-            return Err(Error::stream(Fault::NoGroupOption));
+            return Err(Error::NoGroupOption);
         }
         Ok(reading)
     }
@@ -87,8 +90,8 @@ impl Reading {
         match (args.get(i + self.keys), self.group) {
             (b"$", None) => Ok(From::Last),
             (b"+", None) => Ok(From::Top),
-            (b"$", Some(_)) => Err(Error::stream(Fault::DollarInGroup)),
-            (b">", None) => Err(Error::stream(Fault::NewInRead)),
+            (b"$", Some(_)) => Err(Error::DollarInXreadgroup),
+            (b">", None) => Err(Error::NewIdInXread),
             (b">", Some(_)) => Ok(From::New),
             (text, group) => {
                 let id = strict_id(text, 0)?;

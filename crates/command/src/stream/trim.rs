@@ -6,7 +6,6 @@ use value::stream::Limits;
 use value::{Log, Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much};
-use super::fault::Fault;
 use super::ids::{Wanted, strict_id};
 use super::references::{References, delete};
 use super::reply::write_id;
@@ -60,7 +59,7 @@ pub(super) fn parse(args: Args<'_>, settings: &Settings, adds: bool) -> Result<O
         let trims = is(word, "MAXLEN") || is(word, "MINID");
         if trims && more > 0 {
             if what.is_some() {
-                return Err(Error::stream(Fault::TwoStrategies));
+                return Err(Error::TrimTwoStrategies);
             }
             at += 1;
             if more > 1 && matches!(args.get(at), b"~" | b"=") {
@@ -71,7 +70,7 @@ pub(super) fn parse(args: Args<'_>, settings: &Settings, adds: bool) -> Result<O
         } else if is(word, "LIMIT") && more > 0 {
             at += 1;
             let count = integer(args.get(at))?;
-            let count = u64::try_from(count).map_err(|_| Error::stream(Fault::LimitNegative))?;
+            let count = u64::try_from(count).map_err(|_| Error::TrimLimitNegative)?;
             limit = Some(count);
         } else if let Some(how) = References::parse(word) {
             if references.replace(how).is_some() {
@@ -89,10 +88,10 @@ pub(super) fn parse(args: Args<'_>, settings: &Settings, adds: bool) -> Result<O
         at += 1;
     }
     if limit.is_some() && what.is_none() {
-        return Err(Error::stream(Fault::LimitAlone));
+        return Err(Error::TrimLimitAlone);
     }
     if limit.is_some() && !roughly {
-        return Err(Error::stream(Fault::LimitExact));
+        return Err(Error::TrimLimitExact);
     }
     let limit = limit.unwrap_or_else(|| default_limit(settings));
     let references = references.unwrap_or(References::Keep);
@@ -105,7 +104,7 @@ fn threshold(word: &[u8], value: &[u8]) -> Result<What, Error> {
         return Ok(What::Minid(strict_id(value, 0)?));
     }
     let len = integer(value)?;
-    u64::try_from(len).map(What::Maxlen).map_err(|_| Error::stream(Fault::MaxlenNegative))
+    u64::try_from(len).map(What::Maxlen).map_err(|_| Error::TrimMaxlenNegative)
 }
 
 fn default_limit(settings: &Settings) -> u64 {

@@ -8,7 +8,7 @@ use super::set::{holds, put};
 use super::text::{new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Arity, Error};
 use crate::spec::KeyRuns;
 
 /// `MGET key ...`: a key that holds no string counts as one that does not exist.
@@ -72,7 +72,7 @@ impl Pairs {
     /// All arguments.
     fn all(ctx: &Ctx<'_, '_>, command: &'static str) -> Result<Pairs, Error> {
         if ctx.args.len().is_multiple_of(2) {
-            return Err(Error::arity(command));
+            return Err(Arity { command }.into());
         }
         Ok(Pairs { first: 1, end: ctx.args.len() })
     }

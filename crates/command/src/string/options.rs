@@ -4,7 +4,7 @@
 use base::UnixMs;
 use resp::Args;
 
-use crate::error::Error;
+use crate::error::{Error, InvalidExpire};
 use crate::parse::{integer, is};
 
 /// A time at which a key is to expire, as a client said it.
@@ -58,7 +58,7 @@ impl<'a> When<'a> {
             Form::ExAt => number.checked_mul(1000),
             Form::PxAt => Some(number),
         };
-        at.map(UnixMs).ok_or(Error::invalid_expire(command))
+        at.map(UnixMs).ok_or_else(|| InvalidExpire { command }.into())
     }
 }
 

@@ -8,7 +8,7 @@ use super::options::Condition;
 use super::set::holds;
 use crate::ctx::Ctx;
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Arity, Error};
 use crate::spec::KeyFlags;
 
 /// `DELIFEQ key text`.
@@ -28,7 +28,7 @@ pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let condition = match ctx.args.len() {
         2 => Condition::Always,
         4 => Condition::comparison(ctx.arg(2), ctx.arg(3)).ok_or(Error::ConditionWanted)?,
-        _ => return Err(Error::arity("delex")),
+        _ => return Err(Arity { command: "delex" }.into()),
     };
     remove_if(ctx, condition).map_err(|error| match error {
         Error::WrongType => Error::ConditionOnString,

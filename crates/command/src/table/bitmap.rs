@@ -1,11 +1,17 @@
 //! The table's entries for strings as bits.
 
+use super::keys;
 use crate::bitmap;
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
 };
 
-const BASE: CommandSpec = CommandSpec { group: Group::Bitmap, ..CommandSpec::BASE };
+const BASE: CommandSpec = CommandSpec {
+    group: Group::Bitmap,
+    acl: Acl::BITMAP,
+    lock: LockClass::Keys,
+    ..CommandSpec::BASE
+};
 
 const UNIT: Arg = Arg::one_of("unit", &[Arg::token("byte", "BYTE"), Arg::token("bit", "BIT")])
     .optional()
@@ -19,9 +25,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.6.0",
         arity: -2,
         flags: F::READONLY,
-        acl: Acl::BITMAP,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(bitmap::bitcount),
         docs: &Docs {
             summary: "Counts the number of set bits (population counting) in a string.",
@@ -41,10 +45,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "3.2.0",
         arity: -2,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::BITMAP,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE, K::VARIABLE_FLAGS]))
             .note("This command allows both access and modification of the key")],
-        lock: LockClass::Keys,
         key_flags: Some(crate::bitmap::bitfield_key_flags),
         handler: Handler::Data(bitmap::bitfield),
         docs: &Docs {
@@ -73,9 +75,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.0.0",
         arity: -2,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::BITMAP,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(bitmap::bitfield_ro),
         docs: &Docs {
             summary: "Performs arbitrary read-only bitfield integer operations on strings.",
@@ -98,12 +98,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.6.0",
         arity: -4,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::BITMAP,
         keys: &[
             KeySpec::at(2, K::of(&[K::OW, K::UPDATE])),
             KeySpec::at(3, K::of(&[K::RO, K::ACCESS])).to_end(1),
         ],
-        lock: LockClass::Keys,
         handler: Handler::Data(bitmap::bitop),
         docs: &Docs {
             summary: "Performs bitwise operations on multiple strings, and stores the result.",
@@ -131,9 +129,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.7",
         arity: -3,
         flags: F::READONLY,
-        acl: Acl::BITMAP,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(bitmap::bitpos),
         docs: &Docs {
             summary: "Finds the first set (1) or clear (0) bit in a string.",
@@ -161,9 +157,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.0",
         arity: 3,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::BITMAP,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(bitmap::getbit),
         docs: &Docs {
             summary: "Returns a bit value by offset.",
@@ -179,9 +173,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.0",
         arity: 4,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::BITMAP,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_UPDATE,
         handler: Handler::Data(bitmap::setbit),
         docs: &Docs {
             summary: "Sets or clears the bit at offset of the string value. Creates the key if it doesn't exist.",

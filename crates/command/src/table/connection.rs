@@ -1,12 +1,21 @@
 //! The table's entries for the connection and other connections.
 
+use super::fragments::help;
 use crate::connection::{self, client};
-use crate::help;
 use crate::spec::{
     Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, Secrets, Traits as T,
 };
 
-const BASE: CommandSpec = CommandSpec { group: Group::Connection, ..CommandSpec::BASE };
+const CONTAINER: CommandSpec = CommandSpec { group: Group::Connection, ..CommandSpec::BASE };
+
+const BASE: CommandSpec = CommandSpec { acl: Acl::CONNECTION, ..CONTAINER };
+
+const ON_OR_OFF: &[Arg] = &[Arg::token("on", "ON"), Arg::token("off", "OFF")];
+
+/// Whether CLIENT LIST and CLIENT KILL leave out the client that asks.
+const SKIPME: Arg = Arg::one_of("skipme", &[Arg::token("yes", "YES"), Arg::token("no", "NO")])
+    .after("SKIPME")
+    .optional();
 
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
@@ -16,7 +25,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -2,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
-        acl: Acl::CONNECTION,
         traits: T::PASSES_CLOSED_GATE,
         secrets: Secrets::Credentials,
         handler: Handler::Session(connection::auth),
@@ -47,7 +55,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "6.0.0",
                 arity: 3,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::caching),
                 docs: &Docs {
                     summary: "Instructs the server whether to track the keys in the next request.",
@@ -66,7 +73,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "8.0.0",
                 arity: -3,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::capa),
                 docs: &Docs {
                     summary: "A client claims its capability.",
@@ -82,7 +88,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "2.6.9",
                 arity: 2,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::getname),
                 docs: &Docs {
                     summary: "Returns the name of the connection.",
@@ -97,7 +102,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "6.0.0",
                 arity: 2,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::getredir),
                 docs: &Docs {
                     summary: "Returns the client ID to which the connection's tracking notifications are redirected.",
@@ -106,28 +110,13 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec {
-                name: "help",
-                full_name: "client|help",
-                since: "5.0.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Returns helpful text about the different subcommands.",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
+            CommandSpec { full_name: "client|help", since: "5.0.0", ..help(BASE) },
             CommandSpec {
                 name: "id",
                 full_name: "client|id",
                 since: "5.0.0",
                 arity: 2,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::id),
                 docs: &Docs {
                     summary: "Returns the unique client ID of the connection.",
@@ -142,15 +131,11 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "8.1.0",
                 arity: 3,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::import_source),
                 docs: &Docs {
                     summary: "Mark this client as an import source when server is in import mode.",
                     complexity: "O(1)",
-                    args: &[Arg::one_of(
-                        "enabled",
-                        &[Arg::token("on", "ON"), Arg::token("off", "OFF")],
-                    )],
+                    args: &[Arg::one_of("enabled", ON_OR_OFF)],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -161,7 +146,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "6.2.0",
                 arity: 2,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::info),
                 tips: &["nondeterministic_output"],
                 docs: &Docs {
@@ -177,7 +161,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "2.4.0",
                 arity: -3,
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::kill),
                 docs: &Docs {
                     summary: "Terminates open connections.",
@@ -224,12 +207,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                                         .after("LADDR")
                                         .optional()
                                         .since("6.2.0"),
-                                    Arg::one_of(
-                                        "skipme",
-                                        &[Arg::token("yes", "YES"), Arg::token("no", "NO")],
-                                    )
-                                    .after("SKIPME")
-                                    .optional(),
+                                    SKIPME,
                                     Arg::integer("maxage")
                                         .after("MAXAGE")
                                         .optional()
@@ -272,7 +250,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "2.4.0",
                 arity: -2,
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::list),
                 tips: &["nondeterministic_output"],
                 docs: &Docs {
@@ -306,9 +283,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                         Arg::string("username").after("USER").optional(),
                         Arg::string("addr").shown("ip:port").after("ADDR").optional(),
                         Arg::string("laddr").shown("ip:port").after("LADDR").optional(),
-                        Arg::one_of("skipme", &[Arg::token("yes", "YES"), Arg::token("no", "NO")])
-                            .after("SKIPME")
-                            .optional(),
+                        SKIPME,
                         Arg::integer("maxage").after("MAXAGE").optional(),
                         Arg::integer("idle").after("IDLE").optional(),
                         Arg::string("flags").after("FLAGS").optional(),
@@ -341,15 +316,11 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "7.0.0",
                 arity: 3,
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::no_evict),
                 docs: &Docs {
                     summary: "Sets the client eviction mode of the connection.",
                     complexity: "O(1)",
-                    args: &[Arg::one_of(
-                        "enabled",
-                        &[Arg::token("on", "ON"), Arg::token("off", "OFF")],
-                    )],
+                    args: &[Arg::one_of("enabled", ON_OR_OFF)],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -360,15 +331,11 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "7.2.0",
                 arity: 3,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::no_touch),
                 docs: &Docs {
                     summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.",
                     complexity: "O(1)",
-                    args: &[Arg::one_of(
-                        "enabled",
-                        &[Arg::token("on", "ON"), Arg::token("off", "OFF")],
-                    )],
+                    args: &[Arg::one_of("enabled", ON_OR_OFF)],
                     ..Docs::NONE
                 },
                 ..BASE
@@ -379,7 +346,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "3.0.0",
                 arity: -3,
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::pause),
                 docs: &Docs {
                     summary: "Suspends commands processing.",
@@ -407,7 +373,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "3.2.0",
                 arity: 3,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::reply),
                 docs: &Docs {
                     summary: "Instructs the server whether to reply to commands.",
@@ -430,7 +395,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "7.2.0",
                 arity: 4,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::setinfo),
                 tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
                 docs: &Docs {
@@ -453,7 +417,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "2.6.9",
                 arity: 3,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::setname),
                 tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
 
@@ -471,13 +434,12 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "6.0.0",
                 arity: -3,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::tracking),
                 docs: &Docs {
                     summary: "Controls server-assisted client-side caching for the connection.",
                     complexity: "O(1). Some options may introduce additional complexity.",
                     args: &[
-                        Arg::one_of("status", &[Arg::token("on", "ON"), Arg::token("off", "OFF")]),
+                        Arg::one_of("status", ON_OR_OFF),
                         Arg::integer("client-id").after("REDIRECT").optional(),
                         Arg::string("prefix")
                             .after("PREFIX")
@@ -499,7 +461,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "6.2.0",
                 arity: 2,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::trackinginfo),
                 docs: &Docs {
                     summary: "Returns information about server-assisted client-side caching for the connection.",
@@ -514,7 +475,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "5.0.0",
                 arity: -3,
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::unblock),
                 docs: &Docs {
                     summary: "Unblocks a client blocked by a blocking command from a different connection.",
@@ -537,7 +497,6 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "6.2.0",
                 arity: 2,
                 flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::LOADING, F::STALE]),
-                acl: Acl::CONNECTION,
                 handler: Handler::Session(client::unpause),
                 docs: &Docs {
                     summary: "Resumes processing commands from paused clients.",
@@ -547,7 +506,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ..BASE
             },
         ],
-        ..BASE
+        ..CONTAINER
     },
     CommandSpec {
         name: "echo",
@@ -555,7 +514,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 2,
         flags: F::of(&[F::LOADING, F::STALE, F::FAST]),
-        acl: Acl::CONNECTION,
         handler: Handler::Data(connection::echo),
         docs: &Docs {
             summary: "Returns the given string.",
@@ -571,7 +529,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.0.0",
         arity: -1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
-        acl: Acl::CONNECTION,
         traits: T::PASSES_CLOSED_GATE,
         secrets: Secrets::BehindAuth,
         handler: Handler::Session(connection::hello),
@@ -603,7 +560,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -1,
         flags: F::FAST,
-        acl: Acl::CONNECTION,
         handler: Handler::Data(connection::ping),
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         docs: &Docs {
@@ -620,7 +576,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
-        acl: Acl::CONNECTION,
         traits: T::of(&[T::PASSES_CLOSED_GATE, T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(connection::quit),
         docs: &Docs {
@@ -640,7 +595,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: 1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
-        acl: Acl::CONNECTION,
         traits: T::of(&[T::PASSES_CLOSED_GATE, T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(connection::reset),
         docs: &Docs { summary: "Resets the connection.", complexity: "O(1)", ..Docs::NONE },
@@ -652,7 +606,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 2,
         flags: F::of(&[F::LOADING, F::STALE, F::FAST]),
-        acl: Acl::CONNECTION,
         handler: Handler::Session(connection::select),
         docs: &Docs {
             summary: "Changes the selected database.",

@@ -1,10 +1,9 @@
 //! The table's entries for looking into the server: logs, latencies, memory.
 
-use crate::help;
+use super::fragments::help;
+use super::keys;
 use crate::server::{latency, lolwut, memory, slowlog};
-use crate::spec::{
-    Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
-};
+use crate::spec::{Arg, CommandSpec, Docs, Flags as F, Group, Handler, LockClass};
 
 const BASE: CommandSpec = CommandSpec { group: Group::Server, ..CommandSpec::BASE };
 
@@ -17,6 +16,13 @@ const LOG_TYPE: Arg = Arg::one_of(
         Arg::token("large-reply", "LARGE-REPLY"),
     ],
 );
+
+/// HELP of the logs of commands, in their own words.
+const LOG_HELP: Docs = Docs {
+    summary: "Show helpful text about the different subcommands",
+    complexity: "O(1)",
+    ..Docs::NONE
+};
 
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
@@ -48,18 +54,10 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ..BASE
             },
             CommandSpec {
-                name: "help",
                 full_name: "commandlog|help",
                 since: "8.1.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
+                docs: &LOG_HELP,
+                ..help(BASE)
             },
             CommandSpec {
                 name: "len",
@@ -150,20 +148,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec {
-                name: "help",
-                full_name: "latency|help",
-                since: "2.8.13",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Returns helpful text about the different subcommands.",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
+            CommandSpec { full_name: "latency|help", since: "2.8.13", ..help(BASE) },
             CommandSpec {
                 name: "histogram",
                 full_name: "latency|histogram",
@@ -285,20 +270,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec {
-                name: "help",
-                full_name: "memory|help",
-                since: "4.0.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Returns helpful text about the different subcommands.",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
+            CommandSpec { full_name: "memory|help", since: "4.0.0", ..help(BASE) },
             CommandSpec {
                 name: "malloc-stats",
                 full_name: "memory|malloc-stats",
@@ -355,7 +327,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "4.0.0",
                 arity: -3,
                 flags: F::READONLY,
-                keys: &[KeySpec::at(2, K::RO)],
+                keys: keys::SECOND_LOOK,
                 lock: LockClass::Keys,
                 handler: Handler::Data(memory::usage),
                 docs: &Docs {
@@ -398,18 +370,10 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ..BASE
             },
             CommandSpec {
-                name: "help",
                 full_name: "slowlog|help",
                 since: "6.2.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Show helpful text about the different subcommands",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
+                docs: &LOG_HELP,
+                ..help(BASE)
             },
             CommandSpec {
                 name: "len",

@@ -1,13 +1,17 @@
 //! The table's entries for keys of any type.
 
+use super::fragments::{CONDITION, COUNT, LIMIT, MATCH, ORDER, help};
+use super::keys;
 use crate::generic;
-use crate::help;
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
     Secrets, Traits as T,
 };
 
 const BASE: CommandSpec = CommandSpec { group: Group::Generic, ..CommandSpec::BASE };
+
+/// Of EXPIRE and its like.
+const EXPIRE_HISTORY: &[(&str, &str)] = &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")];
 
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
@@ -63,7 +67,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 2,
         flags: F::READONLY,
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        keys: keys::READ,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::dump),
         tips: &["nondeterministic_output"],
@@ -82,7 +86,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -2,
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::RO).to_end(1)],
+        keys: keys::LOOK_ALL,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::exists),
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
@@ -102,29 +106,15 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -3,
         flags: F::of(&[F::WRITE, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        keys: keys::UPDATE,
         lock: LockClass::Keys,
-        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
+        traits: T::OWN_RECORD,
         handler: Handler::Data(generic::expire),
         docs: &Docs {
             summary: "Sets the expiration time of a key in seconds.",
             complexity: "O(1)",
-            history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
-            args: &[
-                Arg::key("key", 0),
-                Arg::integer("seconds"),
-                Arg::one_of(
-                    "condition",
-                    &[
-                        Arg::token("nx", "NX"),
-                        Arg::token("xx", "XX"),
-                        Arg::token("gt", "GT"),
-                        Arg::token("lt", "LT"),
-                    ],
-                )
-                .optional()
-                .since("7.0.0"),
-            ],
+            history: EXPIRE_HISTORY,
+            args: &[Arg::key("key", 0), Arg::integer("seconds"), CONDITION.since("7.0.0")],
             ..Docs::NONE
         },
         ..BASE
@@ -136,27 +126,17 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -3,
         flags: F::of(&[F::WRITE, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        keys: keys::UPDATE,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::expireat),
         docs: &Docs {
             summary: "Sets the expiration time of a key to a Unix timestamp.",
             complexity: "O(1)",
-            history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
+            history: EXPIRE_HISTORY,
             args: &[
                 Arg::key("key", 0),
                 Arg::unix_time("unix-time-seconds"),
-                Arg::one_of(
-                    "condition",
-                    &[
-                        Arg::token("nx", "NX"),
-                        Arg::token("xx", "XX"),
-                        Arg::token("gt", "GT"),
-                        Arg::token("lt", "LT"),
-                    ],
-                )
-                .optional()
-                .since("7.0.0"),
+                CONDITION.since("7.0.0"),
             ],
             ..Docs::NONE
         },
@@ -169,7 +149,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        keys: keys::READ,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::expiretime),
         docs: &Docs {
@@ -227,7 +207,24 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ("4.0.7", "Added the `AUTH` option."),
                 ("6.0.0", "Added the `AUTH2` option."),
             ],
-            args: &[Arg::string("host"), Arg::integer("port"), Arg::one_of("key-selector", &[Arg::key("key", 0), Arg::token("empty-string", "")]), Arg::integer("destination-db"), Arg::integer("timeout"), Arg::token("copy", "COPY").optional().since("3.0.0"), Arg::token("replace", "REPLACE").optional().since("3.0.0"), Arg::one_of("authentication", &[Arg::string("auth").shown("password").after("AUTH").since("4.0.7"), Arg::block("auth2", &[Arg::string("username"), Arg::string("password")]).after("AUTH2").since("6.0.0")]).optional(), Arg::key("keys", 1).shown("key").after("KEYS").optional().multiple().since("3.0.6")],
+            args: &[
+                Arg::string("host"),
+                Arg::integer("port"),
+                Arg::one_of("key-selector", &[Arg::key("key", 0), Arg::token("empty-string", "")]),
+                Arg::integer("destination-db"),
+                Arg::integer("timeout"),
+                Arg::token("copy", "COPY").optional().since("3.0.0"),
+                Arg::token("replace", "REPLACE").optional().since("3.0.0"),
+                Arg::one_of(
+                    "authentication",
+                    &[
+                        Arg::string("auth").shown("password").after("AUTH").since("4.0.7"),
+                        Arg::block("auth2", &[Arg::string("username"), Arg::string("password")])
+                            .after("AUTH2").since("6.0.0"),
+                    ],
+                ).optional(),
+                Arg::key("keys", 1).shown("key").after("KEYS").optional().multiple().since("3.0.6"),
+            ],
             ..Docs::NONE
         },
         ..BASE
@@ -239,7 +236,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 3,
         flags: F::of(&[F::WRITE, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        keys: keys::READ_UPDATE,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::move_key),
         docs: &Docs {
@@ -268,7 +265,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 arity: 3,
                 flags: F::READONLY,
                 acl: Acl::KEYSPACE,
-                keys: &[KeySpec::at(2, K::RO)],
+                keys: keys::SECOND_LOOK,
                 lock: LockClass::Keys,
                 handler: Handler::Data(generic::object_encoding),
                 tips: &["nondeterministic_output"],
@@ -287,7 +284,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 arity: 3,
                 flags: F::READONLY,
                 acl: Acl::KEYSPACE,
-                keys: &[KeySpec::at(2, K::RO)],
+                keys: keys::SECOND_LOOK,
                 lock: LockClass::Keys,
                 handler: Handler::Data(generic::object_freq),
                 tips: &["nondeterministic_output"],
@@ -300,19 +297,10 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ..BASE
             },
             CommandSpec {
-                name: "help",
                 full_name: "object|help",
                 since: "6.2.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
                 acl: Acl::KEYSPACE,
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Returns helpful text about the different subcommands.",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
+                ..help(BASE)
             },
             CommandSpec {
                 name: "idletime",
@@ -321,7 +309,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 arity: 3,
                 flags: F::READONLY,
                 acl: Acl::KEYSPACE,
-                keys: &[KeySpec::at(2, K::RO)],
+                keys: keys::SECOND_LOOK,
                 lock: LockClass::Keys,
                 handler: Handler::Data(generic::object_idletime),
                 tips: &["nondeterministic_output"],
@@ -340,7 +328,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 arity: 3,
                 flags: F::READONLY,
                 acl: Acl::KEYSPACE,
-                keys: &[KeySpec::at(2, K::RO)],
+                keys: keys::SECOND_LOOK,
                 lock: LockClass::Keys,
                 handler: Handler::Data(generic::object_refcount),
                 tips: &["nondeterministic_output"],
@@ -362,7 +350,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 2,
         flags: F::of(&[F::WRITE, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        keys: keys::UPDATE,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::persist),
         docs: &Docs {
@@ -380,29 +368,15 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -3,
         flags: F::of(&[F::WRITE, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        keys: keys::UPDATE,
         lock: LockClass::Keys,
-        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
+        traits: T::OWN_RECORD,
         handler: Handler::Data(generic::pexpire),
         docs: &Docs {
             summary: "Sets the expiration time of a key in milliseconds.",
             complexity: "O(1)",
-            history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
-            args: &[
-                Arg::key("key", 0),
-                Arg::integer("milliseconds"),
-                Arg::one_of(
-                    "condition",
-                    &[
-                        Arg::token("nx", "NX"),
-                        Arg::token("xx", "XX"),
-                        Arg::token("gt", "GT"),
-                        Arg::token("lt", "LT"),
-                    ],
-                )
-                .optional()
-                .since("7.0.0"),
-            ],
+            history: EXPIRE_HISTORY,
+            args: &[Arg::key("key", 0), Arg::integer("milliseconds"), CONDITION.since("7.0.0")],
             ..Docs::NONE
         },
         ..BASE
@@ -414,27 +388,17 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -3,
         flags: F::of(&[F::WRITE, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        keys: keys::UPDATE,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::pexpireat),
         docs: &Docs {
             summary: "Sets the expiration time of a key to a Unix milliseconds timestamp.",
             complexity: "O(1)",
-            history: &[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")],
+            history: EXPIRE_HISTORY,
             args: &[
                 Arg::key("key", 0),
                 Arg::unix_time("unix-time-milliseconds"),
-                Arg::one_of(
-                    "condition",
-                    &[
-                        Arg::token("nx", "NX"),
-                        Arg::token("xx", "XX"),
-                        Arg::token("gt", "GT"),
-                        Arg::token("lt", "LT"),
-                    ],
-                )
-                .optional()
-                .since("7.0.0"),
+                CONDITION.since("7.0.0"),
             ],
             ..Docs::NONE
         },
@@ -447,7 +411,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        keys: keys::READ,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::pexpiretime),
         docs: &Docs {
@@ -465,7 +429,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        keys: keys::READ,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::pttl),
         tips: &["nondeterministic_output"],
@@ -549,9 +513,9 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -4,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
         acl: Acl::of(&[Acl::KEYSPACE, Acl::DANGEROUS]),
-        keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE]))],
+        keys: keys::OVERWRITE,
         lock: LockClass::Keys,
-        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
+        traits: T::OWN_RECORD,
         handler: Handler::Data(generic::restore),
         docs: &Docs {
             summary: "Creates a key from the serialized representation of a value.",
@@ -591,8 +555,8 @@ pub static COMMANDS: &[CommandSpec] = &[
             history: &[("6.0.0", "Added the `TYPE` subcommand.")],
             args: &[
                 Arg::integer("cursor"),
-                Arg::pattern("pattern").after("MATCH").optional(),
-                Arg::integer("count").after("COUNT").optional(),
+                MATCH,
+                COUNT,
                 Arg::string("type").after("TYPE").optional().since("6.0.0"),
             ],
             ..Docs::NONE
@@ -618,7 +582,21 @@ pub static COMMANDS: &[CommandSpec] = &[
         docs: &Docs {
             summary: "Sorts the elements in a list, a set, or a sorted set, optionally storing the result.",
             complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
-            args: &[Arg::key("key", 0), Arg::pattern("by-pattern").spec(1).shown("pattern").after("BY").optional(), Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")]).after("LIMIT").optional(), Arg::pattern("get-pattern").spec(1).shown("pattern").after("GET").optional().multiple().multiple_token(), Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")]).optional(), Arg::token("sorting", "ALPHA").optional(), Arg::key("destination", 2).after("STORE").optional()],
+            args: &[
+                Arg::key("key", 0),
+                Arg::pattern("by-pattern").spec(1).shown("pattern").after("BY").optional(),
+                LIMIT,
+                Arg::pattern("get-pattern")
+                    .spec(1)
+                    .shown("pattern")
+                    .after("GET")
+                    .optional()
+                    .multiple()
+                    .multiple_token(),
+                ORDER,
+                Arg::token("sorting", "ALPHA").optional(),
+                Arg::key("destination", 2).after("STORE").optional(),
+            ],
             ..Docs::NONE
         },
         ..BASE
@@ -640,7 +618,20 @@ pub static COMMANDS: &[CommandSpec] = &[
         docs: &Docs {
             summary: "Returns the sorted elements of a list, a set, or a sorted set.",
             complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).",
-            args: &[Arg::key("key", 0), Arg::pattern("by-pattern").spec(1).shown("pattern").after("BY").optional(), Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")]).after("LIMIT").optional(), Arg::pattern("get-pattern").spec(1).shown("pattern").after("GET").optional().multiple().multiple_token(), Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")]).optional(), Arg::token("sorting", "ALPHA").optional()],
+            args: &[
+                Arg::key("key", 0),
+                Arg::pattern("by-pattern").spec(1).shown("pattern").after("BY").optional(),
+                LIMIT,
+                Arg::pattern("get-pattern")
+                    .spec(1)
+                    .shown("pattern")
+                    .after("GET")
+                    .optional()
+                    .multiple()
+                    .multiple_token(),
+                ORDER,
+                Arg::token("sorting", "ALPHA").optional(),
+            ],
             ..Docs::NONE
         },
         ..BASE
@@ -652,7 +643,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: -2,
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::RO).to_end(1)],
+        keys: keys::LOOK_ALL,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::touch),
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
@@ -671,7 +662,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        keys: keys::READ,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::ttl),
         tips: &["nondeterministic_output"],
@@ -691,7 +682,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
         acl: Acl::KEYSPACE,
-        keys: &[KeySpec::at(1, K::RO)],
+        keys: keys::LOOK,
         lock: LockClass::Keys,
         handler: Handler::Data(generic::type_of),
         docs: &Docs {

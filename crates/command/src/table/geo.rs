@@ -1,11 +1,67 @@
 //! The table's entries for places.
 
+use super::fragments::ORDER;
+use super::keys;
 use crate::spec::{
     Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
     LockClass,
 };
 
-const BASE: CommandSpec = CommandSpec { group: Group::Geo, ..CommandSpec::BASE };
+const BASE: CommandSpec =
+    CommandSpec { group: Group::Geo, acl: Acl::GEO, lock: LockClass::Keys, ..CommandSpec::BASE };
+
+const UNIT: Arg = Arg::one_of(
+    "unit",
+    &[Arg::token("m", "M"), Arg::token("km", "KM"), Arg::token("ft", "FT"), Arg::token("mi", "MI")],
+);
+
+/// The middle of a search.
+const FROM: Arg = Arg::one_of(
+    "from",
+    &[
+        Arg::string("member").after("FROMMEMBER"),
+        Arg::block("fromlonlat", &[Arg::double("longitude"), Arg::double("latitude")])
+            .after("FROMLONLAT"),
+    ],
+)
+.optional();
+
+/// The shape of a search.
+const BY: Arg = Arg::one_of(
+    "by",
+    &[
+        Arg::block("circle", &[Arg::double("radius").after("BYRADIUS"), UNIT]),
+        Arg::block("box", &[Arg::double("width").after("BYBOX"), Arg::double("height"), UNIT]),
+        POLYGON,
+    ],
+);
+
+const COUNT_ANY: Arg = Arg::block(
+    "count-block",
+    &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
+)
+.optional();
+
+/// As [`COUNT_ANY`], of commands which are older than ANY.
+const COUNT_ANY_LATER: Arg = Arg::block(
+    "count-block",
+    &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional().since("6.2.0")],
+)
+.optional();
+
+/// Where GEORADIUS and GEORADIUSBYMEMBER store what they find.
+const STORE: Arg = Arg::one_of(
+    "store",
+    &[
+        Arg::key("storekey", 1).shown("key").after("STORE"),
+        Arg::key("storedistkey", 2).shown("key").after("STOREDIST"),
+    ],
+)
+.optional();
+
+const WITHCOORD: Arg = Arg::token("withcoord", "WITHCOORD").optional();
+const WITHDIST: Arg = Arg::token("withdist", "WITHDIST").optional();
+const WITHHASH: Arg = Arg::token("withhash", "WITHHASH").optional();
 
 /// The shape of GEOSEARCH that Valkey 9 has added.
 const POLYGON: Arg = Arg::block(
@@ -25,9 +81,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "3.2.0",
         arity: -5,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::GEO,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         handler: Handler::Data(crate::geo::geoadd),
         docs: &Docs {
             summary: "Adds one or more members to a geospatial index. The key is created if it doesn't exist.",
@@ -55,9 +109,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "3.2.0",
         arity: -4,
         flags: F::READONLY,
-        acl: Acl::GEO,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::geo::geodist),
         docs: &Docs {
             summary: "Returns the distance between two members of a geospatial index.",
@@ -66,16 +118,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::key("key", 0),
                 Arg::string("member1"),
                 Arg::string("member2"),
-                Arg::one_of(
-                    "unit",
-                    &[
-                        Arg::token("m", "M"),
-                        Arg::token("km", "KM"),
-                        Arg::token("ft", "FT"),
-                        Arg::token("mi", "MI"),
-                    ],
-                )
-                .optional(),
+                UNIT.optional(),
             ],
             ..Docs::NONE
         },
@@ -87,9 +130,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "3.2.0",
         arity: -2,
         flags: F::READONLY,
-        acl: Acl::GEO,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::geo::geohash),
         docs: &Docs {
             summary: "Returns members from a geospatial index as geohash strings.",
@@ -105,9 +146,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "3.2.0",
         arity: -2,
         flags: F::READONLY,
-        acl: Acl::GEO,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::geo::geopos),
         docs: &Docs {
             summary: "Returns the longitude and latitude of members from a geospatial index.",
@@ -123,14 +162,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "3.2.0",
         arity: -6,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::MOVABLEKEYS]),
-        acl: Acl::GEO,
         keys: &[
             KeySpec::at(1, K::of(&[K::RO, K::ACCESS])),
             KeySpec::behind("STORE", 6, K::of(&[K::OW, K::UPDATE])),
             KeySpec::behind("STOREDIST", 6, K::of(&[K::OW, K::UPDATE])),
         ],
         touched: Some(crate::geo::georadius_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::georadius),
         docs: &Docs {
             summary: "Queries a geospatial index for members within a distance from a coordinate, optionally stores the result.",
@@ -148,36 +185,13 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::double("longitude"),
                 Arg::double("latitude"),
                 Arg::double("radius"),
-                Arg::one_of(
-                    "unit",
-                    &[
-                        Arg::token("m", "M"),
-                        Arg::token("km", "KM"),
-                        Arg::token("ft", "FT"),
-                        Arg::token("mi", "MI"),
-                    ],
-                ),
-                Arg::token("withcoord", "WITHCOORD").optional(),
-                Arg::token("withdist", "WITHDIST").optional(),
-                Arg::token("withhash", "WITHHASH").optional(),
-                Arg::block(
-                    "count-block",
-                    &[
-                        Arg::integer("count").after("COUNT"),
-                        Arg::token("any", "ANY").optional().since("6.2.0"),
-                    ],
-                )
-                .optional(),
-                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                    .optional(),
-                Arg::one_of(
-                    "store",
-                    &[
-                        Arg::key("storekey", 1).shown("key").after("STORE"),
-                        Arg::key("storedistkey", 2).shown("key").after("STOREDIST"),
-                    ],
-                )
-                .optional(),
+                UNIT,
+                WITHCOORD,
+                WITHDIST,
+                WITHHASH,
+                COUNT_ANY_LATER,
+                ORDER,
+                STORE,
             ],
             ..Docs::NONE
         },
@@ -189,9 +203,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "3.2.10",
         arity: -6,
         flags: F::READONLY,
-        acl: Acl::GEO,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::geo::georadius_ro),
         docs: &Docs {
             summary: "Returns members from a geospatial index that are within a distance from a coordinate.",
@@ -206,28 +218,12 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::double("longitude"),
                 Arg::double("latitude"),
                 Arg::double("radius"),
-                Arg::one_of(
-                    "unit",
-                    &[
-                        Arg::token("m", "M"),
-                        Arg::token("km", "KM"),
-                        Arg::token("ft", "FT"),
-                        Arg::token("mi", "MI"),
-                    ],
-                ),
-                Arg::token("withcoord", "WITHCOORD").optional(),
-                Arg::token("withdist", "WITHDIST").optional(),
-                Arg::token("withhash", "WITHHASH").optional(),
-                Arg::block(
-                    "count-block",
-                    &[
-                        Arg::integer("count").after("COUNT"),
-                        Arg::token("any", "ANY").optional().since("6.2.0"),
-                    ],
-                )
-                .optional(),
-                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                    .optional(),
+                UNIT,
+                WITHCOORD,
+                WITHDIST,
+                WITHHASH,
+                COUNT_ANY_LATER,
+                ORDER,
             ],
             ..Docs::NONE
         },
@@ -239,14 +235,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "3.2.0",
         arity: -5,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::MOVABLEKEYS]),
-        acl: Acl::GEO,
         keys: &[
             KeySpec::at(1, K::of(&[K::RO, K::ACCESS])),
             KeySpec::behind("STORE", 5, K::of(&[K::OW, K::UPDATE])),
             KeySpec::behind("STOREDIST", 5, K::of(&[K::OW, K::UPDATE])),
         ],
         touched: Some(crate::geo::georadiusbymember_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::georadiusbymember),
         docs: &Docs {
             summary: "Queries a geospatial index for members within a distance from a member, optionally stores the result.",
@@ -260,33 +254,13 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::key("key", 0),
                 Arg::string("member"),
                 Arg::double("radius"),
-                Arg::one_of(
-                    "unit",
-                    &[
-                        Arg::token("m", "M"),
-                        Arg::token("km", "KM"),
-                        Arg::token("ft", "FT"),
-                        Arg::token("mi", "MI"),
-                    ],
-                ),
-                Arg::token("withcoord", "WITHCOORD").optional(),
-                Arg::token("withdist", "WITHDIST").optional(),
-                Arg::token("withhash", "WITHHASH").optional(),
-                Arg::block(
-                    "count-block",
-                    &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
-                )
-                .optional(),
-                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                    .optional(),
-                Arg::one_of(
-                    "store",
-                    &[
-                        Arg::key("storekey", 1).shown("key").after("STORE"),
-                        Arg::key("storedistkey", 2).shown("key").after("STOREDIST"),
-                    ],
-                )
-                .optional(),
+                UNIT,
+                WITHCOORD,
+                WITHDIST,
+                WITHHASH,
+                COUNT_ANY,
+                ORDER,
+                STORE,
             ],
             ..Docs::NONE
         },
@@ -298,9 +272,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "3.2.10",
         arity: -5,
         flags: F::READONLY,
-        acl: Acl::GEO,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::geo::georadiusbymember_ro),
         docs: &Docs {
             summary: "Returns members from a geospatial index that are within a distance from a member.",
@@ -313,25 +285,12 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::key("key", 0),
                 Arg::string("member"),
                 Arg::double("radius"),
-                Arg::one_of(
-                    "unit",
-                    &[
-                        Arg::token("m", "M"),
-                        Arg::token("km", "KM"),
-                        Arg::token("ft", "FT"),
-                        Arg::token("mi", "MI"),
-                    ],
-                ),
-                Arg::token("withcoord", "WITHCOORD").optional(),
-                Arg::token("withdist", "WITHDIST").optional(),
-                Arg::token("withhash", "WITHHASH").optional(),
-                Arg::block(
-                    "count-block",
-                    &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
-                )
-                .optional(),
-                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                    .optional(),
+                UNIT,
+                WITHCOORD,
+                WITHDIST,
+                WITHHASH,
+                COUNT_ANY,
+                ORDER,
             ],
             ..Docs::NONE
         },
@@ -343,9 +302,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -7,
         flags: F::READONLY,
-        acl: Acl::GEO,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::geo::geosearch),
         docs: &Docs {
             summary: "Queries a geospatial index for members inside an area of a box, a circle, or a polygon.",
@@ -354,68 +311,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ("7.0.0", "Added support for uppercase unit names."),
                 ("9.0.0", "Added support for the BYPOLYGON option."),
             ],
-            args: &[
-                Arg::key("key", 0),
-                Arg::one_of(
-                    "from",
-                    &[
-                        Arg::string("member").after("FROMMEMBER"),
-                        Arg::block(
-                            "fromlonlat",
-                            &[Arg::double("longitude"), Arg::double("latitude")],
-                        )
-                        .after("FROMLONLAT"),
-                    ],
-                )
-                .optional(),
-                Arg::one_of(
-                    "by",
-                    &[
-                        Arg::block(
-                            "circle",
-                            &[
-                                Arg::double("radius").after("BYRADIUS"),
-                                Arg::one_of(
-                                    "unit",
-                                    &[
-                                        Arg::token("m", "M"),
-                                        Arg::token("km", "KM"),
-                                        Arg::token("ft", "FT"),
-                                        Arg::token("mi", "MI"),
-                                    ],
-                                ),
-                            ],
-                        ),
-                        Arg::block(
-                            "box",
-                            &[
-                                Arg::double("width").after("BYBOX"),
-                                Arg::double("height"),
-                                Arg::one_of(
-                                    "unit",
-                                    &[
-                                        Arg::token("m", "M"),
-                                        Arg::token("km", "KM"),
-                                        Arg::token("ft", "FT"),
-                                        Arg::token("mi", "MI"),
-                                    ],
-                                ),
-                            ],
-                        ),
-                        POLYGON,
-                    ],
-                ),
-                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                    .optional(),
-                Arg::block(
-                    "count-block",
-                    &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
-                )
-                .optional(),
-                Arg::token("withcoord", "WITHCOORD").optional(),
-                Arg::token("withdist", "WITHDIST").optional(),
-                Arg::token("withhash", "WITHHASH").optional(),
-            ],
+            args: &[Arg::key("key", 0), FROM, BY, ORDER, COUNT_ANY, WITHCOORD, WITHDIST, WITHHASH],
             ..Docs::NONE
         },
         ..BASE
@@ -426,12 +322,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -8,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::GEO,
         keys: &[
             KeySpec::at(1, K::of(&[K::OW, K::UPDATE])),
             KeySpec::at(2, K::of(&[K::RO, K::ACCESS])),
         ],
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::geo::geosearchstore),
         docs: &Docs {
             summary: "Queries a geospatial index for members inside an area of a box, a circle, or a polygon, optionally stores the result.",
@@ -443,62 +337,10 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::key("destination", 0),
                 Arg::key("source", 1),
-                Arg::one_of(
-                    "from",
-                    &[
-                        Arg::string("member").after("FROMMEMBER"),
-                        Arg::block(
-                            "fromlonlat",
-                            &[Arg::double("longitude"), Arg::double("latitude")],
-                        )
-                        .after("FROMLONLAT"),
-                    ],
-                )
-                .optional(),
-                Arg::one_of(
-                    "by",
-                    &[
-                        Arg::block(
-                            "circle",
-                            &[
-                                Arg::double("radius").after("BYRADIUS"),
-                                Arg::one_of(
-                                    "unit",
-                                    &[
-                                        Arg::token("m", "M"),
-                                        Arg::token("km", "KM"),
-                                        Arg::token("ft", "FT"),
-                                        Arg::token("mi", "MI"),
-                                    ],
-                                ),
-                            ],
-                        ),
-                        Arg::block(
-                            "box",
-                            &[
-                                Arg::double("width").after("BYBOX"),
-                                Arg::double("height"),
-                                Arg::one_of(
-                                    "unit",
-                                    &[
-                                        Arg::token("m", "M"),
-                                        Arg::token("km", "KM"),
-                                        Arg::token("ft", "FT"),
-                                        Arg::token("mi", "MI"),
-                                    ],
-                                ),
-                            ],
-                        ),
-                        POLYGON,
-                    ],
-                ),
-                Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                    .optional(),
-                Arg::block(
-                    "count-block",
-                    &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
-                )
-                .optional(),
+                FROM,
+                BY,
+                ORDER,
+                COUNT_ANY,
                 Arg::token("storedist", "STOREDIST").optional(),
             ],
             ..Docs::NONE

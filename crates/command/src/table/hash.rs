@@ -1,11 +1,21 @@
 //! The table's entries for hashes.
 
+use super::fragments::{CONDITION, COUNT, EXPIRATION_OR_KEEPTTL, EXPIRATION_OR_PERSIST, MATCH};
+use super::keys;
 use crate::spec::{
-    Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
-    LockClass, Traits as T,
+    Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, LockClass, Traits as T,
 };
 
-const BASE: CommandSpec = CommandSpec { group: Group::Hash, ..CommandSpec::BASE };
+const BASE: CommandSpec =
+    CommandSpec { group: Group::Hash, acl: Acl::HASH, lock: LockClass::Keys, ..CommandSpec::BASE };
+
+/// The fields that a command is about.
+const FIELDS: Arg =
+    Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
+        .after("FIELDS");
+
+const FIELD_VALUES: Arg =
+    Arg::block("data", &[Arg::string("field"), Arg::string("value")]).multiple();
 
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
@@ -15,10 +25,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
+        keys: keys::DELETE,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hdel),
         docs: &Docs {
             summary: "Deletes one or more fields and their values from a hash. Deletes the hash if no fields remain.",
@@ -35,10 +43,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 3,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::RO)],
+        keys: keys::LOOK,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hexists),
         docs: &Docs {
             summary: "Determines whether a field exists in a hash.",
@@ -54,30 +60,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.4.0",
         arity: -6,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         traits: T::OWN_RECORD,
         handler: Handler::Data(crate::hash::hexpire),
         docs: &Docs {
             summary: "Set the expiration of one or more fields of a hash, in seconds.",
             complexity: "O(N) where N is the number of specified fields",
-            args: &[
-                Arg::key("key", 0),
-                Arg::integer("seconds"),
-                Arg::one_of(
-                    "condition",
-                    &[
-                        Arg::token("nx", "NX"),
-                        Arg::token("xx", "XX"),
-                        Arg::token("gt", "GT"),
-                        Arg::token("lt", "LT"),
-                    ],
-                )
-                .optional(),
-                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
-                    .after("FIELDS"),
-            ],
+            args: &[Arg::key("key", 0), Arg::integer("seconds"), CONDITION, FIELDS],
             ..Docs::NONE
         },
         ..BASE
@@ -88,29 +77,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.4.0",
         arity: -6,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         handler: Handler::Data(crate::hash::hexpireat),
         docs: &Docs {
             summary: "Set the expiration of one or more fields of a hash to a Unix timestamp in seconds.",
             complexity: "O(N) where N is the number of specified fields",
-            args: &[
-                Arg::key("key", 0),
-                Arg::unix_time("unix-time-seconds"),
-                Arg::one_of(
-                    "condition",
-                    &[
-                        Arg::token("nx", "NX"),
-                        Arg::token("xx", "XX"),
-                        Arg::token("gt", "GT"),
-                        Arg::token("lt", "LT"),
-                    ],
-                )
-                .optional(),
-                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
-                    .after("FIELDS"),
-            ],
+            args: &[Arg::key("key", 0), Arg::unix_time("unix-time-seconds"), CONDITION, FIELDS],
             ..Docs::NONE
         },
         ..BASE
@@ -121,18 +93,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.4.0",
         arity: -5,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::hash::hexpiretime),
         docs: &Docs {
             summary: "Return the Unix timestamp in seconds at which fields of a hash expire.",
             complexity: "O(N) where N is the number of specified fields",
-            args: &[
-                Arg::key("key", 0),
-                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
-                    .after("FIELDS"),
-            ],
+            args: &[Arg::key("key", 0), FIELDS],
             ..Docs::NONE
         },
         ..BASE
@@ -143,10 +109,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 3,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        keys: keys::READ,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hget),
         docs: &Docs {
             summary: "Returns the value of a field in a hash.",
@@ -162,9 +126,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 2,
         flags: F::READONLY,
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::hash::hgetall),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
@@ -181,18 +143,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.0.0",
         arity: -5,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_DELETE,
         handler: Handler::Data(crate::hash::hgetdel),
         docs: &Docs {
             summary: "Return the values of one or more fields of a hash and delete the fields.",
             complexity: "O(N) where N is the number of specified fields",
-            args: &[
-                Arg::key("key", 0),
-                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
-                    .after("FIELDS"),
-            ],
+            args: &[Arg::key("key", 0), FIELDS],
             ..Docs::NONE
         },
         ..BASE
@@ -203,30 +159,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.0.0",
         arity: -5,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_UPDATE,
         traits: T::OWN_RECORD,
         handler: Handler::Data(crate::hash::hgetex),
         docs: &Docs {
             summary: "Return the values of one or more fields of a hash and optionally set their expiration.",
             complexity: "O(N) where N is the number of specified fields",
-            args: &[
-                Arg::key("key", 0),
-                Arg::one_of(
-                    "expiration",
-                    &[
-                        Arg::integer("seconds").after("EX"),
-                        Arg::integer("milliseconds").after("PX"),
-                        Arg::unix_time("unix-time-seconds").after("EXAT"),
-                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
-                        Arg::token("persist", "PERSIST"),
-                    ],
-                )
-                .optional(),
-                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
-                    .after("FIELDS"),
-            ],
+            args: &[Arg::key("key", 0), EXPIRATION_OR_PERSIST, FIELDS],
             ..Docs::NONE
         },
         ..BASE
@@ -237,10 +176,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        keys: keys::READ_UPDATE,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hincrby),
         docs: &Docs {
             summary: "Increments the integer value of a field in a hash by a number. Uses 0 as initial value if the field doesn't exist.",
@@ -256,9 +193,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.6.0",
         arity: 4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_UPDATE,
         handler: Handler::Data(crate::hash::hincrbyfloat),
         docs: &Docs {
             summary: "Increments the floating point value of a field by a number. Uses 0 as initial value if the field doesn't exist.",
@@ -274,9 +209,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 2,
         flags: F::READONLY,
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::hash::hkeys),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
@@ -293,9 +226,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::RO)],
-        lock: LockClass::Keys,
+        keys: keys::LOOK,
         handler: Handler::Data(crate::hash::hlen),
         docs: &Docs {
             summary: "Returns the number of fields in a hash.",
@@ -311,9 +242,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::hash::hmget),
         docs: &Docs {
             summary: "Returns the values of all fields in a hash.",
@@ -329,10 +258,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: -4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        keys: keys::UPDATE,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hmset),
         docs: &Docs {
             summary: "Sets the values of multiple fields.",
@@ -341,10 +268,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "4.0.0",
                 replaced_by: "`HSET` with multiple field-value pairs",
             }),
-            args: &[
-                Arg::key("key", 0),
-                Arg::block("data", &[Arg::string("field"), Arg::string("value")]).multiple(),
-            ],
+            args: &[Arg::key("key", 0), FIELD_VALUES],
             ..Docs::NONE
         },
         ..BASE
@@ -355,18 +279,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.4.0",
         arity: -5,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         handler: Handler::Data(crate::hash::hpersist),
         docs: &Docs {
             summary: "Remove the expiration of one or more fields of a hash.",
             complexity: "O(N) where N is the number of specified fields",
-            args: &[
-                Arg::key("key", 0),
-                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
-                    .after("FIELDS"),
-            ],
+            args: &[Arg::key("key", 0), FIELDS],
             ..Docs::NONE
         },
         ..BASE
@@ -377,30 +295,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.4.0",
         arity: -6,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         traits: T::OWN_RECORD,
         handler: Handler::Data(crate::hash::hpexpire),
         docs: &Docs {
             summary: "Set the expiration of one or more fields of a hash, in milliseconds.",
             complexity: "O(N) where N is the number of specified fields",
-            args: &[
-                Arg::key("key", 0),
-                Arg::integer("milliseconds"),
-                Arg::one_of(
-                    "condition",
-                    &[
-                        Arg::token("nx", "NX"),
-                        Arg::token("xx", "XX"),
-                        Arg::token("gt", "GT"),
-                        Arg::token("lt", "LT"),
-                    ],
-                )
-                .optional(),
-                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
-                    .after("FIELDS"),
-            ],
+            args: &[Arg::key("key", 0), Arg::integer("milliseconds"), CONDITION, FIELDS],
             ..Docs::NONE
         },
         ..BASE
@@ -411,9 +312,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.4.0",
         arity: -6,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         handler: Handler::Data(crate::hash::hpexpireat),
         docs: &Docs {
             summary: "Set the expiration of one or more fields of a hash to a Unix timestamp in milliseconds.",
@@ -421,18 +320,8 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::key("key", 0),
                 Arg::unix_time("unix-time-milliseconds"),
-                Arg::one_of(
-                    "condition",
-                    &[
-                        Arg::token("nx", "NX"),
-                        Arg::token("xx", "XX"),
-                        Arg::token("gt", "GT"),
-                        Arg::token("lt", "LT"),
-                    ],
-                )
-                .optional(),
-                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
-                    .after("FIELDS"),
+                CONDITION,
+                FIELDS,
             ],
             ..Docs::NONE
         },
@@ -444,18 +333,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.4.0",
         arity: -5,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::hash::hpexpiretime),
         docs: &Docs {
             summary: "Return the Unix timestamp in milliseconds at which fields of a hash expire.",
             complexity: "O(N) where N is the number of specified fields",
-            args: &[
-                Arg::key("key", 0),
-                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
-                    .after("FIELDS"),
-            ],
+            args: &[Arg::key("key", 0), FIELDS],
             ..Docs::NONE
         },
         ..BASE
@@ -466,19 +349,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.4.0",
         arity: -5,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::hash::hpttl),
         tips: &["nondeterministic_output"],
         docs: &Docs {
             summary: "Return the remaining time to live of one or more fields of a hash, in milliseconds.",
             complexity: "O(N) where N is the number of specified fields",
-            args: &[
-                Arg::key("key", 0),
-                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
-                    .after("FIELDS"),
-            ],
+            args: &[Arg::key("key", 0), FIELDS],
             ..Docs::NONE
         },
         ..BASE
@@ -489,9 +366,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -2,
         flags: F::READONLY,
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::hash::hrandfield),
         tips: &["nondeterministic_output"],
         docs: &Docs {
@@ -515,20 +390,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.0",
         arity: -3,
         flags: F::READONLY,
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::hash::hscan),
         tips: &["nondeterministic_output"],
         docs: &Docs {
             summary: "Iterates over fields and values of a hash.",
             complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
-            args: &[
-                Arg::key("key", 0),
-                Arg::integer("cursor"),
-                Arg::pattern("pattern").after("MATCH").optional(),
-                Arg::integer("count").after("COUNT").optional(),
-            ],
+            args: &[Arg::key("key", 0), Arg::integer("cursor"), MATCH, COUNT],
             ..Docs::NONE
         },
         ..BASE
@@ -539,19 +407,14 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: -4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        keys: keys::UPDATE,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hset),
         docs: &Docs {
             summary: "Creates or modifies the value of a field in a hash.",
             complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
             history: &[("4.0.0", "Accepts multiple `field` and `value` arguments.")],
-            args: &[
-                Arg::key("key", 0),
-                Arg::block("data", &[Arg::string("field"), Arg::string("value")]).multiple(),
-            ],
+            args: &[Arg::key("key", 0), FIELD_VALUES],
             ..Docs::NONE
         },
         ..BASE
@@ -562,9 +425,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.0.0",
         arity: -6,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         traits: T::OWN_RECORD,
         handler: Handler::Data(crate::hash::hsetex),
         docs: &Docs {
@@ -576,26 +437,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                     .optional(),
                 Arg::one_of("condition", &[Arg::token("fnx", "FNX"), Arg::token("fxx", "FXX")])
                     .optional(),
-                Arg::one_of(
-                    "expiration",
-                    &[
-                        Arg::integer("seconds").after("EX"),
-                        Arg::integer("milliseconds").after("PX"),
-                        Arg::unix_time("unix-time-seconds").after("EXAT"),
-                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
-                        Arg::token("keepttl", "KEEPTTL"),
-                    ],
-                )
-                .optional(),
-                Arg::block(
-                    "fields",
-                    &[
-                        Arg::integer("numfields"),
-                        Arg::block("data", &[Arg::string("field"), Arg::string("value")])
-                            .multiple(),
-                    ],
-                )
-                .after("FIELDS"),
+                EXPIRATION_OR_KEEPTTL,
+                Arg::block("fields", &[Arg::integer("numfields"), FIELD_VALUES]).after("FIELDS"),
             ],
             ..Docs::NONE
         },
@@ -607,10 +450,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
+        keys: keys::INSERT,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::hash::hsetnx),
         docs: &Docs {
             summary: "Sets the value of a field in a hash only when the field doesn't exist.",
@@ -626,9 +467,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "3.2.0",
         arity: 3,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::RO)],
-        lock: LockClass::Keys,
+        keys: keys::LOOK,
         handler: Handler::Data(crate::hash::hstrlen),
         docs: &Docs {
             summary: "Returns the length of the value of a field.",
@@ -644,19 +483,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.4.0",
         arity: -5,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::hash::httl),
         tips: &["nondeterministic_output"],
         docs: &Docs {
             summary: "Return the remaining time to live of one or more fields of a hash, in seconds.",
             complexity: "O(N) where N is the number of specified fields",
-            args: &[
-                Arg::key("key", 0),
-                Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
-                    .after("FIELDS"),
-            ],
+            args: &[Arg::key("key", 0), FIELDS],
             ..Docs::NONE
         },
         ..BASE
@@ -667,9 +500,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 2,
         flags: F::READONLY,
-        acl: Acl::HASH,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::hash::hvals),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {

@@ -1,12 +1,18 @@
 //! The table's entries for HyperLogLogs.
 
+use super::keys;
 use crate::hll;
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
     Traits as T,
 };
 
-const BASE: CommandSpec = CommandSpec { group: Group::Hyperloglog, ..CommandSpec::BASE };
+const BASE: CommandSpec = CommandSpec {
+    group: Group::Hyperloglog,
+    acl: Acl::HYPERLOGLOG,
+    lock: LockClass::Keys,
+    ..CommandSpec::BASE
+};
 
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
@@ -16,9 +22,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.9",
         arity: -2,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::HYPERLOGLOG,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
-        lock: LockClass::Keys,
+        keys: keys::INSERT,
         handler: Handler::Data(hll::pfadd),
         docs: &Docs {
             summary: "Adds elements to a HyperLogLog key. Creates the key if it doesn't exist.",
@@ -34,11 +38,9 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.9",
         arity: -2,
         flags: F::READONLY,
-        acl: Acl::HYPERLOGLOG,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS])).to_end(1).note(
             "RW because it may change the internal representation of the key, and propagate to replicas",
         )],
-        lock: LockClass::Keys,
         traits: T::MAY_REPLICATE,
         handler: Handler::Data(hll::pfcount),
         docs: &Docs {
@@ -55,9 +57,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.9",
         arity: 3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::ADMIN]),
-        acl: Acl::HYPERLOGLOG,
         keys: &[KeySpec::at(2, K::of(&[K::RW, K::ACCESS]))],
-        lock: LockClass::Keys,
         handler: Handler::Data(hll::pfdebug),
         docs: &Docs {
             summary: "Internal commands for debugging HyperLogLog values.",
@@ -74,12 +74,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.9",
         arity: -2,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::HYPERLOGLOG,
         keys: &[
             KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::INSERT])),
             KeySpec::at(2, K::of(&[K::RO, K::ACCESS])).to_end(1),
         ],
-        lock: LockClass::Keys,
         handler: Handler::Data(hll::pfmerge),
         docs: &Docs {
             summary: "Merges one or more HyperLogLog values into a single key.",
@@ -95,7 +93,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.9",
         arity: 1,
         flags: F::ADMIN,
-        acl: Acl::HYPERLOGLOG,
         lock: LockClass::None,
         traits: T::MAY_REPLICATE,
         handler: Handler::Data(hll::pfselftest),

@@ -1,11 +1,16 @@
 //! The table's entries for lists.
 
+use super::fragments::{COUNT, TIMEOUT_IS_DOUBLE};
+use super::keys;
 use crate::spec::{
     Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
     LockClass, Traits as T,
 };
 
-const BASE: CommandSpec = CommandSpec { group: Group::List, ..CommandSpec::BASE };
+const BASE: CommandSpec =
+    CommandSpec { group: Group::List, acl: Acl::LIST, lock: LockClass::Keys, ..CommandSpec::BASE };
+
+const ENDS: &[Arg] = &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")];
 
 /// How many elements LMOVEM and BLMOVEM move.
 const HOW_MANY: Arg = Arg::block(
@@ -28,13 +33,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: 6,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::BLOCKING]),
-        acl: Acl::LIST,
-        keys: &[
-            KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])),
-            KeySpec::at(2, K::of(&[K::RW, K::INSERT])),
-        ],
-        lock: LockClass::Keys,
-        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
+        keys: keys::MOVE,
+        traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::list::wait_move, crate::list::take_move),
         docs: &Docs {
             summary: "Pops an element from a list, pushes it to another list and returns it. Blocks until an element is available otherwise. Deletes the list if the last element was moved.",
@@ -42,11 +42,8 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::key("source", 0),
                 Arg::key("destination", 1),
-                Arg::one_of(
-                    "wherefrom",
-                    &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")],
-                ),
-                Arg::one_of("whereto", &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")]),
+                Arg::one_of("wherefrom", ENDS),
+                Arg::one_of("whereto", ENDS),
                 Arg::double("timeout"),
             ],
             ..Docs::NONE
@@ -59,12 +56,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.10.0",
         arity: -6,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::BLOCKING]),
-        acl: Acl::LIST,
-        keys: &[
-            KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])),
-            KeySpec::at(2, K::of(&[K::RW, K::INSERT])),
-        ],
-        lock: LockClass::Keys,
+        keys: keys::MOVE,
         traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::list::wait_movem, crate::list::take_movem),
         docs: &Docs {
@@ -73,11 +65,8 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::key("source", 0),
                 Arg::key("destination", 1),
-                Arg::one_of(
-                    "wherefrom",
-                    &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")],
-                ),
-                Arg::one_of("whereto", &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")]),
+                Arg::one_of("wherefrom", ENDS),
+                Arg::one_of("whereto", ENDS),
                 Arg::double("timeout"),
                 HOW_MANY,
             ],
@@ -91,10 +80,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.0.0",
         arity: -5,
         flags: F::of(&[F::WRITE, F::BLOCKING, F::MOVABLEKEYS]),
-        acl: Acl::LIST,
         keys: &[KeySpec::at(2, K::of(&[K::RW, K::ACCESS, K::DELETE])).counted(1)],
-        lock: LockClass::Keys,
-        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
+        traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::list::wait_mpop, crate::list::take_mpop),
         docs: &Docs {
             summary: "Pops the first element from one of multiple lists. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
@@ -103,8 +90,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::double("timeout"),
                 Arg::integer("numkeys"),
                 Arg::key("key", 0).multiple(),
-                Arg::one_of("where", &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")]),
-                Arg::integer("count").after("COUNT").optional(),
+                Arg::one_of("where", ENDS),
+                COUNT,
             ],
             ..Docs::NONE
         },
@@ -116,15 +103,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::BLOCKING]),
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).to_last_but_one()],
-        lock: LockClass::Keys,
-        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
+        keys: keys::READ_DELETE_BEFORE_LAST,
+        traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::list::wait_pop, crate::list::take_first),
         docs: &Docs {
             summary: "Removes and returns the first element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
             complexity: "O(N) where N is the number of provided keys.",
-            history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")],
+            history: TIMEOUT_IS_DOUBLE,
             args: &[Arg::key("key", 0).multiple(), Arg::double("timeout")],
             ..Docs::NONE
         },
@@ -136,15 +121,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::BLOCKING]),
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).to_last_but_one()],
-        lock: LockClass::Keys,
-        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
+        keys: keys::READ_DELETE_BEFORE_LAST,
+        traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::list::wait_pop, crate::list::take_last),
         docs: &Docs {
             summary: "Removes and returns the last element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
             complexity: "O(N) where N is the number of provided keys.",
-            history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")],
+            history: TIMEOUT_IS_DOUBLE,
             args: &[Arg::key("key", 0).multiple(), Arg::double("timeout")],
             ..Docs::NONE
         },
@@ -156,13 +139,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.0",
         arity: 4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::BLOCKING]),
-        acl: Acl::LIST,
-        keys: &[
-            KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])),
-            KeySpec::at(2, K::of(&[K::RW, K::INSERT])),
-        ],
-        lock: LockClass::Keys,
-        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
+        keys: keys::MOVE,
+        traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::list::wait_rpoplpush, crate::list::take_rpoplpush),
         docs: &Docs {
             summary: "Pops an element from a list, pushes it to another list and returns it. Block until an element is available otherwise. Deletes the list if the last element was popped.",
@@ -171,7 +149,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "6.2.0",
                 replaced_by: "`BLMOVE` with the `RIGHT` and `LEFT` arguments",
             }),
-            history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")],
+            history: TIMEOUT_IS_DOUBLE,
             args: &[Arg::key("source", 0), Arg::key("destination", 1), Arg::double("timeout")],
             ..Docs::NONE
         },
@@ -183,9 +161,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 3,
         flags: F::READONLY,
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::list::lindex),
         docs: &Docs {
             summary: "Returns an element from a list by its index.",
@@ -201,9 +177,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.0",
         arity: 5,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
-        lock: LockClass::Keys,
+        keys: keys::INSERT,
         handler: Handler::Data(crate::list::linsert),
         docs: &Docs {
             summary: "Inserts an element before or after another element in a list.",
@@ -227,9 +201,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::RO)],
-        lock: LockClass::Keys,
+        keys: keys::LOOK,
         handler: Handler::Data(crate::list::llen),
         docs: &Docs {
             summary: "Returns the length of a list.",
@@ -245,12 +217,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: 5,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::LIST,
-        keys: &[
-            KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])),
-            KeySpec::at(2, K::of(&[K::RW, K::INSERT])),
-        ],
-        lock: LockClass::Keys,
+        keys: keys::MOVE,
         handler: Handler::Data(crate::list::lmove),
         docs: &Docs {
             summary: "Returns an element after popping it from one list and pushing it to another. Deletes the list if the last element was moved.",
@@ -258,11 +225,8 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::key("source", 0),
                 Arg::key("destination", 1),
-                Arg::one_of(
-                    "wherefrom",
-                    &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")],
-                ),
-                Arg::one_of("whereto", &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")]),
+                Arg::one_of("wherefrom", ENDS),
+                Arg::one_of("whereto", ENDS),
             ],
             ..Docs::NONE
         },
@@ -274,12 +238,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.10.0",
         arity: -5,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::LIST,
-        keys: &[
-            KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])),
-            KeySpec::at(2, K::of(&[K::RW, K::INSERT])),
-        ],
-        lock: LockClass::Keys,
+        keys: keys::MOVE,
         handler: Handler::Data(crate::list::lmovem),
         docs: &Docs {
             summary: "Moves up to (or exactly) a number of elements from one list to another and returns them. Deletes the source list if it becomes empty.",
@@ -287,11 +246,8 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::key("source", 0),
                 Arg::key("destination", 1),
-                Arg::one_of(
-                    "wherefrom",
-                    &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")],
-                ),
-                Arg::one_of("whereto", &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")]),
+                Arg::one_of("wherefrom", ENDS),
+                Arg::one_of("whereto", ENDS),
                 HOW_MANY,
             ],
             ..Docs::NONE
@@ -304,10 +260,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.0.0",
         arity: -4,
         flags: F::of(&[F::WRITE, F::MOVABLEKEYS]),
-        acl: Acl::LIST,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).counted(1)],
         touched: Some(crate::list::lmpop_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::list::lmpop),
         docs: &Docs {
             summary: "Returns multiple elements from a list after removing them. Deletes the list if the last element was popped.",
@@ -315,8 +269,8 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::integer("numkeys"),
                 Arg::key("key", 0).multiple(),
-                Arg::one_of("where", &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")]),
-                Arg::integer("count").after("COUNT").optional(),
+                Arg::one_of("where", ENDS),
+                COUNT,
             ],
             ..Docs::NONE
         },
@@ -328,9 +282,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -2,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_DELETE,
         handler: Handler::Data(crate::list::lpop),
         docs: &Docs {
             summary: "Returns the first elements in a list after removing it. Deletes the list if the last element was popped.",
@@ -347,9 +299,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.0.6",
         arity: -3,
         flags: F::READONLY,
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::list::lpos),
         docs: &Docs {
             summary: "Returns the index of matching elements in a list.",
@@ -371,9 +321,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
-        lock: LockClass::Keys,
+        keys: keys::INSERT,
         handler: Handler::Data(crate::list::lpush),
         docs: &Docs {
             summary: "Prepends one or more elements to a list. Creates the key if it doesn't exist.",
@@ -390,9 +338,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
-        lock: LockClass::Keys,
+        keys: keys::INSERT,
         handler: Handler::Data(crate::list::lpushx),
         docs: &Docs {
             summary: "Prepends one or more elements to a list only when the list exists.",
@@ -409,9 +355,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 4,
         flags: F::READONLY,
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::list::lrange),
         docs: &Docs {
             summary: "Returns a range of elements from a list.",
@@ -427,9 +371,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 4,
         flags: F::WRITE,
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::DELETE,
         handler: Handler::Data(crate::list::lrem),
         docs: &Docs {
             summary: "Removes elements from a list. Deletes the list if the last element was removed.",
@@ -445,9 +387,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 4,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         handler: Handler::Data(crate::list::lset),
         docs: &Docs {
             summary: "Sets the value of an element in a list by its index.",
@@ -463,9 +403,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 4,
         flags: F::WRITE,
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::DELETE,
         handler: Handler::Data(crate::list::ltrim),
         docs: &Docs {
             summary: "Removes elements from both ends a list. Deletes the list if all elements were trimmed.",
@@ -481,9 +419,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -2,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_DELETE,
         handler: Handler::Data(crate::list::rpop),
         docs: &Docs {
             summary: "Returns and removes the last elements of a list. Deletes the list if the last element was popped.",
@@ -500,12 +436,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.2.0",
         arity: 3,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::LIST,
-        keys: &[
-            KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])),
-            KeySpec::at(2, K::of(&[K::RW, K::INSERT])),
-        ],
-        lock: LockClass::Keys,
+        keys: keys::MOVE,
         handler: Handler::Data(crate::list::rpoplpush),
         docs: &Docs {
             summary: "Returns the last element of a list after removing and pushing it to another list. Deletes the list if the last element was popped.",
@@ -525,9 +456,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
-        lock: LockClass::Keys,
+        keys: keys::INSERT,
         handler: Handler::Data(crate::list::rpush),
         docs: &Docs {
             summary: "Appends one or more elements to a list. Creates the key if it doesn't exist.",
@@ -544,9 +473,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::LIST,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
-        lock: LockClass::Keys,
+        keys: keys::INSERT,
         handler: Handler::Data(crate::list::rpushx),
         docs: &Docs {
             summary: "Appends an element to a list only when the list exists.",

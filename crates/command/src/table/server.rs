@@ -1,13 +1,19 @@
 //! The table's entries for the server.
 
+use super::fragments::help;
 use crate::connection;
-use crate::help;
 use crate::server::{self, config, debug, introspect};
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, LockClass, Secrets, Traits as T,
 };
 
 const BASE: CommandSpec = CommandSpec { group: Group::Server, ..CommandSpec::BASE };
+
+const FLUSH_TYPE: Arg = Arg::one_of(
+    "flush-type",
+    &[Arg::token("async", "ASYNC").since("4.0.0"), Arg::token("sync", "SYNC").since("6.2.0")],
+)
+.optional();
 
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
@@ -91,19 +97,10 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ..BASE
             },
             CommandSpec {
-                name: "help",
                 full_name: "command|help",
                 since: "5.0.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
                 acl: Acl::CONNECTION,
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Returns helpful text about the different subcommands.",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
+                ..help(BASE)
             },
             CommandSpec {
                 name: "info",
@@ -185,20 +182,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec {
-                name: "help",
-                full_name: "config|help",
-                since: "5.0.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Returns helpful text about the different subcommands.",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
+            CommandSpec { full_name: "config|help", since: "5.0.0", ..help(BASE) },
             CommandSpec {
                 name: "resetstat",
                 full_name: "config|resetstat",
@@ -306,14 +290,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
                 ("6.2.0", "Added the `SYNC` flushing mode modifier."),
             ],
-            args: &[Arg::one_of(
-                "flush-type",
-                &[
-                    Arg::token("async", "ASYNC").since("4.0.0"),
-                    Arg::token("sync", "SYNC").since("6.2.0"),
-                ],
-            )
-            .optional()],
+            args: &[FLUSH_TYPE],
             ..Docs::NONE
         },
         ..BASE
@@ -335,14 +312,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
                 ("6.2.0", "Added the `SYNC` flushing mode modifier."),
             ],
-            args: &[Arg::one_of(
-                "flush-type",
-                &[
-                    Arg::token("async", "ASYNC").since("4.0.0"),
-                    Arg::token("sync", "SYNC").since("6.2.0"),
-                ],
-            )
-            .optional()],
+            args: &[FLUSH_TYPE],
             ..Docs::NONE
         },
         ..BASE
@@ -376,20 +346,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             ..Docs::NONE
         },
         subcommands: &[
-            CommandSpec {
-                name: "help",
-                full_name: "module|help",
-                since: "5.0.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Returns helpful text about the different subcommands.",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
+            CommandSpec { full_name: "module|help", since: "5.0.0", ..help(BASE) },
             CommandSpec {
                 name: "list",
                 full_name: "module|list",

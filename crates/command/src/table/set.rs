@@ -1,11 +1,14 @@
 //! The table's entries for sets.
 
+use super::fragments::{AT_MOST, COUNT, MATCH};
+use super::keys;
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
     Traits as T,
 };
 
-const BASE: CommandSpec = CommandSpec { group: Group::Set, ..CommandSpec::BASE };
+const BASE: CommandSpec =
+    CommandSpec { group: Group::Set, acl: Acl::SET, lock: LockClass::Keys, ..CommandSpec::BASE };
 
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
@@ -15,10 +18,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
+        keys: keys::INSERT,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sadd),
         docs: &Docs {
             summary: "Adds one or more members to a set. Creates the key if it doesn't exist.",
@@ -35,9 +36,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::RO)],
-        lock: LockClass::Keys,
+        keys: keys::LOOK,
         handler: Handler::Data(crate::set::scard),
         docs: &Docs {
             summary: "Returns the number of members in a set.",
@@ -53,9 +52,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -2,
         flags: F::READONLY,
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).to_end(1)],
-        lock: LockClass::Keys,
+        keys: keys::READ_ALL,
         handler: Handler::Data(crate::set::sdiff),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
@@ -72,19 +69,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.10.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        keys: keys::READ_COUNTED,
         touched: Some(crate::set::card_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sdiffcard),
         docs: &Docs {
             summary: "Returns the number of members of the difference between the first set and all successive sets.",
             complexity: "O(N) where N is the total number of elements in all given sets.",
-            args: &[
-                Arg::integer("numkeys"),
-                Arg::key("key", 0).multiple(),
-                Arg::integer("limit").after("LIMIT").optional(),
-            ],
+            args: &[Arg::integer("numkeys"), Arg::key("key", 0).multiple(), AT_MOST],
             ..Docs::NONE
         },
         ..BASE
@@ -95,12 +86,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::SET,
         keys: &[
             KeySpec::at(1, K::of(&[K::OW, K::UPDATE])),
             KeySpec::at(2, K::of(&[K::RO, K::ACCESS])).to_end(1),
         ],
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sdiffstore),
         docs: &Docs {
             summary: "Stores the difference of multiple sets in a key.",
@@ -116,9 +105,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -2,
         flags: F::READONLY,
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).to_end(1)],
-        lock: LockClass::Keys,
+        keys: keys::READ_ALL,
         handler: Handler::Data(crate::set::sinter),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
@@ -135,19 +122,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.0.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        keys: keys::READ_COUNTED,
         touched: Some(crate::set::card_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sintercard),
         docs: &Docs {
             summary: "Returns the number of members of the intersect of multiple sets.",
             complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
-            args: &[
-                Arg::integer("numkeys"),
-                Arg::key("key", 0).multiple(),
-                Arg::integer("limit").after("LIMIT").optional(),
-            ],
+            args: &[Arg::integer("numkeys"), Arg::key("key", 0).multiple(), AT_MOST],
             ..Docs::NONE
         },
         ..BASE
@@ -158,12 +139,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::SET,
         keys: &[
             KeySpec::at(1, K::of(&[K::RW, K::UPDATE])),
             KeySpec::at(2, K::of(&[K::RO, K::ACCESS])).to_end(1),
         ],
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sinterstore),
         docs: &Docs {
             summary: "Stores the intersect of multiple sets in a key.",
@@ -179,10 +158,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 3,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::RO)],
+        keys: keys::LOOK,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sismember),
         docs: &Docs {
             summary: "Determines whether a member belongs to a set.",
@@ -198,9 +175,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 2,
         flags: F::READONLY,
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::set::smembers),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
@@ -217,9 +192,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::set::smismember),
         docs: &Docs {
             summary: "Determines whether multiple members belong to a set.",
@@ -235,12 +208,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 4,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::SET,
-        keys: &[
-            KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])),
-            KeySpec::at(2, K::of(&[K::RW, K::INSERT])),
-        ],
-        lock: LockClass::Keys,
+        keys: keys::MOVE,
         handler: Handler::Data(crate::set::smove),
         docs: &Docs {
             summary: "Moves a member from one set to another.",
@@ -256,10 +224,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -2,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
-        lock: LockClass::Keys,
-        traits: T::of(&[T::OWN_RECORD, T::OWN_RECORD]),
+        keys: keys::READ_DELETE,
+        traits: T::OWN_RECORD,
         handler: Handler::Data(crate::set::spop),
         tips: &["nondeterministic_output"],
         docs: &Docs {
@@ -277,9 +243,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -2,
         flags: F::READONLY,
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::set::srandmember),
         tips: &["nondeterministic_output"],
         docs: &Docs {
@@ -297,10 +261,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
+        keys: keys::DELETE,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::set::srem),
         docs: &Docs {
             summary: "Removes one or more members from a set. Deletes the set if the last member was removed.",
@@ -317,20 +279,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.0",
         arity: -3,
         flags: F::READONLY,
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::set::sscan),
         tips: &["nondeterministic_output"],
         docs: &Docs {
             summary: "Iterates over members of a set.",
             complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
-            args: &[
-                Arg::key("key", 0),
-                Arg::integer("cursor"),
-                Arg::pattern("pattern").after("MATCH").optional(),
-                Arg::integer("count").after("COUNT").optional(),
-            ],
+            args: &[Arg::key("key", 0), Arg::integer("cursor"), MATCH, COUNT],
             ..Docs::NONE
         },
         ..BASE
@@ -341,9 +296,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -2,
         flags: F::READONLY,
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).to_end(1)],
-        lock: LockClass::Keys,
+        keys: keys::READ_ALL,
         handler: Handler::Data(crate::set::sunion),
         tips: &["nondeterministic_output_order"],
         docs: &Docs {
@@ -360,10 +313,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.10.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
-        acl: Acl::SET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        keys: keys::READ_COUNTED,
         touched: Some(crate::set::card_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sunioncard),
         docs: &Docs {
             summary: "Returns the number of members of the union of multiple sets.",
@@ -372,7 +323,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::integer("numkeys"),
                 Arg::key("key", 0).multiple(),
                 Arg::token("approx", "APPROX").optional(),
-                Arg::integer("limit").after("LIMIT").optional(),
+                AT_MOST,
             ],
             ..Docs::NONE
         },
@@ -384,12 +335,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::SET,
         keys: &[
             KeySpec::at(1, K::of(&[K::OW, K::UPDATE])),
             KeySpec::at(2, K::of(&[K::RO, K::ACCESS])).to_end(1),
         ],
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::set::sunionstore),
         docs: &Docs {
             summary: "Stores the union of multiple sets in a key.",

@@ -1,12 +1,24 @@
 //! The table's entries for streams.
 
+use super::fragments::{COUNT, help};
+use super::keys;
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
     Traits as T,
 };
-use crate::{help, stream};
+use crate::stream;
 
-const BASE: CommandSpec = CommandSpec { group: Group::Stream, ..CommandSpec::BASE };
+const CONTAINER: CommandSpec = CommandSpec { group: Group::Stream, ..CommandSpec::BASE };
+
+const BASE: CommandSpec = CommandSpec { acl: Acl::STREAM, lock: LockClass::Keys, ..CONTAINER };
+
+/// The keys to read, and from which entry of each.
+const STREAMS: Arg =
+    Arg::block("streams", &[Arg::key("key", 0).multiple(), Arg::string("id").multiple()])
+        .after("STREAMS");
+
+/// An id, or that of the last entry.
+const ID_OR_LAST: Arg = Arg::one_of("id-selector", &[Arg::string("id"), Arg::token("new-id", "$")]);
 
 /// What becomes of the references that groups hold to the entries.
 const REFERENCES: Arg = Arg::one_of(
@@ -45,9 +57,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -4,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         handler: Handler::Data(stream::xack),
         docs: &Docs {
             summary: "Returns the number of messages that were successfully acknowledged by the consumer group member of a stream.",
@@ -63,9 +73,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.2.0",
         arity: -6,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::STREAM,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE, K::UPDATE]))],
-        lock: LockClass::Keys,
         handler: Handler::Data(stream::xackdel),
         docs: &Docs {
             summary: "Acknowledge entries for a consumer group, and delete them",
@@ -81,10 +89,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -5,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::STREAM,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))
             .note("UPDATE instead of INSERT because of the optional trimming feature")],
-        lock: LockClass::Keys,
         traits: T::OWN_RECORD,
         handler: Handler::Data(stream::xadd),
         tips: &["nondeterministic_output"],
@@ -115,9 +121,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -6,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::DELETE,
         traits: T::OWN_RECORD,
         handler: Handler::Data(stream::xautoclaim),
         tips: &["nondeterministic_output"],
@@ -134,7 +138,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::string("consumer"),
                 Arg::string("min-idle-time"),
                 Arg::string("start"),
-                Arg::integer("count").after("COUNT").optional(),
+                COUNT,
                 Arg::token("justid", "JUSTID").optional(),
             ],
             ..Docs::NONE
@@ -147,9 +151,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -6,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         traits: T::OWN_RECORD,
         handler: Handler::Data(stream::xclaim),
         tips: &["nondeterministic_output"],
@@ -179,9 +181,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::DELETE,
         handler: Handler::Data(stream::xdel),
         docs: &Docs {
             summary: "Returns the number of messages after removing them from a stream.",
@@ -197,9 +197,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.2.0",
         arity: -5,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::DELETE,
         handler: Handler::Data(stream::xdelex),
         docs: &Docs {
             summary: "Delete entries, and say what becomes of references to them",
@@ -226,9 +224,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "5.0.0",
                 arity: -5,
                 flags: F::of(&[F::WRITE, F::DENYOOM]),
-                acl: Acl::STREAM,
                 keys: &[KeySpec::at(2, K::of(&[K::RW, K::INSERT]))],
-                lock: LockClass::Keys,
                 handler: Handler::Data(stream::xgroup_create),
                 docs: &Docs {
                     summary: "Creates a consumer group.",
@@ -237,7 +233,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     args: &[
                         Arg::key("key", 0),
                         Arg::string("group"),
-                        Arg::one_of("id-selector", &[Arg::string("id"), Arg::token("new-id", "$")]),
+                        ID_OR_LAST,
                         Arg::token("mkstream", "MKSTREAM").optional(),
                         Arg::integer("entries-read").after("ENTRIESREAD").optional(),
                     ],
@@ -251,9 +247,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "6.2.0",
                 arity: 5,
                 flags: F::of(&[F::WRITE, F::DENYOOM]),
-                acl: Acl::STREAM,
                 keys: &[KeySpec::at(2, K::of(&[K::RW, K::INSERT]))],
-                lock: LockClass::Keys,
                 traits: T::OWN_RECORD,
                 handler: Handler::Data(stream::xgroup_createconsumer),
                 docs: &Docs {
@@ -270,9 +264,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "5.0.0",
                 arity: 5,
                 flags: F::WRITE,
-                acl: Acl::STREAM,
                 keys: &[KeySpec::at(2, K::of(&[K::RW, K::DELETE]))],
-                lock: LockClass::Keys,
                 handler: Handler::Data(stream::xgroup_delconsumer),
                 docs: &Docs {
                     summary: "Deletes a consumer from a consumer group.",
@@ -288,9 +280,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "5.0.0",
                 arity: 4,
                 flags: F::WRITE,
-                acl: Acl::STREAM,
                 keys: &[KeySpec::at(2, K::of(&[K::RW, K::DELETE]))],
-                lock: LockClass::Keys,
                 handler: Handler::Data(stream::xgroup_destroy),
                 docs: &Docs {
                     summary: "Destroys a consumer group.",
@@ -300,30 +290,14 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec {
-                name: "help",
-                full_name: "xgroup|help",
-                since: "5.0.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
-                acl: Acl::STREAM,
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Returns helpful text about the different subcommands.",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
+            CommandSpec { full_name: "xgroup|help", since: "5.0.0", ..help(BASE) },
             CommandSpec {
                 name: "setid",
                 full_name: "xgroup|setid",
                 since: "5.0.0",
                 arity: -5,
                 flags: F::WRITE,
-                acl: Acl::STREAM,
                 keys: &[KeySpec::at(2, K::of(&[K::RW, K::UPDATE]))],
-                lock: LockClass::Keys,
                 handler: Handler::Data(stream::xgroup_setid),
                 docs: &Docs {
                     summary: "Sets the last-delivered ID of a consumer group.",
@@ -332,7 +306,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                     args: &[
                         Arg::key("key", 0),
                         Arg::string("group"),
-                        Arg::one_of("id-selector", &[Arg::string("id"), Arg::token("new-id", "$")]),
+                        ID_OR_LAST,
                         Arg::integer("entriesread")
                             .shown("entries-read")
                             .after("ENTRIESREAD")
@@ -343,7 +317,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 ..BASE
             },
         ],
-        ..BASE
+        ..CONTAINER
     },
     CommandSpec {
         name: "xinfo",
@@ -362,9 +336,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "5.0.0",
                 arity: 4,
                 flags: F::READONLY,
-                acl: Acl::STREAM,
-                keys: &[KeySpec::at(2, K::of(&[K::RO, K::ACCESS]))],
-                lock: LockClass::Keys,
+                keys: keys::SECOND_READ,
                 handler: Handler::Data(stream::xinfo_consumers),
                 tips: &["nondeterministic_output"],
                 docs: &Docs {
@@ -382,9 +354,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "5.0.0",
                 arity: 3,
                 flags: F::READONLY,
-                acl: Acl::STREAM,
-                keys: &[KeySpec::at(2, K::of(&[K::RO, K::ACCESS]))],
-                lock: LockClass::Keys,
+                keys: keys::SECOND_READ,
                 handler: Handler::Data(stream::xinfo_groups),
                 docs: &Docs {
                     summary: "Returns a list of the consumer groups of a stream.",
@@ -395,30 +365,14 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec {
-                name: "help",
-                full_name: "xinfo|help",
-                since: "5.0.0",
-                arity: 2,
-                flags: F::of(&[F::LOADING, F::STALE]),
-                acl: Acl::STREAM,
-                handler: Handler::Data(help::help),
-                docs: &Docs {
-                    summary: "Returns helpful text about the different subcommands.",
-                    complexity: "O(1)",
-                    ..Docs::NONE
-                },
-                ..BASE
-            },
+            CommandSpec { full_name: "xinfo|help", since: "5.0.0", ..help(BASE) },
             CommandSpec {
                 name: "stream",
                 full_name: "xinfo|stream",
                 since: "5.0.0",
                 arity: -3,
                 flags: F::READONLY,
-                acl: Acl::STREAM,
-                keys: &[KeySpec::at(2, K::of(&[K::RO, K::ACCESS]))],
-                lock: LockClass::Keys,
+                keys: keys::SECOND_READ,
                 handler: Handler::Data(stream::xinfo_stream),
                 docs: &Docs {
                     summary: "Returns information about a stream.",
@@ -436,21 +390,14 @@ pub static COMMANDS: &[CommandSpec] = &[
                     ],
                     args: &[
                         Arg::key("key", 0),
-                        Arg::block(
-                            "full-block",
-                            &[
-                                Arg::token("full", "FULL"),
-                                Arg::integer("count").after("COUNT").optional(),
-                            ],
-                        )
-                        .optional(),
+                        Arg::block("full-block", &[Arg::token("full", "FULL"), COUNT]).optional(),
                     ],
                     ..Docs::NONE
                 },
                 ..BASE
             },
         ],
-        ..BASE
+        ..CONTAINER
     },
     CommandSpec {
         name: "xlen",
@@ -458,9 +405,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::RO)],
-        lock: LockClass::Keys,
+        keys: keys::LOOK,
         handler: Handler::Data(stream::xlen),
         docs: &Docs {
             summary: "Return the number of messages in a stream.",
@@ -476,9 +421,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.8.0",
         arity: -7,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         handler: Handler::Data(crate::stream::xnack),
         docs: &Docs {
             summary: "Releases pending messages back to the group's PEL without acknowledging them, making them available for re-delivery.",
@@ -509,9 +452,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -3,
         flags: F::READONLY,
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(stream::xpending),
         tips: &["nondeterministic_output"],
         docs: &Docs {
@@ -543,20 +484,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -4,
         flags: F::READONLY,
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(stream::xrange),
         docs: &Docs {
             summary: "Returns the messages from a stream within a range of IDs.",
             complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
             history: &[("6.2.0", "Added exclusive ranges.")],
-            args: &[
-                Arg::key("key", 0),
-                Arg::string("start"),
-                Arg::string("end"),
-                Arg::integer("count").after("COUNT").optional(),
-            ],
+            args: &[Arg::key("key", 0), Arg::string("start"), Arg::string("end"), COUNT],
             ..Docs::NONE
         },
         ..BASE
@@ -567,21 +501,11 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -4,
         flags: F::of(&[F::READONLY, F::BLOCKING, F::MOVABLEKEYS]),
-        acl: Acl::STREAM,
         keys: &[KeySpec::behind("STREAMS", 1, K::of(&[K::RO, K::ACCESS])).halved()],
-        lock: LockClass::Keys,
         handler: Handler::Blocking(stream::wait_xread, stream::take),
         docs: &Docs {
             summary: "Returns messages from multiple streams with IDs greater than the ones requested. Blocks until a message is available otherwise.",
-            args: &[
-                Arg::integer("count").after("COUNT").optional(),
-                Arg::integer("milliseconds").after("BLOCK").optional(),
-                Arg::block(
-                    "streams",
-                    &[Arg::key("key", 0).multiple(), Arg::string("id").multiple()],
-                )
-                .after("STREAMS"),
-            ],
+            args: &[COUNT, Arg::integer("milliseconds").after("BLOCK").optional(), STREAMS],
             ..Docs::NONE
         },
         ..BASE
@@ -592,9 +516,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -7,
         flags: F::of(&[F::WRITE, F::BLOCKING, F::MOVABLEKEYS]),
-        acl: Acl::STREAM,
         keys: &[KeySpec::behind("STREAMS", 4, K::of(&[K::RO, K::ACCESS])).halved()],
-        lock: LockClass::Keys,
         traits: T::OWN_RECORD,
         handler: Handler::Blocking(stream::wait_xreadgroup, stream::take_group),
         docs: &Docs {
@@ -603,14 +525,10 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::block("group-block", &[Arg::string("group"), Arg::string("consumer")])
                     .after("GROUP"),
-                Arg::integer("count").after("COUNT").optional(),
+                COUNT,
                 Arg::integer("milliseconds").after("BLOCK").optional(),
                 Arg::token("noack", "NOACK").optional(),
-                Arg::block(
-                    "streams",
-                    &[Arg::key("key", 0).multiple(), Arg::string("id").multiple()],
-                )
-                .after("STREAMS"),
+                STREAMS,
             ],
             ..Docs::NONE
         },
@@ -622,20 +540,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -4,
         flags: F::READONLY,
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(stream::xrevrange),
         docs: &Docs {
             summary: "Returns the messages from a stream within a range of IDs in reverse order.",
             complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
             history: &[("6.2.0", "Added exclusive ranges.")],
-            args: &[
-                Arg::key("key", 0),
-                Arg::string("end"),
-                Arg::string("start"),
-                Arg::integer("count").after("COUNT").optional(),
-            ],
+            args: &[Arg::key("key", 0), Arg::string("end"), Arg::string("start"), COUNT],
             ..Docs::NONE
         },
         ..BASE
@@ -646,9 +557,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         handler: Handler::Data(stream::xsetid),
         docs: &Docs {
             summary: "An internal command for replicating stream values.",
@@ -673,9 +582,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -4,
         flags: F::WRITE,
-        acl: Acl::STREAM,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::DELETE,
         handler: Handler::Data(stream::xtrim),
         tips: &["nondeterministic_output"],
         docs: &Docs {

@@ -1,12 +1,21 @@
 //! The table's entries for strings.
 
+use super::fragments::{EXPIRATION_OR_KEEPTTL, EXPIRATION_OR_PERSIST};
+use super::keys;
 use crate::spec::{
     Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
     LockClass, Traits as T,
 };
 use crate::string;
 
-const BASE: CommandSpec = CommandSpec { group: Group::String, ..CommandSpec::BASE };
+const BASE: CommandSpec = CommandSpec {
+    group: Group::String,
+    acl: Acl::STRING,
+    lock: LockClass::Keys,
+    ..CommandSpec::BASE
+};
+
+const KEY_VALUES: Arg = Arg::block("data", &[Arg::key("key", 0), Arg::string("value")]).multiple();
 
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
@@ -16,9 +25,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::INSERT]))],
-        lock: LockClass::Keys,
+        keys: keys::INSERT,
         handler: Handler::Data(string::append),
         docs: &Docs {
             summary: "Appends a string to the value of a key. Creates the key if it doesn't exist.",
@@ -34,9 +41,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 2,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_UPDATE,
         handler: Handler::Data(string::decr),
         docs: &Docs {
             summary: "Decrements the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
@@ -52,9 +57,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_UPDATE,
         handler: Handler::Data(string::decrby),
         docs: &Docs {
             summary: "Decrements a number from the integer value of a key. Uses 0 as initial value if the key doesn't exist.",
@@ -70,9 +73,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.4.0",
         arity: -2,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE, K::VARIABLE_FLAGS]))],
-        lock: LockClass::Keys,
         key_flags: Some(string::delex_key_flags),
         handler: Handler::Data(string::delex),
         docs: &Docs {
@@ -101,9 +102,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "9.0.0",
         arity: 3,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_DELETE,
         handler: Handler::Data(string::delifeq),
         docs: &Docs {
             summary: "Delete key if value matches string.",
@@ -119,9 +118,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.4.0",
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(string::digest),
         docs: &Docs {
             summary: "Returns the XXH3 hash of a string value.",
@@ -137,9 +134,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(string::get),
         docs: &Docs {
             summary: "Returns the string value of a key.",
@@ -155,9 +150,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: 2,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_DELETE,
         handler: Handler::Data(string::getdel),
         docs: &Docs {
             summary: "Returns the string value of a key after deleting the key.",
@@ -173,29 +166,14 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -2,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))
             .note("RW and UPDATE because it changes the TTL")],
-        lock: LockClass::Keys,
         traits: T::OWN_RECORD,
         handler: Handler::Data(string::getex),
         docs: &Docs {
             summary: "Returns the string value of a key after setting its expiration time.",
             complexity: "O(1)",
-            args: &[
-                Arg::key("key", 0),
-                Arg::one_of(
-                    "expiration",
-                    &[
-                        Arg::integer("seconds").after("EX"),
-                        Arg::integer("milliseconds").after("PX"),
-                        Arg::unix_time("unix-time-seconds").after("EXAT"),
-                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
-                        Arg::token("persist", "PERSIST"),
-                    ],
-                )
-                .optional(),
-            ],
+            args: &[Arg::key("key", 0), EXPIRATION_OR_PERSIST],
             ..Docs::NONE
         },
         ..BASE
@@ -206,9 +184,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.4.0",
         arity: 4,
         flags: F::READONLY,
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(string::getrange),
         docs: &Docs {
             summary: "Returns a substring of the string stored at a key.",
@@ -224,9 +200,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_UPDATE,
         handler: Handler::Data(string::getset),
         docs: &Docs {
             summary: "Returns the previous string value of a key after setting it to a new value.",
@@ -246,9 +220,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 2,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_UPDATE,
         handler: Handler::Data(string::incr),
         docs: &Docs {
             summary: "Increments the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
@@ -264,9 +236,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_UPDATE,
         handler: Handler::Data(string::incrby),
         docs: &Docs {
             summary: "Increments the integer value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
@@ -282,9 +252,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.6.0",
         arity: 3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_UPDATE,
         handler: Handler::Data(string::incrbyfloat),
         docs: &Docs {
             summary: "Increment the floating point value of a key by a number. Uses 0 as initial value if the key doesn't exist.",
@@ -300,9 +268,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.8.0",
         arity: -2,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_UPDATE,
         traits: T::OWN_RECORD,
         handler: Handler::Data(string::increx),
         docs: &Docs {
@@ -326,17 +292,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::token("saturate", "SATURATE").optional(),
                 Arg::string("lowerbound").after("LBOUND").optional(),
                 Arg::string("upperbound").after("UBOUND").optional(),
-                Arg::one_of(
-                    "expiration",
-                    &[
-                        Arg::integer("seconds").after("EX"),
-                        Arg::integer("milliseconds").after("PX"),
-                        Arg::unix_time("unix-time-seconds").after("EXAT"),
-                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
-                        Arg::token("persist", "PERSIST"),
-                    ],
-                )
-                .optional(),
+                EXPIRATION_OR_PERSIST,
                 Arg::token("enx", "ENX").optional(),
             ],
             ..Docs::NONE
@@ -349,9 +305,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.0.0",
         arity: -3,
         flags: F::READONLY,
-        acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).and_next(1)],
-        lock: LockClass::Keys,
         handler: Handler::Data(string::lcs),
         docs: &Docs {
             summary: "Finds the longest common substring.",
@@ -374,9 +328,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -2,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).to_end(1)],
-        lock: LockClass::Keys,
+        keys: keys::READ_ALL,
         handler: Handler::Data(string::mget),
         tips: &["request_policy:multi_shard"],
         docs: &Docs {
@@ -393,15 +345,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.1",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE])).to_end(2)],
-        lock: LockClass::Keys,
         handler: Handler::Data(string::mset),
         tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
         docs: &Docs {
             summary: "Atomically creates or modifies the string values of one or more keys.",
             complexity: "O(N) where N is the number of keys to set.",
-            args: &[Arg::block("data", &[Arg::key("key", 0), Arg::string("value")]).multiple()],
+            args: &[KEY_VALUES],
             ..Docs::NONE
         },
         ..BASE
@@ -412,10 +362,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "8.4.0",
         arity: -4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::MOVABLEKEYS]),
-        acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE])).counted(2)],
         touched: Some(string::msetex_keys),
-        lock: LockClass::Keys,
         traits: T::OWN_RECORD,
         handler: Handler::Data(string::msetex),
         docs: &Docs {
@@ -423,20 +371,10 @@ pub static COMMANDS: &[CommandSpec] = &[
             complexity: "O(N) where N is the number of keys to set.",
             args: &[
                 Arg::integer("numkeys"),
-                Arg::block("data", &[Arg::key("key", 0), Arg::string("value")]).multiple(),
+                KEY_VALUES,
                 Arg::one_of("condition", &[Arg::token("nx", "NX"), Arg::token("xx", "XX")])
                     .optional(),
-                Arg::one_of(
-                    "expiration",
-                    &[
-                        Arg::integer("seconds").after("EX"),
-                        Arg::integer("milliseconds").after("PX"),
-                        Arg::unix_time("unix-time-seconds").after("EXAT"),
-                        Arg::unix_time("unix-time-milliseconds").after("PXAT"),
-                        Arg::token("keepttl", "KEEPTTL"),
-                    ],
-                )
-                .optional(),
+                EXPIRATION_OR_KEEPTTL,
             ],
             ..Docs::NONE
         },
@@ -448,14 +386,12 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.1",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::INSERT])).to_end(2)],
-        lock: LockClass::Keys,
         handler: Handler::Data(string::msetnx),
         docs: &Docs {
             summary: "Atomically modifies the string values of one or more keys only when all keys don't exist.",
             complexity: "O(N) where N is the number of keys to set.",
-            args: &[Arg::block("data", &[Arg::key("key", 0), Arg::string("value")]).multiple()],
+            args: &[KEY_VALUES],
             ..Docs::NONE
         },
         ..BASE
@@ -466,9 +402,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.6.0",
         arity: 4,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::OVERWRITE,
         traits: T::of(&[T::BOUNDED, T::OWN_RECORD]),
         handler: Handler::Data(string::psetex),
         docs: &Docs {
@@ -489,10 +423,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE, K::VARIABLE_FLAGS]))
             .note("RW and ACCESS due to the optional `GET` argument")],
-        lock: LockClass::Keys,
         traits: T::of(&[T::BOUNDED, T::OWN_RECORD]),
         key_flags: Some(string::set_key_flags),
         handler: Handler::Data(string::set),
@@ -546,9 +478,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 4,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::OW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::OVERWRITE,
         traits: T::of(&[T::BOUNDED, T::OWN_RECORD]),
         handler: Handler::Data(string::setex),
         docs: &Docs {
@@ -569,9 +499,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 3,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::STRING,
         keys: &[KeySpec::at(1, K::of(&[K::OW, K::INSERT]))],
-        lock: LockClass::Keys,
         handler: Handler::Data(string::setnx),
         docs: &Docs {
             summary: "Set the string value of a key only when the key doesn't exist.",
@@ -591,9 +519,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.0",
         arity: 4,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
-        lock: LockClass::Keys,
+        keys: keys::UPDATE,
         handler: Handler::Data(string::setrange),
         docs: &Docs {
             summary: "Overwrites a part of a string value with another by an offset. Creates the key if it doesn't exist.",
@@ -609,9 +535,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.0",
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::RO)],
-        lock: LockClass::Keys,
+        keys: keys::LOOK,
         handler: Handler::Data(string::strlen),
         docs: &Docs {
             summary: "Returns the length of a string value.",
@@ -627,9 +551,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: 4,
         flags: F::READONLY,
-        acl: Acl::STRING,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(string::substr),
         docs: &Docs {
             summary: "Returns a substring from a string value.",

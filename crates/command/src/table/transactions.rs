@@ -1,12 +1,13 @@
 //! The table's entries for transactions.
 
+use super::keys;
 use crate::spec::{
-    Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec, LockClass,
-    Traits as T,
+    Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, LockClass, Traits as T,
 };
 use crate::transactions;
 
-const BASE: CommandSpec = CommandSpec { group: Group::Transactions, ..CommandSpec::BASE };
+const BASE: CommandSpec =
+    CommandSpec { group: Group::Transactions, acl: Acl::TRANSACTION, ..CommandSpec::BASE };
 
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
@@ -16,7 +17,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::ALLOW_BUSY]),
-        acl: Acl::TRANSACTION,
         traits: T::of(&[T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(transactions::discard),
         docs: &Docs {
@@ -32,7 +32,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.2.0",
         arity: 1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::SKIP_SLOWLOG]),
-        acl: Acl::TRANSACTION,
         traits: T::of(&[T::RUNS_QUEUE, T::COMMITS_IN_PARTS, T::ENDS_MULTI, T::NOT_QUEUED]),
         handler: Handler::Session(transactions::exec),
         docs: &Docs {
@@ -48,7 +47,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.2.0",
         arity: 1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::ALLOW_BUSY]),
-        acl: Acl::TRANSACTION,
         traits: T::NOT_QUEUED,
         handler: Handler::Session(transactions::multi),
         docs: &Docs { summary: "Starts a transaction.", complexity: "O(1)", ..Docs::NONE },
@@ -60,7 +58,6 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.0",
         arity: 1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::ALLOW_BUSY]),
-        acl: Acl::TRANSACTION,
         handler: Handler::Session(transactions::unwatch),
         docs: &Docs {
             summary: "Forgets about watched keys of a transaction.",
@@ -75,8 +72,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.0",
         arity: -2,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::ALLOW_BUSY]),
-        acl: Acl::TRANSACTION,
-        keys: &[KeySpec::at(1, K::RO).to_end(1)],
+        keys: keys::LOOK_ALL,
         lock: LockClass::Keys,
         traits: T::of(&[T::NOT_QUEUED, T::WATCHES]),
         handler: Handler::Session(transactions::watch),

@@ -1,11 +1,31 @@
 //! The table's entries for sorted sets.
 
+use super::fragments::{AT_MOST, COUNT, LIMIT, MATCH, TIMEOUT_IS_DOUBLE};
+use super::keys;
 use crate::spec::{
     Acl, Arg, CommandSpec, Deprecated, Docs, Flags as F, Group, Handler, KeyFlags as K, KeySpec,
     LockClass, Traits as T,
 };
 
-const BASE: CommandSpec = CommandSpec { group: Group::SortedSet, ..CommandSpec::BASE };
+const BASE: CommandSpec = CommandSpec {
+    group: Group::SortedSet,
+    acl: Acl::SORTEDSET,
+    lock: LockClass::Keys,
+    ..CommandSpec::BASE
+};
+
+const ENDS: &[Arg] = &[Arg::token("min", "MIN"), Arg::token("max", "MAX")];
+
+const WEIGHTS: Arg = Arg::integer("weight").after("WEIGHTS").optional().multiple();
+
+const AGGREGATE: Arg = Arg::one_of(
+    "aggregate",
+    &[Arg::token("sum", "SUM"), Arg::token("min", "MIN"), Arg::token("max", "MAX")],
+)
+.after("AGGREGATE")
+.optional();
+
+const WITHSCORES: Arg = Arg::token("withscores", "WITHSCORES").optional();
 
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
@@ -15,9 +35,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.0.0",
         arity: -5,
         flags: F::of(&[F::WRITE, F::BLOCKING, F::MOVABLEKEYS]),
-        acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(2, K::of(&[K::RW, K::ACCESS, K::DELETE])).counted(1)],
-        lock: LockClass::Keys,
         traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::zset::wait_mpop, crate::zset::take_mpop),
         docs: &Docs {
@@ -27,8 +45,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::double("timeout"),
                 Arg::integer("numkeys"),
                 Arg::key("key", 0).multiple(),
-                Arg::one_of("where", &[Arg::token("min", "MIN"), Arg::token("max", "MAX")]),
-                Arg::integer("count").after("COUNT").optional(),
+                Arg::one_of("where", ENDS),
+                COUNT,
             ],
             ..Docs::NONE
         },
@@ -40,15 +58,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::BLOCKING, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).to_last_but_one()],
-        lock: LockClass::Keys,
+        keys: keys::READ_DELETE_BEFORE_LAST,
         traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::zset::wait_pop, crate::zset::take_max),
         docs: &Docs {
             summary: "Removes and returns the member with the highest score from one or more sorted sets. Blocks until a member available otherwise.  Deletes the sorted set if the last element was popped.",
             complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-            history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")],
+            history: TIMEOUT_IS_DOUBLE,
             args: &[Arg::key("key", 0).multiple(), Arg::double("timeout")],
             ..Docs::NONE
         },
@@ -60,15 +76,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::BLOCKING, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).to_last_but_one()],
-        lock: LockClass::Keys,
+        keys: keys::READ_DELETE_BEFORE_LAST,
         traits: T::OWN_RECORD,
         handler: Handler::Blocking(crate::zset::wait_pop, crate::zset::take_min),
         docs: &Docs {
             summary: "Removes and returns the member with the lowest score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
             complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-            history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")],
+            history: TIMEOUT_IS_DOUBLE,
             args: &[Arg::key("key", 0).multiple(), Arg::double("timeout")],
             ..Docs::NONE
         },
@@ -80,10 +94,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.2.0",
         arity: -4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::UPDATE]))],
+        keys: keys::UPDATE,
         member: 3,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zadd),
         docs: &Docs {
             summary: "Adds one or more members to a sorted set, or updates their scores. Creates the key if it doesn't exist.",
@@ -115,9 +127,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.2.0",
         arity: 2,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::RO)],
-        lock: LockClass::Keys,
+        keys: keys::LOOK,
         handler: Handler::Data(crate::zset::zcard),
         docs: &Docs {
             summary: "Returns the number of members in a sorted set.",
@@ -133,9 +143,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 4,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::zset::zcount),
         docs: &Docs {
             summary: "Returns the count of members in a sorted set that have scores within a range.",
@@ -151,19 +159,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        keys: keys::READ_COUNTED,
         touched: Some(crate::zset::combined_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zdiff),
         docs: &Docs {
             summary: "Returns the difference between multiple sorted sets.",
             complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
-            args: &[
-                Arg::integer("numkeys"),
-                Arg::key("key", 0).multiple(),
-                Arg::token("withscores", "WITHSCORES").optional(),
-            ],
+            args: &[Arg::integer("numkeys"), Arg::key("key", 0).multiple(), WITHSCORES],
             ..Docs::NONE
         },
         ..BASE
@@ -174,13 +176,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::MOVABLEKEYS]),
-        acl: Acl::SORTEDSET,
-        keys: &[
-            KeySpec::at(1, K::of(&[K::OW, K::UPDATE])),
-            KeySpec::at(2, K::of(&[K::RO, K::ACCESS])).counted(1),
-        ],
+        keys: keys::STORE_COUNTED,
         touched: Some(crate::zset::stored_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zdiffstore),
         docs: &Docs {
             summary: "Stores the difference of multiple sorted sets in a key.",
@@ -200,10 +197,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.2.0",
         arity: 4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::UPDATE]))],
+        keys: keys::READ_UPDATE,
         member: 3,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zincrby),
         docs: &Docs {
             summary: "Increments the score of a member in a sorted set.",
@@ -219,10 +214,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        keys: keys::READ_COUNTED,
         touched: Some(crate::zset::combined_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zinter),
         docs: &Docs {
             summary: "Returns the intersect of multiple sorted sets.",
@@ -230,14 +223,9 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::integer("numkeys"),
                 Arg::key("key", 0).multiple(),
-                Arg::integer("weight").after("WEIGHTS").optional().multiple(),
-                Arg::one_of(
-                    "aggregate",
-                    &[Arg::token("sum", "SUM"), Arg::token("min", "MIN"), Arg::token("max", "MAX")],
-                )
-                .after("AGGREGATE")
-                .optional(),
-                Arg::token("withscores", "WITHSCORES").optional(),
+                WEIGHTS,
+                AGGREGATE,
+                WITHSCORES,
             ],
             ..Docs::NONE
         },
@@ -249,19 +237,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.0.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        keys: keys::READ_COUNTED,
         touched: Some(crate::zset::combined_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zintercard),
         docs: &Docs {
             summary: "Returns the number of members of the intersect of multiple sorted sets.",
             complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
-            args: &[
-                Arg::integer("numkeys"),
-                Arg::key("key", 0).multiple(),
-                Arg::integer("limit").after("LIMIT").optional(),
-            ],
+            args: &[Arg::integer("numkeys"), Arg::key("key", 0).multiple(), AT_MOST],
             ..Docs::NONE
         },
         ..BASE
@@ -272,13 +254,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: -4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::MOVABLEKEYS]),
-        acl: Acl::SORTEDSET,
-        keys: &[
-            KeySpec::at(1, K::of(&[K::OW, K::UPDATE])),
-            KeySpec::at(2, K::of(&[K::RO, K::ACCESS])).counted(1),
-        ],
+        keys: keys::STORE_COUNTED,
         touched: Some(crate::zset::stored_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zinterstore),
         docs: &Docs {
             summary: "Stores the intersect of multiple sorted sets in a key.",
@@ -287,13 +264,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::key("destination", 0),
                 Arg::integer("numkeys"),
                 Arg::key("key", 1).multiple(),
-                Arg::integer("weight").after("WEIGHTS").optional().multiple(),
-                Arg::one_of(
-                    "aggregate",
-                    &[Arg::token("sum", "SUM"), Arg::token("min", "MIN"), Arg::token("max", "MAX")],
-                )
-                .after("AGGREGATE")
-                .optional(),
+                WEIGHTS,
+                AGGREGATE,
             ],
             ..Docs::NONE
         },
@@ -305,9 +277,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.9",
         arity: 4,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::zset::zlexcount),
         docs: &Docs {
             summary: "Returns the number of members in a sorted set within a lexicographical range.",
@@ -323,10 +293,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "7.0.0",
         arity: -4,
         flags: F::of(&[F::WRITE, F::MOVABLEKEYS]),
-        acl: Acl::SORTEDSET,
         keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE])).counted(1)],
         touched: Some(crate::zset::zmpop_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zmpop),
         docs: &Docs {
             summary: "Returns the highest- or lowest-scoring members from one or more sorted sets after removing them. Deletes the sorted set if the last member was popped.",
@@ -334,8 +302,8 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::integer("numkeys"),
                 Arg::key("key", 0).multiple(),
-                Arg::one_of("where", &[Arg::token("min", "MIN"), Arg::token("max", "MAX")]),
-                Arg::integer("count").after("COUNT").optional(),
+                Arg::one_of("where", ENDS),
+                COUNT,
             ],
             ..Docs::NONE
         },
@@ -347,9 +315,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::zset::zmscore),
         docs: &Docs {
             summary: "Returns the score of one or more members in a sorted set.",
@@ -365,9 +331,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -2,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_DELETE,
         handler: Handler::Data(crate::zset::zpopmax),
         docs: &Docs {
             summary: "Returns the highest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
@@ -383,9 +347,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "5.0.0",
         arity: -2,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::ACCESS, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::READ_DELETE,
         handler: Handler::Data(crate::zset::zpopmin),
         docs: &Docs {
             summary: "Returns the lowest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
@@ -401,9 +363,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -2,
         flags: F::READONLY,
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::zset::zrandmember),
         tips: &["nondeterministic_output"],
         docs: &Docs {
@@ -411,11 +371,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             complexity: "O(N) where N is the number of members returned",
             args: &[
                 Arg::key("key", 0),
-                Arg::block(
-                    "options",
-                    &[Arg::integer("count"), Arg::token("withscores", "WITHSCORES").optional()],
-                )
-                .optional(),
+                Arg::block("options", &[Arg::integer("count"), WITHSCORES]).optional(),
             ],
             ..Docs::NONE
         },
@@ -427,9 +383,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.2.0",
         arity: -4,
         flags: F::READONLY,
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::zset::zrange),
         docs: &Docs {
             summary: "Returns members in a sorted set within a range of indexes.",
@@ -446,11 +400,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                 .optional()
                 .since("6.2.0"),
                 Arg::token("rev", "REV").optional().since("6.2.0"),
-                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
-                    .after("LIMIT")
-                    .optional()
-                    .since("6.2.0"),
-                Arg::token("withscores", "WITHSCORES").optional(),
+                LIMIT.since("6.2.0"),
+                WITHSCORES,
             ],
             ..Docs::NONE
         },
@@ -462,9 +413,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.9",
         arity: -4,
         flags: F::READONLY,
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::zset::zrangebylex),
         docs: &Docs {
             summary: "Returns members in a sorted set within a lexicographical range.",
@@ -473,14 +422,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "6.2.0",
                 replaced_by: "`ZRANGE` with the `BYLEX` argument",
             }),
-            args: &[
-                Arg::key("key", 0),
-                Arg::string("min"),
-                Arg::string("max"),
-                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
-                    .after("LIMIT")
-                    .optional(),
-            ],
+            args: &[Arg::key("key", 0), Arg::string("min"), Arg::string("max"), LIMIT],
             ..Docs::NONE
         },
         ..BASE
@@ -491,9 +433,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.5",
         arity: -4,
         flags: F::READONLY,
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::zset::zrangebyscore),
         docs: &Docs {
             summary: "Returns members in a sorted set within a range of scores.",
@@ -507,10 +447,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::key("key", 0),
                 Arg::double("min"),
                 Arg::double("max"),
-                Arg::token("withscores", "WITHSCORES").optional().since("2.0.0"),
-                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
-                    .after("LIMIT")
-                    .optional(),
+                WITHSCORES.since("2.0.0"),
+                LIMIT,
             ],
             ..Docs::NONE
         },
@@ -522,12 +460,10 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -5,
         flags: F::of(&[F::WRITE, F::DENYOOM]),
-        acl: Acl::SORTEDSET,
         keys: &[
             KeySpec::at(1, K::of(&[K::OW, K::UPDATE])),
             KeySpec::at(2, K::of(&[K::RO, K::ACCESS])),
         ],
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrangestore),
         docs: &Docs {
             summary: "Stores a range of members from sorted set in a key.",
@@ -543,9 +479,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 )
                 .optional(),
                 Arg::token("rev", "REV").optional(),
-                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
-                    .after("LIMIT")
-                    .optional(),
+                LIMIT,
             ],
             ..Docs::NONE
         },
@@ -557,10 +491,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        keys: keys::READ,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrank),
         docs: &Docs {
             summary: "Returns the index of a member in a sorted set ordered by ascending scores.",
@@ -581,10 +513,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.2.0",
         arity: -3,
         flags: F::of(&[F::WRITE, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
+        keys: keys::DELETE,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrem),
         docs: &Docs {
             summary: "Removes one or more members from a sorted set. Deletes the sorted set if all members were removed.",
@@ -601,9 +531,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.9",
         arity: 4,
         flags: F::WRITE,
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::DELETE,
         handler: Handler::Data(crate::zset::zremrangebylex),
         docs: &Docs {
             summary: "Removes members in a sorted set within a lexicographical range. Deletes the sorted set if all members were removed.",
@@ -619,9 +547,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: 4,
         flags: F::WRITE,
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::DELETE,
         handler: Handler::Data(crate::zset::zremrangebyrank),
         docs: &Docs {
             summary: "Removes members in a sorted set within a range of indexes. Deletes the sorted set if all members were removed.",
@@ -637,9 +563,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.2.0",
         arity: 4,
         flags: F::WRITE,
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RW, K::DELETE]))],
-        lock: LockClass::Keys,
+        keys: keys::DELETE,
         handler: Handler::Data(crate::zset::zremrangebyscore),
         docs: &Docs {
             summary: "Removes members in a sorted set within a range of scores. Deletes the sorted set if all members were removed.",
@@ -655,9 +579,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.2.0",
         arity: -4,
         flags: F::READONLY,
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::zset::zrevrange),
         docs: &Docs {
             summary: "Returns members in a sorted set within a range of indexes in reverse order.",
@@ -666,12 +588,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "6.2.0",
                 replaced_by: "`ZRANGE` with the `REV` argument",
             }),
-            args: &[
-                Arg::key("key", 0),
-                Arg::integer("start"),
-                Arg::integer("stop"),
-                Arg::token("withscores", "WITHSCORES").optional(),
-            ],
+            args: &[Arg::key("key", 0), Arg::integer("start"), Arg::integer("stop"), WITHSCORES],
             ..Docs::NONE
         },
         ..BASE
@@ -682,9 +599,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.9",
         arity: -4,
         flags: F::READONLY,
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::zset::zrevrangebylex),
         docs: &Docs {
             summary: "Returns members in a sorted set within a lexicographical range in reverse order.",
@@ -693,14 +608,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 since: "6.2.0",
                 replaced_by: "`ZRANGE` with the `REV` and `BYLEX` arguments",
             }),
-            args: &[
-                Arg::key("key", 0),
-                Arg::string("max"),
-                Arg::string("min"),
-                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
-                    .after("LIMIT")
-                    .optional(),
-            ],
+            args: &[Arg::key("key", 0), Arg::string("max"), Arg::string("min"), LIMIT],
             ..Docs::NONE
         },
         ..BASE
@@ -711,9 +619,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.2.0",
         arity: -4,
         flags: F::READONLY,
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::zset::zrevrangebyscore),
         docs: &Docs {
             summary: "Returns members in a sorted set within a range of scores in reverse order.",
@@ -723,15 +629,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 replaced_by: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
             }),
             history: &[("2.1.6", "`min` and `max` can be exclusive.")],
-            args: &[
-                Arg::key("key", 0),
-                Arg::double("max"),
-                Arg::double("min"),
-                Arg::token("withscores", "WITHSCORES").optional(),
-                Arg::block("limit", &[Arg::integer("offset"), Arg::integer("count")])
-                    .after("LIMIT")
-                    .optional(),
-            ],
+            args: &[Arg::key("key", 0), Arg::double("max"), Arg::double("min"), WITHSCORES, LIMIT],
             ..Docs::NONE
         },
         ..BASE
@@ -742,10 +640,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        keys: keys::READ,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zrevrank),
         docs: &Docs {
             summary: "Returns the index of a member in a sorted set ordered by descending scores.",
@@ -766,20 +662,13 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.8.0",
         arity: -3,
         flags: F::READONLY,
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
-        lock: LockClass::Keys,
+        keys: keys::READ,
         handler: Handler::Data(crate::zset::zscan),
         tips: &["nondeterministic_output"],
         docs: &Docs {
             summary: "Iterates over members and scores of a sorted set.",
             complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
-            args: &[
-                Arg::key("key", 0),
-                Arg::integer("cursor"),
-                Arg::pattern("pattern").after("MATCH").optional(),
-                Arg::integer("count").after("COUNT").optional(),
-            ],
+            args: &[Arg::key("key", 0), Arg::integer("cursor"), MATCH, COUNT],
             ..Docs::NONE
         },
         ..BASE
@@ -790,10 +679,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.2.0",
         arity: 3,
         flags: F::of(&[F::READONLY, F::FAST]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS]))],
+        keys: keys::READ,
         member: 2,
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zscore),
         docs: &Docs {
             summary: "Returns the score of a member in a sorted set.",
@@ -809,10 +696,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: -3,
         flags: F::of(&[F::READONLY, F::MOVABLEKEYS]),
-        acl: Acl::SORTEDSET,
-        keys: &[KeySpec::at(1, K::of(&[K::RO, K::ACCESS])).counted(1)],
+        keys: keys::READ_COUNTED,
         touched: Some(crate::zset::combined_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zunion),
         docs: &Docs {
             summary: "Returns the union of multiple sorted sets.",
@@ -820,14 +705,9 @@ pub static COMMANDS: &[CommandSpec] = &[
             args: &[
                 Arg::integer("numkeys"),
                 Arg::key("key", 0).multiple(),
-                Arg::integer("weight").after("WEIGHTS").optional().multiple(),
-                Arg::one_of(
-                    "aggregate",
-                    &[Arg::token("sum", "SUM"), Arg::token("min", "MIN"), Arg::token("max", "MAX")],
-                )
-                .after("AGGREGATE")
-                .optional(),
-                Arg::token("withscores", "WITHSCORES").optional(),
+                WEIGHTS,
+                AGGREGATE,
+                WITHSCORES,
             ],
             ..Docs::NONE
         },
@@ -839,13 +719,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "2.0.0",
         arity: -4,
         flags: F::of(&[F::WRITE, F::DENYOOM, F::MOVABLEKEYS]),
-        acl: Acl::SORTEDSET,
-        keys: &[
-            KeySpec::at(1, K::of(&[K::OW, K::UPDATE])),
-            KeySpec::at(2, K::of(&[K::RO, K::ACCESS])).counted(1),
-        ],
+        keys: keys::STORE_COUNTED,
         touched: Some(crate::zset::stored_keys),
-        lock: LockClass::Keys,
         handler: Handler::Data(crate::zset::zunionstore),
         docs: &Docs {
             summary: "Stores the union of multiple sorted sets in a key.",
@@ -854,13 +729,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                 Arg::key("destination", 0),
                 Arg::integer("numkeys"),
                 Arg::key("key", 1).multiple(),
-                Arg::integer("weight").after("WEIGHTS").optional().multiple(),
-                Arg::one_of(
-                    "aggregate",
-                    &[Arg::token("sum", "SUM"), Arg::token("min", "MIN"), Arg::token("max", "MAX")],
-                )
-                .after("AGGREGATE")
-                .optional(),
+                WEIGHTS,
+                AGGREGATE,
             ],
             ..Docs::NONE
         },

@@ -6,7 +6,7 @@ use resp::Args;
 use value::{Log, Zset};
 
 use super::aside::Aside;
-use super::reply::{error, write_score};
+use super::reply::write_score;
 use super::view::{big_mut, big_of, view_of};
 use crate::ctx::{Ctx, Settings};
 use crate::done::Done;
@@ -78,14 +78,14 @@ impl AddOptions {
 
     fn check(self, pairs: usize) -> Result<(), Error> {
         if self.new_only && self.old_only {
-            return Err(error("ERR XX and NX options at the same time are not compatible"));
+            return Err(Error::ZaddNxXx);
         }
         let conditions = [self.new_only, self.greater, self.less];
         if conditions.into_iter().filter(|set| *set).count() > 1 {
-            return Err(error("ERR GT, LT, and/or NX options at the same time are not compatible"));
+            return Err(Error::ZaddGtLtNx);
         }
         if self.increment && pairs > 1 {
-            return Err(error("ERR INCR option supports a single increment-element pair"));
+            return Err(Error::ZaddIncrPairs);
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl AddOptions {
         }
         let score = if self.increment { old + given } else { given };
         if score.is_nan() {
-            return Err(error("ERR resulting score is not a number (NaN)"));
+            return Err(Error::ScoreNan);
         }
         if self.greater && score <= old || self.less && score >= old {
             return Ok(Decision::Refused);

@@ -3,12 +3,11 @@
 use base::double;
 use value::zset::{LexBound, LexRange, ScoreRange};
 
-use super::reply::error;
 use crate::error::Error;
 
 /// An interval of scores: `1`, `(1`, `-inf`.
 pub(super) fn scores(min: &[u8], max: &[u8]) -> Result<ScoreRange, Error> {
-    let end = |text| score_end(text).ok_or_else(|| error("ERR min or max is not a float"));
+    let end = |text| score_end(text).ok_or(Error::ScoreBound);
     let ((min, min_excluded), (max, max_excluded)) = (end(min)?, end(max)?);
     Ok(ScoreRange { min, min_excluded, max, max_excluded })
 }
@@ -45,7 +44,7 @@ fn member_end(text: &[u8]) -> Result<LexBound<'_>, Error> {
         b"+" => Ok(LexBound::Max),
         [b'[', member @ ..] => Ok(LexBound::Included(member)),
         [b'(', member @ ..] => Ok(LexBound::Excluded(member)),
-        _ => Err(error("ERR min or max not valid string range item")),
+        _ => Err(Error::MemberBound),
     }
 }
 

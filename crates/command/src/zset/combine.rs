@@ -12,10 +12,10 @@ use super::combining::{Building, Replying, Storing};
 use super::inputs::Input;
 use super::kept::{STEP_BYTES, STEP_MEMBERS};
 use super::operation::{Aggregate, Operation, in_all, number};
-use super::reply::{error, write_header, write_scored};
+use super::reply::{write_header, write_scored};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Error, NoInputKeys};
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation, Sources};
 use crate::spec::KeyRuns;
@@ -74,7 +74,7 @@ pub fn zintercard(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             return Err(Error::Syntax);
         }
         let given = parse_i64(value).and_then(|n| u64::try_from(n).ok());
-        let given = given.ok_or_else(|| error("ERR LIMIT can't be negative"))?;
+        let given = given.ok_or(Error::LimitNegative)?;
         limit = if given == 0 { u64::MAX } else { given };
         at += 2;
     }
@@ -128,9 +128,7 @@ pub fn stored_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
 fn keys(args: Args<'_>, at: usize, command: &'static str) -> Result<std::ops::Range<usize>, Error> {
     let count = integer(args.get(at))?;
     if count < 1 {
-        return Err(Error::said(format!(
-            "ERR at least 1 input key is needed for '{command}' command"
-        )));
+        return Err(NoInputKeys { command }.into());
     }
     let first = at + 1;
     if count as u64 > (args.len() - first) as u64 {
@@ -154,7 +152,7 @@ impl Options {
             if operation != Operation::Diff && left >= keys && is(word, "WEIGHTS") {
                 let weight = |n| double::parse(args.get(at + 1 + n));
                 let weights: Option<Vec<f64>> = (0..keys).map(weight).collect();
-                let weights = weights.ok_or_else(|| error("ERR weight value is not a float"))?;
+                let weights = weights.ok_or(Error::WeightNotFloat)?;
                 options.weights = Some(weights);
                 at += keys;
             } else if operation != Operation::Diff && left >= 1 && is(word, "AGGREGATE") {

@@ -8,7 +8,7 @@ use super::reply::write_score;
 use super::view::view_of;
 use crate::ctx::Ctx;
 use crate::done::Done;
-use crate::error::Error;
+use crate::error::{Arity, Error};
 use crate::parse::is;
 
 /// What `f` says of the sorted set in the first argument's key, if there is one.
@@ -59,7 +59,7 @@ fn rank(ctx: &mut Ctx<'_, '_>, command: &'static str, rev: bool) -> Result<Done,
         3 => false,
         4 if is(ctx.arg(3), "WITHSCORE") => true,
         4 => return Err(Error::Syntax),
-        _ => return Err(Error::arity(command)),
+        _ => return Err(Arity { command }.into()),
     };
     let member = ctx.arg(2);
     let found = ask(ctx, |zset| {

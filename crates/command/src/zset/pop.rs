@@ -10,7 +10,7 @@ use value::packed::Elem;
 use super::cutting::{Answer, Cutting};
 use super::kept::{Kept, ShowRest, Shown};
 use super::remove::{is_much, remove_ahead, remove_ranks};
-use super::reply::{error, write_header, write_scored};
+use super::reply::{write_header, write_scored};
 use super::view::view_of;
 use crate::ctx::{Ctx, Settings};
 use crate::done::Done;
@@ -222,11 +222,11 @@ pub struct ManyKeys {
 impl ManyKeys {
     /// Reads `numkeys key [key ...] MIN | MAX [COUNT count]` from argument `at` on.
     pub fn parse(args: Args<'_>, at: usize) -> Result<Self, Error> {
-        let positive = |at: usize, text: &str| {
+        let positive = |at: usize| {
             let number = args.try_get(at).and_then(parse_i64).filter(|n| *n > 0);
-            number.map(|n| n as u64).ok_or_else(|| error(text))
+            number.map(|n| n as u64)
         };
-        let keys = positive(at, "ERR numkeys should be greater than 0")?;
+        let keys = positive(at).ok_or(Error::NumKeysPositive)?;
         let (first, left) = (at + 1, args.len() - at - 1);
         if keys >= left as u64 {
             return Err(Error::Syntax);
@@ -243,7 +243,7 @@ impl ManyKeys {
             if count.is_some() || at + 1 == args.len() || !is(args.get(at), "COUNT") {
                 return Err(Error::Syntax);
             }
-            count = Some(positive(at + 1, "ERR count should be greater than 0")?);
+            count = Some(positive(at + 1).ok_or(Error::CountPositive)?);
             at += 2;
         }
         let count = count.unwrap_or(1);

@@ -8,7 +8,7 @@ use value::packed::Elem;
 use value::zset::{View, small};
 
 use super::kept::{Kept, STEP_BYTES, STEP_MEMBERS};
-use super::reply::{error, write_header, write_member, write_scored};
+use super::reply::{write_header, write_member, write_scored};
 use super::view::view_of;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
@@ -51,10 +51,7 @@ fn at(zset: View<'_>, rank: u64, f: impl FnOnce(Elem<'_>, f64)) {
 fn several(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let count = integer(ctx.arg(2))?;
     if count == i64::MIN {
-        return Err(error(
-            "ERR value is out of range, value must between -9223372036854775807 and \
-             9223372036854775807",
-        ));
+        return Err(Error::CountRange);
     }
     let scores = match ctx.args.len() {
         3 => false,
@@ -62,7 +59,7 @@ fn several(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         _ => return Err(Error::Syntax),
     };
     if scores && count.unsigned_abs() > i64::MAX as u64 / 2 {
-        return Err(error("ERR value is out of range"));
+        return Err(Error::OutOfRange);
     }
     let keyspace = ctx.guard.keyspace();
     let Some(entry) = ctx.read_kind(1, Kind::Zset)? else {

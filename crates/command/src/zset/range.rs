@@ -12,7 +12,7 @@ use super::bounds;
 use super::combining::{Building, Storing};
 use super::inputs::Input;
 use super::kept::{Kept, ShowRest, Shown};
-use super::reply::{error, write_header};
+use super::reply::write_header;
 use super::view::view_of;
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -64,15 +64,10 @@ impl<'a> Query<'a> {
         let rev = form.rev.or(rev).unwrap_or(false);
         // All from the first on is what ranks are without a limit, too: it is not looked at.
         if limit.is_some_and(|(_, count)| count != -1) && by == By::Rank {
-            return Err(error(
-                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or \
-                 BYLEX",
-            ));
+            return Err(Error::LimitByRank);
         }
         if scores && by == By::Lex {
-            return Err(error(
-                "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
-            ));
+            return Err(Error::ScoresByLex);
         }
         let (first, second) = (args.get(form.at), args.get(form.at + 1));
         let (min, max) = if rev { (second, first) } else { (first, second) };

@@ -3,13 +3,6 @@
 use resp::{Proto, Reply};
 use value::packed::Elem;
 
-use crate::error::Error;
-
-/// An error with a text that only one place says.
-pub(super) fn error(text: &str) -> Error {
-    Error::said(text)
-}
-
 /// Replies a member.
 #[inline]
 pub(crate) fn write_member(reply: &mut Reply<'_>, member: Elem<'_>) {

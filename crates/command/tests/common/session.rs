@@ -185,7 +185,7 @@ impl Session {
                 self.fuse = fuse;
                 self.run_data(spec, out, args, handler)
             }
-            Done::Nothing | Done::NothingYet(_) => Err(Error::Text(Box::new("WAITS".into()))),
+            Done::Nothing | Done::NothingYet(_) => Err(Error::made("WAITS")),
             other => panic!("{spec:?} says {other:?}"),
         }
     }

@@ -81,7 +81,7 @@ impl Filling {
             wanted.sort_unstable();
             self.unlock_all(me, held);
         }
-        if !self.growth.take(me) {
+        if !self.growth.try_take(me) {
             return Err(Parked::Growth);
         }
         if let Err(parked) = self.lock_all(me, &[own], held) {

@@ -129,7 +129,7 @@ impl Frame {
         let me = Owner::numbered(i);
         self.inside(i, || {
             self.may_be_long(passes)?;
-            if !self.growth.take(me) {
+            if !self.growth.try_take(me) {
                 return Err(Parked::Growth);
             }
             self.gate.mark_long(i);

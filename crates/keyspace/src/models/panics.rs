@@ -95,7 +95,7 @@ impl Model {
     fn is_whole(&self) {
         let (ks, other) = (&self.ks, Owner::numbered(self.ks.workers() + 1));
         assert!(!ks.gate.is_closed() && !ks.turns.are_awaited(), "the ways are free");
-        assert!(ks.growth.take(other) && !ks.growth.release(other), "nobody grows");
+        assert!(ks.growth.try_take(other) && !ks.growth.release(other), "nobody grows");
         for slot in SlotId::all() {
             let lock = &ks.slot(slot).lock;
             assert!(lock.try_lock(other) && !lock.unlock(other).parked, "{slot:?} is free");

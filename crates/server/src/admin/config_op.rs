@@ -74,7 +74,7 @@ impl Core {
         let shared = self.shared.clone();
         shared
             .change_config(|config| crate::settings::live::set(config, &pairs, local, &shared))
-            .map_err(|e| Error::said(e.to_string()))?;
+            .map_err(|e| Error::made(e.to_string()))?;
         self.settings.refresh(&shared);
         self.publish_fence();
         Ok(())

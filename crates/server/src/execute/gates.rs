@@ -5,6 +5,7 @@ use crate::execute::caller::Caller;
 use crate::sessions::session::{Session, gate};
 use crate::worker::core::Core;
 use base::sync::atomic::Ordering::Relaxed;
+use command::error::Arity;
 use command::spec::{CommandSpec, Flags, Traits};
 use command::{CommandId, Error};
 use resp::Args;
@@ -65,7 +66,7 @@ impl Core {
         };
         let spec = id.spec();
         if !spec.accepts(args.len()) {
-            return Verdict::Refuse(Some(id), Error::arity(spec.full_name));
+            return Verdict::Refuse(Some(id), Arity { command: spec.full_name }.into());
         }
         if spec.traits.contains(Traits::DEBUG)
             && !self.settings.enable_debug_command.allows(session.is_local)

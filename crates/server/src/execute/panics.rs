@@ -66,7 +66,7 @@ impl Core {
     ) -> Result<Result<R, Error>, Panicked> {
         let caught = self.catch(run);
         if std::mem::take(&mut self.running.fails) && caught.is_err() {
-            return Ok(Err(Error::said("ERR an error was asked for".to_owned())));
+            return Ok(Err(Error::AskedFor));
         }
         caught
     }

@@ -8,6 +8,7 @@ use crate::execute::window::{Hashed, KeyRef, NO_KEY, key_ref};
 use crate::sessions::session::{Session, gate};
 use crate::worker::core::Core;
 use base::sync::atomic::Ordering::Relaxed;
+use command::error::ExecRefused;
 use command::spec::Traits;
 use command::{CommandId, Error};
 use driver::ConnId;
@@ -164,8 +165,7 @@ impl Core {
             self.unwatch_soon(caller);
             let text = String::from_utf8_lossy(&e.text()).into_owned();
             let why = text.strip_prefix("ERR ").unwrap_or(&text);
-            let text = format!("EXECABORT Transaction discarded because of: {why}");
-            e = Error::said(text);
+            e = ExecRefused { why: why.into() }.into();
         } else {
             s.fail_transaction();
         }

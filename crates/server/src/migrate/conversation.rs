@@ -3,6 +3,7 @@
 
 use base::{DbIndex, MonoNs, SeqNo, SlotId};
 use command::Error;
+use command::error::MigrateTarget;
 use command::generic::Parcel;
 use command::ops::{Bytes, Migrate};
 use driver::ConnId;
@@ -16,11 +17,6 @@ pub const MIGRATIONS_MAX: usize = 16;
 const BATCH_MAX: usize = 128;
 /// Bytes of requests that are sent together.
 const BATCH_BYTES: usize = 1 << 20;
-
-/// What could not be done, as recorded: a port where nobody listens shows with the first write.
-const CONNECTING: Error = Error::MigrateIo(&"connecting to the client");
-const WRITING: Error = Error::MigrateIo(&"writing to target instance");
-const READING: Error = Error::MigrateIo(&"reading to target instance");
 
 /// A MIGRATE whose thread is back.
 #[derive(Debug)]
@@ -47,17 +43,18 @@ pub fn send_values(op: &Migrate, parcels: Vec<Parcel>) -> (Vec<Bytes>, Result<()
     let mut taken = Vec::new();
     // Whatever happens here, the session must be answered and the slots thawed.
     let result = catch_unwind(AssertUnwindSafe(|| converse(op, parcels, &mut taken)));
-    (taken, result.unwrap_or(Err(WRITING)))
+    (taken, result.unwrap_or(Err(Error::MigrateWriting)))
 }
 
 fn converse(op: &Migrate, parcels: Vec<Parcel>, taken: &mut Vec<Bytes>) -> Result<(), Error> {
     let timeout = Duration::from_millis(op.timeout_ms);
-    let host = std::str::from_utf8(&op.host).map_err(|_| CONNECTING)?;
+    let host = std::str::from_utf8(&op.host).map_err(|_| Error::MigrateConnecting)?;
     let port = std::str::from_utf8(&op.port).ok().and_then(|port| port.parse().ok());
-    let Some(port) = port else { return Err(WRITING) };
+    let Some(port) = port else { return Err(Error::MigrateWriting) };
     let mut target = Outgoing::connect(host, port, timeout).map_err(|e| match e {
-        ConnectError::Resolve => CONNECTING,
-        ConnectError::Connect(_) => WRITING,
+        ConnectError::Resolve => Error::MigrateConnecting,
+        // As Redis: a port where nobody listens shows with the first write.
+        ConnectError::Connect(_) => Error::MigrateWriting,
     })?;
     let mut batch = Batch::greeting(op);
     // The first thing the target refused. A greeting that was refused lets no key go.
@@ -69,14 +66,14 @@ fn converse(op: &Migrate, parcels: Vec<Parcel>, taken: &mut Vec<Bytes>) -> Resul
         if parcels.peek().is_some() && !batch.is_full() {
             continue;
         }
-        target.send(&batch.bytes).map_err(|_| WRITING)?;
+        target.send(&batch.bytes).map_err(|_| Error::MigrateWriting)?;
         batch.bytes.clear();
         for key in batch.asked.drain(..) {
-            let line = target.line().map_err(|_| READING)?;
+            let line = target.line().map_err(|_| Error::MigrateReading)?;
             match (line.strip_prefix(b"-"), key) {
                 (Some(why), key) => {
                     let_in &= key.is_some();
-                    refused.get_or_insert_with(|| Error::MigrateTarget(Box::new(why.into())));
+                    refused.get_or_insert_with(|| MigrateTarget { reply: why.into() }.into());
                 }
                 (None, Some(key)) if let_in => taken.push(key),
                 (None, _) => {}

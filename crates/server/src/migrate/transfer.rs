@@ -95,7 +95,7 @@ impl Core {
             crate::log::warning(format_args!("cannot start a thread for MIGRATE: {e}"));
             self.shared.migrations.fetch_sub(1, AcqRel);
             self.shared.keyspace.thaw(&slots);
-            return Err(Error::MigrateIo(&"connecting to the client"));
+            return Err(Error::MigrateConnecting);
         }
         self.suspend(caller, Suspended::Migrating);
         Ok(Outcome::Waiting)
@@ -134,7 +134,7 @@ impl Core {
                 crate::log::warning(format_args!(
                     "MIGRATE panicked while it removed what the target has taken; the keys stay"
                 ));
-                trip.result = Err(Error::MigrateIo(&"removing what it has taken"));
+                trip.result = Err(Error::MigrateRemoving);
                 true
             }
         };

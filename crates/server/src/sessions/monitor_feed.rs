@@ -19,7 +19,7 @@ use driver::{ConnId, Driver};
 use resp::{Args, OutBuf};
 
 /// Commands that nobody is told of.
-const SHOWN_TO_NOBODY: Flags = Flags::of(&[Flags::ADMIN, Flags::SKIP_MONITOR]);
+const SHOWN_TO_NOBODY: Flags = Flags::ADMIN;
 
 impl Core {
     /// MONITOR: this session is sent every command that anybody executes from now on. A second time

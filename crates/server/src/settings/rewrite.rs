@@ -60,7 +60,7 @@ impl Core {
             return Err(Error::NoConfigFile);
         }
         let run = ask(&shared);
-        let run = run.map_err(|e| Error::said(failed(&config::load::io_text(&e))))?;
+        let run = run.map_err(|e| Error::made(failed(&config::load::io_text(&e))))?;
         if caller.is_in_exec() {
             let is_wanted = caller.session(self).reply_mode == ReplyMode::On;
             let id = self.running.id();
@@ -132,7 +132,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Some(parked) => self.answer_exec(&caller, *parked, written),
             None => self.answer(conn, |core, out| match written {
                 Ok(()) => caller.reply(out).ok(),
-                Err(why) => core.refuse(out, caller.proto, id, &Error::said(why.to_string()), true),
+                Err(why) => core.refuse(out, caller.proto, id, &Error::made(why.to_string()), true),
             }),
         }
     }
@@ -151,7 +151,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             match written {
                 Ok(()) => caller.reply(out).ok(),
                 Err(why) => {
-                    let e = Error::said(why.to_string());
+                    let e = Error::made(why.to_string());
                     self.core.refuse(out, caller.proto, parked.id, &e, true);
                 }
             }

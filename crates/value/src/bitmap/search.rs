@@ -2,7 +2,7 @@
 
 use super::bit::bit;
 
-/// Bytes that are skipped in one look.
+/// Bytes that are compared at once.
 const BLOCK: usize = 64;
 
 /// The first bit with this value from bit `from` up to, not including, bit `to`, both within the

@@ -53,7 +53,7 @@ fn sine(x: f64) -> f64 {
     x * (1.0 - x2 / 6.0 * (1.0 - x2 / 20.0 * (1.0 - x2 / 42.0)))
 }
 
-/// Is it below the limit (`Some(true)`), above, or too near to tell?
+/// Whether the value is below the limit; `None` if it is too near to decide.
 #[inline]
 fn below(value: f64, limit: f64, margin: f64) -> Option<bool> {
     if value < limit - margin {

@@ -43,8 +43,8 @@ impl Hash {
             + due.map_or(0, |due| size_of::<Due>() + due.fields.memory() + due.times.memory())
     }
 
-    /// True if both are clones of one hash whose fields and values are unchanged since; when they
-    /// expire is not looked at. O(1).
+    /// True if both are clones of one hash whose fields and values are unchanged since. Expiry
+    /// times are not compared. O(1).
     pub fn is_same(&self, other: &Self) -> bool {
         self.fields.is_same(&other.fields) && self.hidden() == other.hidden()
     }
@@ -72,7 +72,7 @@ impl Hash {
     #[inline]
     pub fn set(&mut self, field: &[u8], value: &[u8], log: &mut Records) -> bool {
         if self.due.is_some() {
-            self.drop_hidden(field, log);
+            self.remove_hidden(field, log);
             self.set_expiry(field, None, log);
         }
         self.set_keep(field, value, log)
@@ -82,18 +82,18 @@ impl Hash {
     #[inline]
     pub fn set_keep(&mut self, field: &[u8], value: &[u8], log: &mut Records) -> bool {
         if self.due.is_some() {
-            self.drop_hidden(field, log);
+            self.remove_hidden(field, log);
         }
-        self.fields.insert(Key::hashed(field), value, |old| logged(field, old, log))
+        self.fields.insert(Key::hashed(field), value, |old| log_write(field, old, log))
     }
 
     /// As [`Hash::set`], of a value in its final buffer.
     pub fn set_blob(&mut self, field: &[u8], value: Blob, log: &mut Records) -> bool {
         if self.due.is_some() {
-            self.drop_hidden(field, log);
+            self.remove_hidden(field, log);
             self.set_expiry(field, None, log);
         }
-        self.fields.insert_blob(Key::hashed(field), value, |old| logged(field, old, log))
+        self.fields.insert_blob(Key::hashed(field), value, |old| log_write(field, old, log))
     }
 
     /// When a field expires, in milliseconds since the epoch.
@@ -115,7 +115,7 @@ impl Hash {
                 && due.hidden == 1
                 && old.is_some_and(|old| old <= due.until)
             {
-                // The last hidden one may be: what is put back is not known to be hidden then.
+                // Without a hidden field the undo could not know that this one was hidden.
                 log.push(HIDDEN, &[&due.until.to_be_bytes(), &due.hidden.to_be_bytes()]);
             }
             let bytes = old.map(i64::to_be_bytes);
@@ -151,7 +151,7 @@ impl Hash {
     pub fn expire_next(&mut self, now: i64, log: &mut Records) -> bool {
         let first = self.due.as_ref().and_then(|due| due.first()).filter(|(at, _)| *at <= now);
         let field = first.map(|(_, field)| field.to_vec());
-        field.is_some_and(|field| self.take(&field, log))
+        field.is_some_and(|field| self.remove_any(&field, log))
     }
 
     /// True if all fields were due by `now`. O(log n).
@@ -187,12 +187,12 @@ impl Hash {
 
     /// Removes a field; false if it was not there.
     pub fn remove(&mut self, field: &[u8], log: &mut Records) -> bool {
-        let was_hidden = self.drop_hidden(field, log);
-        !was_hidden && self.take(field, log)
+        let was_hidden = self.remove_hidden(field, log);
+        !was_hidden && self.remove_any(field, log)
     }
 
     /// Removes a field, hidden or not.
-    pub(super) fn take(&mut self, field: &[u8], log: &mut Records) -> bool {
+    pub(super) fn remove_any(&mut self, field: &[u8], log: &mut Records) -> bool {
         if self.due.is_some() {
             self.set_expiry(field, None, log);
         }
@@ -228,8 +228,8 @@ impl Hash {
     }
 }
 
-/// Logs what undoes a write, and says whether the field is new.
-fn logged(field: &[u8], old: Option<&[u8]>, log: &mut Records) -> bool {
+/// Logs the inverse of a write; returns true if the field is new.
+fn log_write(field: &[u8], old: Option<&[u8]>, log: &mut Records) -> bool {
     match old {
         Some(old) => log.push(SET, &[field, old]),
         None => log.push(REMOVED, &[field]),

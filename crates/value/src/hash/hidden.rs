@@ -1,4 +1,4 @@
-//! Hashes some of whose fields are hidden: what is seen of them, in an order of its own.
+//! Reading a hash with hidden fields: the visible ones, in an order of their own.
 //!
 //! As long as fields are hidden, ranks count first the other fields that expire, in the order of
 //! their times, and then those that do not, in the order of their hashes. So a rank is found in
@@ -9,10 +9,9 @@ use super::due::Due;
 use crate::keyed::{Iter, Key, Val};
 use crate::records::Records;
 
-/// So many hidden fields are passed one by one; behind them the next one that is seen is looked
-/// for.
+/// Hidden fields that an iterator passes one by one; then it searches for the next visible field.
 const PASSED_MAX: u32 = 32;
-/// What an element costs at most where most are hidden, beside one where none is.
+/// The highest [`Hash::cost`], less 2.
 const COST_MAX: u64 = 64;
 
 impl Hash {
@@ -22,7 +21,7 @@ impl Hash {
         self.due.as_ref().map_or(0, |due| due.hidden)
     }
 
-    /// What reading an element costs, beside one of a hash that hides nothing: at least 1.
+    /// The cost of reading an element, relative to a hash without hidden fields: at least 1.
     pub fn cost(&self) -> u64 {
         let hidden = self.hidden();
         if hidden == 0 { 1 } else { 2 + (hidden / self.len().max(1)).min(COST_MAX) }
@@ -36,8 +35,8 @@ impl Hash {
     }
 
     /// Removes a field if it is a hidden one.
-    pub(super) fn drop_hidden(&mut self, field: &[u8], log: &mut Records) -> bool {
-        self.hidden() > 0 && self.hides(field) && self.take(field, log)
+    pub(super) fn remove_hidden(&mut self, field: &[u8], log: &mut Records) -> bool {
+        self.hidden() > 0 && self.hides(field) && self.remove_any(field, log)
     }
 
     /// The field at a rank.
@@ -50,8 +49,8 @@ impl Hash {
         self.iter_at(0)
     }
 
-    /// The fields whose hash is at least this, in hash order; those that are hidden come, too,
-    /// without a value.
+    /// The fields whose hash is at least this, in hash order. Hidden ones are included, without a
+    /// value.
     pub fn iter_from(&self, hash: u32) -> impl Iterator<Item = (&[u8], Option<Val<'_>>)> {
         let fields = self.fields.from_key(Key { head: hash, tail: b"" });
         let hides = self.hidden() > 0;
@@ -65,15 +64,15 @@ impl Hash {
     #[inline]
     pub fn iter_at(&self, rank: u64) -> Fields<'_> {
         match &self.due {
-            Some(due) if due.hidden > 0 => self.seen_at(due, rank),
+            Some(due) if due.hidden > 0 => self.visible_at(due, rank),
             _ => Fields { fields: self.fields.from_rank(rank), hiding: None },
         }
     }
 
     #[cold]
-    fn seen_at<'a>(&'a self, due: &'a Due, rank: u64) -> Fields<'a> {
+    fn visible_at<'a>(&'a self, due: &'a Due, rank: u64) -> Fields<'a> {
         let later = due.times.len() - due.hidden;
-        let place = rank.checked_sub(later).map_or(0, |nth| self.lasting(due, nth));
+        let place = rank.checked_sub(later).map_or(0, |nth| self.nth_lasting(due, nth));
         let mut expiring = match self.fields.at(place) {
             Some(item) => due.fields.from_key(item.key),
             None => due.fields.from_rank(due.fields.len()),
@@ -91,7 +90,7 @@ impl Hash {
     }
 
     /// The place in hash order of the `nth` field that does not expire, counted from 0.
-    fn lasting(&self, due: &Due, nth: u64) -> u64 {
+    fn nth_lasting(&self, due: &Due, nth: u64) -> u64 {
         let (mut low, mut high) = (nth, self.fields.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -120,14 +119,14 @@ pub struct Fields<'a> {
 struct Hiding<'a> {
     hash: &'a Hash,
     due: &'a Due,
-    /// Fields that expire later, which come first.
+    /// Visible fields that expire: the first ranks.
     times: Option<Iter<'a>>,
     /// The next field that expires, hidden or not, in hash order; and those behind it.
     next: Option<Key<'a>>,
     expiring: Iter<'a>,
-    /// The rank of the next field that is seen.
+    /// The rank of the next visible field.
     rank: u64,
-    /// Fields that were passed since one was seen.
+    /// Hidden fields that were passed since the last visible one.
     passed: u32,
 }
 
@@ -137,7 +136,7 @@ impl<'a> Iterator for Fields<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.hiding.is_some() {
-            return self.next_seen();
+            return self.next_visible();
         }
         self.fields.next().map(|item| (item.key.tail, item.value))
     }
@@ -145,7 +144,7 @@ impl<'a> Iterator for Fields<'a> {
 
 impl<'a> Fields<'a> {
     #[cold]
-    fn next_seen(&mut self) -> Option<(&'a [u8], Val<'a>)> {
+    fn next_visible(&mut self) -> Option<(&'a [u8], Val<'a>)> {
         let hiding = self.hiding.as_deref_mut().expect("some are hidden");
         if let Some(item) = hiding.times.as_mut().and_then(Iterator::next) {
             hiding.rank += 1;
@@ -165,7 +164,7 @@ impl<'a> Fields<'a> {
             }
             hiding.passed += 1;
             if hiding.passed > PASSED_MAX {
-                *self = hiding.hash.seen_at(hiding.due, hiding.rank);
+                *self = hiding.hash.visible_at(hiding.due, hiding.rank);
                 return self.next();
             }
         }

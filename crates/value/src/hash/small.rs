@@ -42,7 +42,7 @@ pub fn pairs(packed: &[u8]) -> impl Iterator<Item = (Elem<'_>, Elem<'_>)> {
 /// What setting a field did to a packed hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// It was not there; so many were.
+    /// The field is new; so many were there before.
     New(u64),
     /// It was there.
     Replaced,

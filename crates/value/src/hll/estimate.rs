@@ -7,7 +7,7 @@ use super::layout::{RANK_BITS, REGISTERS, Registers};
 /// 1 / (2 ln 2)
 const ALPHA: f64 = 0.721_347_520_444_481_7;
 
-/// How many different elements these registers have seen.
+/// The estimated number of different elements that were added to these registers.
 pub(super) fn estimate(registers: &Registers) -> u64 {
     let histogram = histogram(registers);
     let m = REGISTERS as f64;

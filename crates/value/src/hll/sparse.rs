@@ -9,7 +9,7 @@ const RANK_MAX: u8 = 32;
 const VALUE_RUN_MAX: usize = 4;
 /// Registers of the longest run of zeros in one byte.
 const ZERO_RUN_MAX: usize = 64;
-/// Runs that are looked at for neighbours to join after a change.
+/// Runs after a change that may join their neighbours.
 const JOIN_RUNS: usize = 5;
 /// Bytes of the longest replacement of one run: three runs, two of them of two bytes.
 const SPLIT_MAX: usize = 5;
@@ -58,7 +58,7 @@ fn write(out: &mut Vec<u8>, rank: u8, len: usize) {
 #[derive(Clone, Copy, Debug)]
 pub struct Sparse<'a>(pub(super) &'a [u8]);
 
-/// What an addition to runs came to.
+/// The result of adding an element to runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
     /// The register was as high already.

@@ -83,7 +83,7 @@ impl<'a> Hll<'a> {
     }
 }
 
-/// A sketch that has seen nothing.
+/// An empty sketch.
 pub fn new_sparse() -> Vec<u8> {
     let mut text = vec![0; HEADER];
     text[..4].copy_from_slice(MAGIC);

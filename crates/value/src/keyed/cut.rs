@@ -6,7 +6,7 @@ use super::page::Page;
 use crate::tree::{Cut, Leaf};
 
 impl Cut for Page {
-    /// Writes what stays anew, in its order.
+    /// Writes the remaining entries to a new page.
     fn cut(&mut self, at: usize, count: usize) {
         let mut left = Self::default();
         for item in (0..at).chain(at + count..self.len()).filter_map(|rank| self.item(rank)) {
@@ -20,7 +20,7 @@ impl Cut for Page {
 }
 
 impl Keyed {
-    /// Removes so many entries from a rank on: O(log n), and a look at half of the pages at most.
+    /// Removes `count` entries from a rank on: O(log n), and half of the pages are read at most.
     pub fn cut(&mut self, rank: u64, count: u64) {
         self.0.cut(rank, count);
     }

@@ -11,7 +11,7 @@ impl Cut for Page {
 }
 
 impl Seq {
-    /// Removes so many elements from a position on: O(log n), and a look at half of the pages at
+    /// Removes `count` elements from a position on: O(log n), and half of the pages are read at
     /// most.
     pub fn remove_range(&mut self, at: u64, count: u64) {
         self.0.cut(at, count);

@@ -4,7 +4,7 @@ use crate::packed::Elem;
 use crate::string::IntText;
 use base::Blob;
 
-/// A text of this many bytes stands by itself.
+/// A text of this many bytes has an allocation of its own: it is far.
 pub const FAR_MIN: usize = 1024;
 
 /// An element of a list as it is stored.

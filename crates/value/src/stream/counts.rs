@@ -16,7 +16,7 @@ impl Stream {
             && self.first_id() <= self.max_deleted
     }
 
-    /// How many entries ever came up to this id; `None` where deleted ones make it unknown.
+    /// How many entries were ever added up to this id; `None` where deletions make it unknown.
     pub fn added_up_to(&self, id: StreamId) -> Option<u64> {
         if self.added == 0 {
             return Some(0);
@@ -37,7 +37,7 @@ impl Stream {
         Some(before + u64::from(id == first))
     }
 
-    /// The count of entries read by a group when it is given this one.
+    /// The count of entries read by a group after it is delivered this one.
     pub fn read_with(&self, read: Option<u64>, id: StreamId) -> Option<u64> {
         match read {
             Some(read) if !self.has_gaps(id) => Some(read + 1),
@@ -46,10 +46,10 @@ impl Stream {
         }
     }
 
-    /// How many entries are ahead of a group: those behind the last one that it was given. They are
-    /// counted, whatever was trimmed, deleted or set, where Redis works with its counters: 7.2
-    /// knows no number once an entry ahead was deleted and counts what was trimmed unread, and 8.6
-    /// and Valkey 9.1 do so less often. O(log n).
+    /// How many entries follow the last one that was delivered to a group. They are counted, so the
+    /// number is right whatever was trimmed, deleted or set. Redis computes it from counters: 7.2
+    /// has no number once an entry ahead was deleted, and counts entries that were trimmed unread;
+    /// 8.6 and Valkey 9.1 do so less often. O(log n).
     pub fn lag(&self, group: &Group) -> u64 {
         group.last.next().map_or(0, |next| self.len() - self.rank(next))
     }

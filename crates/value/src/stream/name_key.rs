@@ -5,9 +5,9 @@ use crate::keyed::Key;
 /// Bytes of a name that its key copies to the stack; a longer name's key is built on the heap.
 const NAME_SHORT: usize = 64;
 
-/// Calls `f` with the key of a name. A key begins with four bytes, so a shorter name gets zeros,
-/// and what tells it from the name that has those: how many bytes are its own. So keys are in the
-/// order of the names.
+/// Calls `f` with the key of a name. The head of a key has four bytes; a shorter name is filled
+/// with zeros. The tail begins with the number of bytes that are the name's own, which tells it
+/// from a name that has the zeros itself. So keys are in the order of the names.
 pub(super) fn with_key<R>(name: &[u8], f: impl FnOnce(Key<'_>) -> R) -> R {
     let own = name.len().min(4);
     let mut head = [0; 4];

@@ -28,7 +28,7 @@ impl Stream {
         before + page.seek(id).0 as u64
     }
 
-    /// Of so many entries at the front, those that fill whole pages. O(log n).
+    /// Of the first `count` entries, those that fill whole pages. O(log n).
     pub fn in_whole_pages(&self, count: u64) -> u64 {
         if count >= self.len() { self.len() } else { self.entries.find(Way::Rank(count)).1 }
     }
@@ -112,7 +112,7 @@ impl Page {
         })
     }
 
-    /// Appends a page, which nobody has seen yet.
+    /// Appends the entries of a page which is in no tree yet.
     pub(super) fn follow(&mut self, page: Page) {
         if self.is_empty() {
             *self = page;

@@ -15,11 +15,11 @@ use std::ops::Range;
 #[derive(Clone, Default)]
 pub struct Stream {
     pub(super) entries: Tree<Page>,
-    /// The highest id that was given.
+    /// The highest id that was ever used.
     pub(super) last: StreamId,
     /// The highest id that was deleted by name.
     pub(super) max_deleted: StreamId,
-    /// Entries that ever came.
+    /// Entries that were ever added.
     pub(super) added: u64,
     groups: Option<Shared<Groups>>,
 }
@@ -27,11 +27,11 @@ pub struct Stream {
 /// What a stream counts, besides its entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// The highest id that was given.
+    /// The highest id that was ever used.
     pub last: StreamId,
     /// The highest id that was deleted by name; 0-0 if none was.
     pub max_deleted: StreamId,
-    /// Entries that ever came.
+    /// Entries that were ever added.
     pub added: u64,
 }
 
@@ -142,7 +142,8 @@ impl Stream {
         self.added += 1;
     }
 
-    /// Appends a page of entries, which are higher than all here; for a stream that is built aside.
+    /// Appends a page of entries, which are higher than all here; for a stream that is no key's
+    /// yet.
     pub fn add_page(&mut self, page: Page) {
         self.entries.edit(Way::Last, |last, _| last.follow(page));
     }
@@ -158,7 +159,7 @@ impl Stream {
     }
 
     /// Removes the entries of these ranks, which does not count as deletion. The caller has
-    /// captured the stream. O(log n), and the pages of the smaller part are looked at.
+    /// captured the stream. O(log n), and the pages of the smaller part are read.
     pub fn trim(&mut self, ranks: Range<u64>) {
         self.entries.cut(ranks.start, ranks.end - ranks.start);
     }

@@ -23,7 +23,7 @@ impl Row for StreamId {
 #[derive(Clone, Debug)]
 pub struct Rows<T> {
     rows: Vec<T>,
-    /// The last one came at the end.
+    /// The last row was inserted at the end.
     grew: bool,
 }
 

@@ -62,8 +62,8 @@ impl<L: Cut> Tree<L> {
         }
     }
 
-    /// True if both are clones of one tree and neither has changed since, which is seen from one
-    /// pointer. O(1). (As long as both are there, a change copies the root.)
+    /// True if both are clones of one tree and neither has changed since. O(1): roots are compared,
+    /// because a change copies the root as long as both trees exist.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.root, &other.root) {
             (Node::Leaf(a), Node::Leaf(b)) => a.address() == b.address(),
@@ -171,8 +171,8 @@ fn repair<L: Leaf>(node: &mut Node<L>, rank: u64, change: &mut Change) {
 
 #[cfg(test)]
 impl<L: Leaf> Tree<L> {
-    /// Walks the whole tree to see that its books and its shape are right: no node without anything
-    /// in it, and only one on the way to all others has a single child.
+    /// Walks the whole tree to check its counts and its shape: no node is empty, and no inner node
+    /// has a single child.
     pub fn check(&self) {
         fn check_node<L: Leaf>(node: &Node<L>, depth: usize, depths: &mut Vec<usize>) -> u64 {
             match node {

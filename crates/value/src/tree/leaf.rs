@@ -25,7 +25,7 @@ pub trait Leaf: Clone + Default {
     fn split(&mut self) -> Self;
     /// Takes the elements of its right neighbour, unless both are too much for one leaf.
     fn absorb(&mut self, right: &Self) -> bool;
-    /// What tells this leaf from its left neighbour: above all keys there, not above any here.
+    /// A separator from the left neighbour: above all keys there, not above any here.
     fn separator(&self, left: &Self) -> Separator;
     /// The first eight bytes of a key as a number ([`super::number`]).
     fn number(key: Self::Key<'_>) -> u64;

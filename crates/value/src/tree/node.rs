@@ -171,7 +171,7 @@ impl<L: Leaf> Inner<L> {
         self.counts[at] = self.counts[at].checked_add_signed(by).expect("a count of what is there");
     }
 
-    /// A new child right of an old one whose count still is that of both.
+    /// Inserts a child right of an old one whose count still is that of both.
     pub fn insert(&mut self, at: usize, separator: Separator, node: Node<L>) {
         let count = node.count();
         self.counts[at - 1] -= count;

@@ -59,8 +59,8 @@ pub fn first_not_below<T>(
     search_beside(items, from, is_below)
 }
 
-/// The guess was not near: the next window on that side is tried, since it is mostly there and its
-/// lines are neighbours; then the rest is halved.
+/// The guess was not near. The number is mostly in the next window on that side, whose cache lines
+/// are neighbours, so that one is tried first; then the rest is halved.
 #[cold]
 fn search_beside<T>(items: &[T], from: usize, is_below: impl Fn(&T) -> bool) -> usize {
     let (mut low, mut high) = (0, items.len());

@@ -12,10 +12,7 @@ use std::cmp::Ordering;
 /// Two counters in front of what an `Arc` points to.
 const ARC_BYTES: usize = 2 * size_of::<usize>();
 
-/// A key prefix between two children: its first eight bytes as a big-endian number, and how it goes
-/// on.
-///
-/// Most comparisons are decided by the number.
+/// A beginning of a key, between two children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Separator {
     /// The first eight bytes, zeros behind a shorter one.
@@ -54,11 +51,11 @@ impl Separator {
 }
 
 impl End {
-    /// The tail of a key whose number is the separator's own.
+    /// Compares the tail of a key whose number is the same as the separator's.
     pub fn compare(&self, tail: &[u8]) -> Ordering {
         let rest = self.rest.as_deref().unwrap_or(&[]);
         let own = tail.get(4..).unwrap_or(&[]);
-        // Zeros at the end of a short one are told from real ones by the length.
+        // The length distinguishes a short separator, filled with zeros, from one that has zeros.
         own.cmp(rest).then((4 + tail.len()).cmp(&(self.len as usize)))
     }
 

@@ -28,7 +28,7 @@ impl<'a, L: Leaf> Walk<'a, L> {
         }
     }
 
-    /// Where it stands.
+    /// The leaf at this place.
     #[inline]
     pub fn leaf(&self) -> &'a L {
         self.leaf

@@ -1,6 +1,6 @@
 //! Big sorted sets: a tree in the order of scores, and an index of members.
 
-use super::score::{Way, ordered, score_in, score_of, with_key};
+use super::score::{Prefix, ordered, score_in, score_of, with_key};
 use crate::keyed::{Item, Iter, IterBack, Key, Keyed, WARM_MAX};
 use crate::records::{Record, Records};
 
@@ -55,21 +55,20 @@ impl Zset {
         self.order.memory() + self.members.memory()
     }
 
-    /// The index of members first; then where their scores stand, and where those of `scores`
-    /// would.
+    /// Prefetches the index of members, then the places of their scores, then those of `scores`.
     pub(crate) fn warm(&self, keys: &[Key<'_>], scores: &[Option<f64>]) {
         let pages = self.members.warm(keys);
-        let mut ways = [Way::default(); WARM_MAX];
+        let mut prefixes = [Prefix::default(); WARM_MAX];
         let olds =
             pages.iter().zip(keys).map(|(page, key)| Some(score_in(page.get(*key)?.bytes())));
-        for ((way, key), old) in ways.iter_mut().zip(keys).zip(olds) {
-            *way = Way::of(old, key.tail);
+        for ((prefix, key), old) in prefixes.iter_mut().zip(keys).zip(olds) {
+            *prefix = Prefix::of(old, key.tail);
         }
-        self.order.warm(&ways.each_ref().map(Way::key)[..keys.len()]);
-        for ((way, key), new) in ways.iter_mut().zip(keys).zip(scores) {
-            *way = Way::of(*new, key.tail);
+        self.order.warm(&prefixes.each_ref().map(Prefix::key)[..keys.len()]);
+        for ((prefix, key), new) in prefixes.iter_mut().zip(keys).zip(scores) {
+            *prefix = Prefix::of(*new, key.tail);
         }
-        self.order.warm(&ways.each_ref().map(Way::key)[..keys.len()]);
+        self.order.warm(&prefixes.each_ref().map(Prefix::key)[..keys.len()]);
     }
 
     /// Nodes, O(1).
@@ -101,8 +100,7 @@ impl Zset {
         self.put(member, score);
     }
 
-    /// As [`Zset::set`] without a way back: for one that is built aside, or was captured in the
-    /// log.
+    /// As [`Zset::set`] without logging: for a sorted set that is no key's yet, or was captured.
     pub fn put(&mut self, member: &[u8], score: f64) -> Option<f64> {
         let old = self.index(member, score);
         if let Some(old) = old {
@@ -115,8 +113,8 @@ impl Zset {
         old
     }
 
-    /// The first half of [`Zset::put`], for a sorted set that is built aside: it finds its members,
-    /// but they have no order until [`Zset::place`] was called for each, with its last score.
+    /// The first half of [`Zset::put`], for a sorted set that is no key's yet: members are found,
+    /// but have no order until [`Zset::place`] is called for each, with its last score.
     #[inline]
     pub fn index(&mut self, member: &[u8], score: f64) -> Option<f64> {
         debug_assert!(!score.is_nan());
@@ -124,7 +122,7 @@ impl Zset {
         self.members.insert(key, &score.to_le_bytes(), |old| old.map(score_in))
     }
 
-    /// The second half: the fastest if what is placed comes in order.
+    /// The second half of [`Zset::put`]: fastest if called in the order of scores and members.
     #[inline]
     pub fn place(&mut self, member: &[u8], score: f64) {
         let mark: &[u8] = if score == 0.0 && score.is_sign_negative() { &[1] } else { &[] };
@@ -138,21 +136,21 @@ impl Zset {
         Some(score)
     }
 
-    /// As [`Zset::remove`] without a way back.
+    /// As [`Zset::remove`] without logging.
     pub fn take(&mut self, member: &[u8]) -> Option<f64> {
         let score = self.members.remove(Key::hashed(member), score_in)?;
         with_key(score, member, |key| self.order.remove(key, |_| ()));
         Some(score)
     }
 
-    /// How many members stand before this one, if it is there.
+    /// How many members are before this one, if it is a member.
     pub fn rank(&self, member: &[u8]) -> Option<u64> {
         let score = self.score(member)?;
         Some(with_key(score, member, |key| self.order.rank(key).0))
     }
 
-    /// How many members stand before the place of this score and member: of a lower score, or of
-    /// the same and a smaller member. An empty member gives those of a lower score.
+    /// How many members have a lower score, or the same score and are smaller than `member`. With
+    /// an empty member: those of a lower score.
     pub fn rank_of(&self, score: f64, member: &[u8]) -> u64 {
         with_key(score, member, |key| self.order.rank(key).0)
     }
@@ -199,8 +197,8 @@ impl Zset {
         items.map(|item| Scored { member: item.key.tail, score: score_in(item.value.bytes()) })
     }
 
-    /// The members from a rank in hash order on: what is looked for in other trees then is found
-    /// from place to place.
+    /// The members from a rank in hash order on. Searching other trees for them moves from
+    /// neighbour to neighbour.
     pub fn iter_hashed_at(&self, rank: u64) -> impl Iterator<Item = Scored<'_>> {
         let items = self.members.from_rank(rank);
         items.map(|item| Scored { member: item.key.tail, score: score_in(item.value.bytes()) })

@@ -5,9 +5,8 @@ use crate::keyed::Key;
 use std::ops::Range;
 
 impl Zset {
-    /// Removes the members of these ranks without a way back: the caller has captured the set. The
-    /// tree of scores is cut, O(log n); each member is looked up in the index, where they are
-    /// spread.
+    /// Removes the members of these ranks without logging: the caller has captured the set. The
+    /// tree of scores is cut, O(log n); each member is removed from the index by itself.
     pub fn cut(&mut self, ranks: Range<u64>) {
         let was = self.clone();
         self.cut_order(ranks.clone());
@@ -16,8 +15,8 @@ impl Zset {
         }
     }
 
-    /// The first half of [`Zset::cut`]: the members are out of the order, and are to be taken out
-    /// of the index one by one. Of a clone that nobody reads before that is done.
+    /// The first half of [`Zset::cut`]: removes the members from the order. The caller then removes
+    /// each from the index, on a clone which is not read before that is done.
     pub fn cut_order(&mut self, ranks: Range<u64>) {
         self.order.cut(ranks.start, ranks.end - ranks.start);
     }

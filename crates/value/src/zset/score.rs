@@ -2,7 +2,7 @@
 
 use crate::keyed::Key;
 
-/// The score in a form whose unsigned order is that of the numbers; both zeros are one.
+/// The score in a form whose unsigned order is that of the numbers. Both zeros become one.
 #[inline]
 pub(super) fn ordered(score: f64) -> u64 {
     let bits = (score + 0.0).to_bits();
@@ -32,25 +32,25 @@ pub(super) fn with_key<R>(score: f64, member: &[u8], f: impl FnOnce(Key<'_>) -> 
     }
 }
 
-/// The way to a score in its tree: the beginning of a key.
+/// The beginning of a key in the tree of scores, of fixed size: enough to prefetch the way to it.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Way {
+pub(super) struct Prefix {
     head: u32,
-    tail: [u8; WAY_TAIL],
+    tail: [u8; PREFIX_TAIL],
 }
 
-/// Bytes of a way behind its head: the rest of the score, and of the member what mostly tells it
-/// from its neighbours.
-const WAY_TAIL: usize = 16;
+/// Bytes of a prefix after its head: the lower half of the score, and the first bytes of the
+/// member, which mostly differ from those of its neighbours.
+const PREFIX_TAIL: usize = 16;
 
-impl Way {
+impl Prefix {
     #[inline]
     pub fn of(score: Option<f64>, member: &[u8]) -> Self {
         let Some(score) = score else { return Self::default() };
         let bits = ordered(score);
-        let mut tail = [0; WAY_TAIL];
+        let mut tail = [0; PREFIX_TAIL];
         tail[..4].copy_from_slice(&(bits as u32).to_be_bytes());
-        let len = member.len().min(WAY_TAIL - 4);
+        let len = member.len().min(PREFIX_TAIL - 4);
         tail[4..4 + len].copy_from_slice(&member[..len]);
         Self { head: (bits >> 32) as u32, tail }
     }

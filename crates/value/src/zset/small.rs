@@ -2,7 +2,7 @@
 //! of the scores and, where they are equal, of the members.
 //!
 //! A score that is a whole number inside 2^52 is an integer element, any other the eight bytes of
-//! the double: so it is exact, and minus zero is told from zero.
+//! the double: so scores are exact, minus zero included.
 
 use super::score::score_in;
 use crate::packed::Elem;
@@ -12,7 +12,7 @@ use std::ops::Range;
 
 const WHOLE_END: f64 = (1_u64 << 52) as f64;
 
-/// A member with its score, and where both stand in the buffer.
+/// A member with its score, and their place in the buffer.
 #[derive(Clone, Debug)]
 pub struct Pair<'a> {
     /// The member.

@@ -115,7 +115,7 @@ impl View<'_> {
         }
     }
 
-    /// How many members stand before this one, and its score.
+    /// How many members are before this one, and its score.
     pub fn rank(self, member: &[u8]) -> Option<(u64, f64)> {
         match self {
             Self::Small(bytes) => {
@@ -151,10 +151,10 @@ impl View<'_> {
         from..to.max(from)
     }
 
-    /// The ranks of the members in an interval. If scores differ, members are in no order: then
-    /// those from the first that is not below it to the last of a run that is not above it; `rev`
-    /// looks from the other end. The first `skip` are left out, in the order in which they are
-    /// looked at.
+    /// The ranks of the members in an interval, without the first `skip` of them; `rev` searches
+    /// and skips from the upper end. If scores differ, members are in no order. The result is then
+    /// the run which starts at the first member not below the interval, and ends before the next
+    /// member above it.
     pub fn lex_ranks(self, range: &LexRange<'_>, rev: bool, skip: u64) -> Range<u64> {
         match self {
             Self::Small(bytes) => small_lex(bytes, range, rev, skip),
@@ -190,7 +190,7 @@ impl View<'_> {
     }
 
     /// Calls `f` with the members of these ranks in their order, or the other way round, until it
-    /// says `false`; returns how many it has seen.
+    /// returns `false`; returns for how many it was called.
     pub fn each(
         self,
         ranks: Range<u64>,

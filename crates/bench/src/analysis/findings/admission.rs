@@ -1,7 +1,8 @@
 //! Rules on who is served at all.
 
-use super::super::figure;
-use super::{Admission, Connects, Proof};
+use super::evidence::{Admission, Connects};
+use super::proof::Proof;
+use crate::analysis::figure;
 
 /// The first retransmission of a SYN comes after 1 s (RFC 6298, section 2.1); clocks are not exact.
 pub const SYN_RETRY_US: f64 = 900_000.0;

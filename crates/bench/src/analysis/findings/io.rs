@@ -1,7 +1,8 @@
 //! Rules on how often the server polls and sends.
 
-use super::super::figure;
-use super::{Polls, Proof, Reading, Sends, Stranding};
+use super::evidence::{Polls, Reading, Sends, Stranding};
+use super::proof::Proof;
+use crate::analysis::figure;
 
 /// Below this depth there is little to share.
 pub const PIPELINE_MIN: usize = 8;

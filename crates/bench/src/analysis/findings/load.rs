@@ -4,8 +4,8 @@ use super::super::figure;
 use super::super::retrograde::{Level, fall};
 use super::super::spread::median;
 use super::super::usl;
-use super::evidence::BUSY;
-use super::{Client, Proof, Queue, Trust, Writer};
+use super::evidence::{BUSY, Client, Queue, Trust, Writer};
+use super::proof::Proof;
 use crate::host::OTHER_CPUS_MAX;
 
 /// From this load on a server with several threads should gain by more.

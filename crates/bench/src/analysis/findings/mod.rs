@@ -10,6 +10,7 @@ mod evidence;
 mod io;
 pub mod list;
 mod load;
+mod proof;
 mod time;
 
 pub use evidence::{
@@ -17,34 +18,10 @@ pub use evidence::{
     Wakes, Wakeups, Writer,
 };
 pub use list::{Blame, Entry, LIST, entry};
+pub use proof::Proof;
 pub use time::STALL_US;
 
 use crate::result::{Finding, FindingKind};
-
-/// What a rule found: the figures that show it and what could make it wrong.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Proof {
-    /// One sentence per figure.
-    pub evidence: Vec<String>,
-    /// What could make it wrong.
-    pub caveats: Vec<String>,
-}
-
-impl Proof {
-    fn of(sentence: String) -> Self {
-        Self { evidence: vec![sentence], caveats: Vec::new() }
-    }
-
-    fn and(mut self, sentence: impl Into<Option<String>>) -> Self {
-        self.evidence.extend(sentence.into());
-        self
-    }
-
-    fn caveat(mut self, sentence: impl Into<Option<String>>) -> Self {
-        self.caveats.extend(sentence.into());
-        self
-    }
-}
 
 /// A rule and what it finds.
 type Rule = (FindingKind, fn(&Evidence) -> Option<Proof>);

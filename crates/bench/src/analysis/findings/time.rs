@@ -1,8 +1,9 @@
 //! Rules on time that nobody works.
 
-use super::super::figure;
 use super::super::little::{self, Balance, littles_law};
-use super::{Proof, Stall, Wakeups};
+use super::evidence::{Stall, Wakeups};
+use super::proof::Proof;
+use crate::analysis::figure;
 use crate::result::Latency;
 
 /// A delayed acknowledgement waits 40 ms on Linux at least, up to 200 ms there and 500 ms by RFC

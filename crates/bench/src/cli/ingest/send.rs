@@ -25,7 +25,7 @@ pub struct Send {
         value_parser = strategy)]
     classic: Option<Strategy>,
     /// Protocol 2: when acknowledgements are asked for: adaptive, synchronous, batched
-    #[arg(long, default_value = "adaptive", value_parser = super::acking)]
+    #[arg(long, default_value = "adaptive", value_parser = acks::acking)]
     acking: Acking,
     /// Protocol 2: null, list:KEY, stream:KEY, or listener for the one that it has
     #[arg(long, default_value = "null", value_parser = sink)]

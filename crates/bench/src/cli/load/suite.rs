@@ -2,37 +2,35 @@
 
 use crate::load::{Command, Pattern, Spec};
 
-/// A name, what a table calls the test, and its command.
-type Test = (&'static str, &'static str, &'static [&'static str]);
+/// A name, what a table calls the test, and its command, words separated by blanks.
+type Test = (&'static str, &'static str, &'static str);
 
-const MSET: &[&str] = &[
-    "MSET", "__key__", "__data__", "__key__", "__data__", "__key__", "__data__", "__key__",
-    "__data__", "__key__", "__data__", "__key__", "__data__", "__key__", "__data__", "__key__",
-    "__data__", "__key__", "__data__", "__key__", "__data__",
-];
+const MSET: &str = "MSET __key__ __data__ __key__ __data__ __key__ __data__ __key__ __data__ \
+    __key__ __data__ __key__ __data__ __key__ __data__ __key__ __data__ __key__ __data__ \
+    __key__ __data__";
 
 const TESTS: &[Test] = &[
-    ("ping_inline", "ping_inline", &["PING"]),
-    ("ping_mbulk", "ping", &["PING"]),
-    ("set", "set", &["SET", "__key__", "__data__"]),
-    ("get", "get", &["GET", "__key__"]),
-    ("incr", "incr", &["INCR", "counter:__rand_int__"]),
-    ("lpush", "lpush", &["LPUSH", "mylist", "__data__"]),
-    ("rpush", "rpush", &["RPUSH", "mylist", "__data__"]),
-    ("lpop", "lpop", &["LPOP", "mylist"]),
-    ("rpop", "rpop", &["RPOP", "mylist"]),
-    ("sadd", "sadd", &["SADD", "myset", "element:__rand_int__"]),
-    ("hset", "hset", &["HSET", "myhash", "element:__rand_int__", "__data__"]),
-    ("spop", "spop", &["SPOP", "myset"]),
-    ("zadd", "zadd", &["ZADD", "myzset", "__rand_int__", "element:__rand_int__"]),
-    ("zpopmin", "zpopmin", &["ZPOPMIN", "myzset"]),
-    ("lrange", "lpush for lrange", &["LPUSH", "mylist", "__data__"]),
-    ("lrange_100", "lrange_100", &["LRANGE", "mylist", "0", "99"]),
-    ("lrange_300", "lrange_300", &["LRANGE", "mylist", "0", "299"]),
-    ("lrange_500", "lrange_500", &["LRANGE", "mylist", "0", "449"]),
-    ("lrange_600", "lrange_600", &["LRANGE", "mylist", "0", "599"]),
+    ("ping_inline", "ping_inline", "PING"),
+    ("ping_mbulk", "ping", "PING"),
+    ("set", "set", "SET __key__ __data__"),
+    ("get", "get", "GET __key__"),
+    ("incr", "incr", "INCR counter:__rand_int__"),
+    ("lpush", "lpush", "LPUSH mylist __data__"),
+    ("rpush", "rpush", "RPUSH mylist __data__"),
+    ("lpop", "lpop", "LPOP mylist"),
+    ("rpop", "rpop", "RPOP mylist"),
+    ("sadd", "sadd", "SADD myset element:__rand_int__"),
+    ("hset", "hset", "HSET myhash element:__rand_int__ __data__"),
+    ("spop", "spop", "SPOP myset"),
+    ("zadd", "zadd", "ZADD myzset __rand_int__ element:__rand_int__"),
+    ("zpopmin", "zpopmin", "ZPOPMIN myzset"),
+    ("lrange", "lpush for lrange", "LPUSH mylist __data__"),
+    ("lrange_100", "lrange_100", "LRANGE mylist 0 99"),
+    ("lrange_300", "lrange_300", "LRANGE mylist 0 299"),
+    ("lrange_500", "lrange_500", "LRANGE mylist 0 449"),
+    ("lrange_600", "lrange_600", "LRANGE mylist 0 599"),
     ("mset", "mset", MSET),
-    ("xadd", "xadd", &["XADD", "mystream", "*", "myfield", "__data__"]),
+    ("xadd", "xadd", "XADD mystream * myfield __data__"),
 ];
 
 /// The loads of the named tests, in the order of the list above. `ping` is both forms of it; any
@@ -53,7 +51,11 @@ pub fn specs(names: &[&str], base: &Spec, pattern: Pattern) -> Result<Vec<Spec>,
     let tests = TESTS.iter().filter(|(test, ..)| wanted(test));
     let made = tests.map(|(test, title, words)| Spec {
         name: (*title).to_owned(),
-        commands: vec![Command { pattern, inline: *test == "ping_inline", ..Command::new(words) }],
+        commands: vec![Command {
+            pattern,
+            inline: *test == "ping_inline",
+            ..Command::new(&words.split(' ').collect::<Vec<_>>())
+        }],
         ..base.clone()
     });
     Ok(made.collect())
@@ -73,7 +75,7 @@ mod tests {
         assert_eq!(names(&["ping"]), ["ping_inline", "ping"]);
         assert_eq!(names(&["lrange_300"]), ["lpush for lrange", "lrange_300"]);
         assert_eq!(names(&["lrange"]).len(), 5);
-        assert_eq!(MSET.len(), 21);
+        assert_eq!(MSET.split(' ').count(), 21);
         let told = specs(&["bget"], &Spec::default(), Pattern::Uniform).expect_err("unknown");
         assert!(told.contains("'bget'") && told.contains("zpopmin"), "{told}");
     }

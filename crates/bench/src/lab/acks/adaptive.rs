@@ -1,16 +1,18 @@
 //! Protocol 2's adaptive acknowledgements beside the two that it chooses between: is choosing by
 //! itself never much worse than knowing?
 
-use super::subject::Way;
-use super::verdict::TIMES_MIN;
-use super::{Plan, Row};
-use crate::analysis::figure::count;
-use crate::host::OTHER_CPUS_MAX;
-use crate::report::{Kind, Plot, Series, Table};
+use std::fmt::Display;
+
 use ingest::v2::Acking;
 
+use super::options::{Plan, TEXTS};
+use super::point::{Point, Way};
+use super::rows::{Row, doubt, find};
+use crate::analysis::figure::count;
+use crate::report::{Kind, Plot, Series, Table};
+
 /// Adaptive has at least this share of the messages per second of the better of the other two.
-pub const SHARE_MIN: f64 = 0.9;
+const SHARE_MIN: f64 = 0.9;
 
 /// The three at one point.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,25 +37,15 @@ impl Compared {
 /// What is told of one server: sentences, and a table; nothing if it was not sent protocol 2.
 pub fn check(name: &str, rows: &[Row]) -> (Vec<String>, Option<Table>) {
     let compared = compare(name, rows);
-    let Some(mut told) = say(name, &compared) else { return (Vec::new(), None) };
-    let own = || rows.iter().filter(|r| r.subject == name && matches!(r.way, Way::Two(_)));
-    let times = own().map(|row| row.clean().count()).min().unwrap_or(0);
-    let others = own().flat_map(Row::clean).map(|seen| seen.measurement.other_cpus);
-    let others = others.fold(0.0, f64::max);
-    if times < TIMES_MIN || others > OTHER_CPUS_MAX {
-        told.push(format!(
-            "But: each point was run {times} times at least, and other programs used up to {others:.2} CPUs: a share just below {SHARE_MIN} may be noise."
-        ));
-    }
-    (told, Some(table(name, &compared)))
+    let Some(head) = say(name, &compared) else { return (Vec::new(), None) };
+    let own = rows.iter().filter(|row| row.subject == name && matches!(row.way, Way::Two(_)));
+    let doubt = doubt(own, &format!("a share just below {SHARE_MIN}"));
+    ([head].into_iter().chain(doubt).collect(), Some(table(name, &compared)))
 }
 
 fn compare(name: &str, rows: &[Row]) -> Vec<Compared> {
-    let of = |label: &str, acking| {
-        let same = |r: &&Row| r.subject == name && r.label == label && r.way == Way::Two(acking);
-        rows.iter().find(same)?.throughput()
-    };
-    let adaptive = rows.iter().filter(|r| r.subject == name && r.way == Way::Two(Acking::Adaptive));
+    let of = |label: &str, acking| find(rows, label, name, Way::Two(acking))?.throughput();
+    let adaptive = rows.iter().filter(|row| row.is_of(name, Way::Two(Acking::Adaptive)));
     let compared = adaptive.filter_map(|row| {
         Some(Compared {
             label: row.label.clone(),
@@ -65,21 +57,17 @@ fn compare(name: &str, rows: &[Row]) -> Vec<Compared> {
     compared.collect()
 }
 
-fn say(name: &str, compared: &[Compared]) -> Option<Vec<String>> {
+fn say(name: &str, compared: &[Compared]) -> Option<String> {
     let worst = compared.iter().min_by(|a, b| a.share().total_cmp(&b.share()))?;
     let missed = compared.iter().filter(|one| !one.holds()).count();
-    let all = compared.len();
-    let (share, label) = (worst.share(), &worst.label);
-    let head = if missed == 0 {
-        format!(
-            "{name}: adaptive holds at all {all} points: never more than 10 % worse than the better of synchronous and batched (worst {share:.2}: {label})."
-        )
-    } else {
-        format!(
-            "{name}: adaptive misses at {missed} of {all} points: more than 10 % worse than the better of synchronous and batched (worst {share:.2}: {label})."
-        )
-    };
-    Some(vec![head])
+    let values: [(&str, &dyn Display); 5] = [
+        ("name", &name),
+        ("missed", &missed),
+        ("all", &compared.len()),
+        ("share", &format!("{:.2}", worst.share())),
+        ("label", &worst.label),
+    ];
+    Some(TEXTS.say(if missed == 0 { "adaptive holds" } else { "adaptive misses" }, &values))
 }
 
 fn table(name: &str, compared: &[Compared]) -> Table {
@@ -100,14 +88,14 @@ fn table(name: &str, compared: &[Compared]) -> Table {
 /// The three side by side, for clients that wait and clients that do not.
 pub fn plot(rows: &[Row], plan: &Plan) -> Option<Plot> {
     let base = plan.points[0];
-    let shown = |point: &super::Point| {
-        super::Point { clients: base.clients, waits: false, ..*point } == base
-    };
-    let points: Vec<_> = plan.points.iter().filter(|point| shown(point)).collect();
+    let shown = |point: &&Point| Point { clients: base.clients, waits: false, ..**point } == base;
+    let points: Vec<&Point> = plan.points.iter().filter(shown).collect();
     let title = "Protocol 2: messages per second";
     let x = "clients (c), and whether a write waits for the acknowledgement of the one before";
     let mut plot = Plot::new(Kind::Bar, title, x, "messages/s").log(false, true);
-    plot.categories = points.iter().map(|point| category(point)).collect();
+    let category =
+        |point: &&Point| format!("c={}{}", point.clients, if point.waits { " waits" } else { "" });
+    plot.categories = points.iter().map(category).collect();
     let mut names: Vec<(&str, Way)> = Vec::new();
     for row in rows.iter().filter(|r| matches!(r.way, Way::Two(_) | Way::EachRead)) {
         if !names.contains(&(&row.subject, row.way)) {
@@ -115,7 +103,7 @@ pub fn plot(rows: &[Row], plan: &Plan) -> Option<Plot> {
         }
     }
     for (subject, way) in &names {
-        let own = rows.iter().filter(|row| row.subject == *subject && row.way == *way);
+        let own = rows.iter().filter(|row| row.is_of(subject, *way));
         let at = |row: &Row| {
             let x = points.iter().position(|point| Some(**point) == row.point)?;
             Some((x as f64, row.throughput()?))
@@ -125,10 +113,6 @@ pub fn plot(rows: &[Row], plan: &Plan) -> Option<Plot> {
         plot = plot.with(Series::new(&format!("{subject}: {}", way.name()), bars));
     }
     names.iter().any(|(_, way)| matches!(way, Way::Two(_))).then_some(plot)
-}
-
-fn category(point: &super::Point) -> String {
-    format!("c={}{}", point.clients, if point.waits { " waits" } else { "" })
 }
 
 #[cfg(test)]
@@ -143,11 +127,11 @@ mod tests {
     fn adaptive_is_compared_with_the_better_one_at_each_point() {
         let good = [compared("a", 95.0, 100.0, 10.0), compared("b", 91.0, 1.0, 100.0)];
         let told = say("s", &good).expect("there are points");
-        assert!(told[0].starts_with("s: adaptive holds at all 2 points"), "{told:?}");
-        assert!(told[0].ends_with("(worst 0.91: b)."), "{told:?}");
+        assert!(told.starts_with("s: adaptive holds at all 2 points"), "{told:?}");
+        assert!(told.ends_with("(worst 0.91: b)."), "{told:?}");
         let bad = [good[0].clone(), compared("c", 89.0, 1.0, 100.0)];
         let told = say("s", &bad).expect("there are points");
-        assert!(told[0].starts_with("s: adaptive misses at 1 of 2 points"), "{told:?}");
+        assert!(told.starts_with("s: adaptive misses at 1 of 2 points"), "{told:?}");
         let rows = table("s", &bad).rows;
         assert_eq!([&rows[0][5], &rows[1][5]], ["holds", "missed"]);
     }

@@ -5,194 +5,49 @@
 
 mod adaptive;
 mod classic;
+mod evidence;
 mod options;
+mod point;
+mod rows;
+mod section;
 mod subject;
-mod tell;
 mod verdict;
 
 use base::prng::splitmix64;
-use std::fmt;
-use std::net::SocketAddr;
 
-pub use options::Options;
+pub use options::{NAME, Options};
 
-use super::measure::fault;
 use super::target::Target;
 use super::{Error, Setup, Told};
-use subject::{Seen, Subject, Way};
-
-/// The experiment's name.
-pub const NAME: &str = "acks";
+use crate::acks::{CLASSIC, Spec};
+use classic::{COMMON, COMMON_LABEL, label, line, yardstick};
+use options::Plan;
+use point::Way;
+use rows::{Rows, Seen};
+use subject::Subject;
 
 /// Who is measured if nobody was named.
 const CHOICE: &str = "sheafdb";
-
-/// What one run does, all choices made.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// What is sent; the first is what the others are compared with.
-    pub points: Vec<Point>,
-    /// Seconds per point, roughly.
-    pub seconds: f64,
-    /// Threads of the load generator.
-    pub threads: usize,
-    /// Repetitions of each point.
-    pub repetitions: usize,
-    /// Where a server that runs already answers INFO.
-    pub info: Option<SocketAddr>,
-    /// Where it takes protocol 2.
-    pub protocol2: Option<SocketAddr>,
-}
-
-/// How messages are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
-    /// Connections.
-    pub clients: usize,
-    /// Bytes of a classic message with its header of 12; protocol 2 sends the same payload.
-    pub message_size: usize,
-    /// Messages per `writev`, or in a Data frame.
-    pub batch: usize,
-    /// A write waits until the one before is acknowledged.
-    pub waits: bool,
-    /// TCP_NODELAY.
-    pub nodelay: bool,
-    /// Acknowledgements are looked at after every write, not after some.
-    pub looks: bool,
-    /// Blocks of so many bytes instead of batches.
-    pub block: Option<usize>,
-}
-
-impl fmt::Display for Point {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { clients, message_size, batch, waits, nodelay, looks, block } = self;
-        write!(f, "{clients} x {message_size} bytes, ")?;
-        match block {
-            Some(bytes) => write!(f, "blocks of {} KiB", bytes >> 10)?,
-            None => write!(f, "{batch} per write")?,
-        }
-        f.write_str(if *waits { ", waits" } else { "" })?;
-        f.write_str(if *looks { ", looks" } else { "" })?;
-        f.write_str(if *nodelay { "" } else { ", Nagle" })
-    }
-}
-
-impl Point {
-    /// What differs from `base`, in few letters.
-    fn difference(&self, base: &Self) -> String {
-        if let Some(bytes) = self.block {
-            return format!("{} KiB", bytes >> 10);
-        }
-        let mut parts = Vec::new();
-        if self.clients != base.clients {
-            parts.push(format!("c={}", self.clients));
-        }
-        if self.message_size != base.message_size {
-            parts.push(format!("{} B", self.message_size));
-        }
-        if self.batch != base.batch {
-            parts.push(format!("b={}", self.batch));
-        }
-        if self.waits {
-            parts.push("waits".to_owned());
-        }
-        if self.looks {
-            parts.push("looks".to_owned());
-        }
-        if !self.nodelay {
-            parts.push("Nagle".to_owned());
-        }
-        if parts.is_empty() { "base".to_owned() } else { parts.join(" ") }
-    }
-}
-
-/// So many per 1,000 messages; small ones with two decimals.
-fn per_thousand(value: f64) -> String {
-    let value = value * 1000.0;
-    let small = value < 10.0 && value.fract() != 0.0;
-    if small { format!("{value:.2}") } else { crate::analysis::figure::count(value) }
-}
-
-/// All runs of one way of one subject at one point.
-struct Row {
-    label: String,
-    /// `None` for a published client.
-    point: Option<Point>,
-    subject: String,
-    way: Way,
-    seen: Vec<Seen>,
-}
-
-impl Row {
-    /// Runs without failures.
-    fn clean(&self) -> impl Iterator<Item = &Seen> {
-        self.seen.iter().filter(|seen| seen.measurement.failures.is_empty())
-    }
-
-    /// The median of a figure over clean runs.
-    fn middle(&self, figure: impl Fn(&Seen) -> Option<f64>) -> Option<f64> {
-        let values: Vec<f64> = self.clean().filter_map(figure).collect();
-        (!values.is_empty()).then(|| crate::analysis::spread::median(&values))
-    }
-
-    fn throughput(&self) -> Option<f64> {
-        self.middle(|seen| Some(seen.measurement.throughput))
-    }
-
-    fn server_us(&self) -> Option<f64> {
-        self.middle(|seen| seen.measurement.server.map(|server| server.cpu_us_per_request))
-    }
-
-    fn client_us(&self) -> Option<f64> {
-        let us = |seen: &Seen| {
-            let m = &seen.measurement;
-            (m.requests > 0).then(|| m.client_cpu_s * 1e6 / m.requests as f64)
-        };
-        self.middle(us)
-    }
-}
-
-/// All rows so far; a run is added to the row of its kind.
-#[derive(Default)]
-struct Rows {
-    all: Vec<Row>,
-    failed: Vec<String>,
-}
-
-impl Rows {
-    fn add(&mut self, label: &str, point: Option<Point>, subject: &str, way: Way, seen: Seen) {
-        if let Some(why) = fault(&seen.measurement) {
-            self.failed.push(format!("{subject}, {}, {label}: {why}", way.name()));
-        }
-        let same = |row: &&mut Row| row.label == label && row.subject == subject && row.way == way;
-        if let Some(row) = self.all.iter_mut().find(same) {
-            return row.seen.push(seen);
-        }
-        let (label, subject) = (label.to_owned(), subject.to_owned());
-        self.all.push(Row { label, point, subject, way, seen: vec![seen] });
-    }
-
-    fn find(&self, label: &str, subject: &str, way: Way) -> Option<&Row> {
-        self.all.iter().find(|r| r.label == label && r.subject == subject && r.way == way)
-    }
-}
 
 /// Runs the experiment. A wrong acknowledgement, a lost message or a broken connection makes it
 /// fail ([`Told::failed`]).
 pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
     let servers = servers(setup, &plan, say)?;
-    let null = Subject::model("model:null-reader", Way::Null)?;
-    let echo = Subject::model("model:echo-ack", Way::Echo)?;
-    let each = Subject::model("model:ack-each-read", Way::EachRead)?;
+    let models = [
+        Subject::model("model:null-reader", Way::Null)?,
+        Subject::model("model:echo-ack", Way::Echo)?,
+        Subject::model("model:ack-each-read", Way::EachRead)?,
+    ];
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     if options.classic {
-        return classic::run(&servers, [&null, &echo, &each], &plan, say);
+        return Ok(section::classic(&published(&servers, &models, &plan, say)?, &names, &plan));
     }
     let (mut rows, mut chance) = (Rows::default(), 0);
     for repetition in 1..=plan.repetitions {
         for point in &plan.points {
             say(&format!("{point} ({repetition} of {})", plan.repetitions));
-            for subject in servers.iter().chain([&null, &echo, &each]) {
+            for subject in servers.iter().chain(&models) {
                 let ways = subject.ways.iter().map(|(way, _)| *way);
                 let mut ways: Vec<Way> = ways.filter(|way| way.takes(point)).collect();
                 // Where the scheduler has put a thread depends on what ran before: not always the
@@ -207,8 +62,48 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
             }
         }
     }
-    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-    Ok(tell::grid(rows, &names, &plan))
+    Ok(section::grid(&rows, &names, &plan))
+}
+
+/// Runs the published clients on every server, the null reader (request-reply: the loop that
+/// sleeps) in turn with each; then the one client that is the same for all.
+fn published(
+    servers: &[Subject],
+    models: &[Subject; 3],
+    plan: &Plan,
+    say: &mut dyn FnMut(&str),
+) -> Result<Rows, Error> {
+    let mut rows = Rows::default();
+    let [null, echo, _] = models;
+    for repetition in 1..=plan.repetitions {
+        for classic in CLASSIC {
+            let label = label(&classic);
+            say(&format!("{label} ({repetition} of {})", plan.repetitions));
+            let own = Way::Strategy(classic.strategy);
+            let yard = yardstick(classic.strategy, null, echo);
+            for (subject, way) in servers.iter().map(|server| (server, own)).chain([yard]) {
+                let seen = send(subject, way, classic.spec(subject.listener(way)))?;
+                if way == own {
+                    say(&format!("{}: {}", subject.name, line(&seen.measurement)));
+                }
+                rows.add(&label, None, &subject.name, way, seen);
+            }
+        }
+        say(&format!("{COMMON_LABEL} ({repetition} of {})", plan.repetitions));
+        let (clients, messages, batch) = COMMON;
+        for subject in servers.iter().chain(models) {
+            for &(way, address) in &subject.ways {
+                let spec = Spec { clients, messages, batch, ..way.spec(address) };
+                let seen = send(subject, way, spec)?;
+                rows.add(COMMON_LABEL, None, &subject.name, way, seen);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn send(subject: &Subject, way: Way, spec: Spec) -> Result<Seen, Error> {
+    subject.measure(way, &Spec { acknowledged: way != Way::Null, ..spec })
 }
 
 /// Those that open classic ingest; an error if nobody does.

@@ -1,13 +1,19 @@
-//! What can be asked of the experiment.
+//! What can be asked of the experiment, and what it says.
 
 use std::net::SocketAddr;
 
 use clap::Args;
-
-use super::{Plan, Point};
-use crate::acks::BATCH_MAX;
-use crate::lab::Setup;
 use ingest::HEADER_BYTES;
+
+use super::point::Point;
+use crate::acks::BATCH_MAX;
+use crate::analysis::texts::Texts;
+use crate::lab::experiment::Setup;
+
+/// The experiment's name.
+pub const NAME: &str = "acks";
+/// What it says.
+pub const TEXTS: Texts = Texts(include_str!("text.txt"));
 
 /// Bytes of a published message: a header and a payload of 5 bytes.
 const MESSAGE: usize = 17;
@@ -45,6 +51,23 @@ pub struct Options {
     pub protocol2: Option<SocketAddr>,
 }
 
+/// What one run does, all choices made.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is sent; the first is what the others are compared with.
+    pub points: Vec<Point>,
+    /// Seconds per point, roughly.
+    pub seconds: f64,
+    /// Threads of the load generator.
+    pub threads: usize,
+    /// Repetitions of each point.
+    pub repetitions: usize,
+    /// Where a server that runs already answers INFO.
+    pub info: Option<SocketAddr>,
+    /// Where it takes protocol 2.
+    pub protocol2: Option<SocketAddr>,
+}
+
 impl Options {
     /// All choices made; refuses what cannot be run, with the reason.
     pub fn plan(&self, setup: &Setup) -> Result<Plan, String> {
@@ -67,7 +90,7 @@ impl Options {
         }
         Ok(Plan {
             points: points(&clients, &sizes, &batches),
-            seconds: setup.seconds.unwrap_or(if setup.short { 0.1 } else { 1.0 }),
+            seconds: setup.seconds(1.0, 0.1),
             threads: self.threads.max(1),
             repetitions: setup.repetitions.max(1),
             info: self.info,

@@ -1,22 +1,22 @@
 //! Who is sent messages: the five classic listeners of a server and its listener of protocol 2, and
 //! three models to compare them with.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use client::Address;
 use ingest::v2::Acking;
-use ingest::{HEADER_BYTES, PORTS, Strategy};
+use ingest::{PORTS, Strategy};
 
-use super::{Plan, Point};
-use crate::acks::{self, Outcome, Producers, Protocol, SIZE_BYTES, Spec};
+use super::options::Plan;
+use super::point::{Point, Way};
+use super::rows::Seen;
+use crate::acks::{self, Outcome, Spec};
 use crate::host::{self, Usage};
-use crate::lab::Error;
-use crate::lab::target::{Started, Target, free_ports};
+use crate::lab::experiment::Error;
+use crate::lab::subject::info;
+use crate::lab::target::{Started, Target};
 use crate::load;
-use crate::result::Measurement;
 
-/// Free ports may be taken before the server takes them: so many tries.
-const TRIES: usize = 3;
 /// Messages of the first try, on each connection.
 const PILOT: u64 = 64;
 /// A run that lasted so much of the time that was asked for counts.
@@ -25,60 +25,6 @@ const LONG_ENOUGH: f64 = 0.5;
 const STEP_MAX: f64 = 16.0;
 /// Most messages of one run, all connections together.
 const MESSAGES_MAX: u64 = 200_000_000;
-
-/// Whether and how messages are acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// A strategy of classic ingest.
-    Strategy(Strategy),
-    /// Protocol 2.
-    Two(Acking),
-    /// Nothing is acknowledged; the end of the connection says that all was read.
-    Null,
-    /// Request-reply by a loop that sleeps.
-    Echo,
-    /// Protocol 2 by a thread per connection that acknowledges each read.
-    EachRead,
-}
-
-impl Way {
-    /// What it is called in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Strategy(strategy) => strategy.name(),
-            Self::Two(acking) => acking.name(),
-            Self::Null => "null reader",
-            Self::Echo => "echo-ack",
-            Self::EachRead => "ack each read",
-        }
-    }
-
-    /// Who never acknowledges cannot be waited for.
-    pub fn takes(self, point: &Point) -> bool {
-        !(point.waits && self == Self::Null)
-    }
-
-    /// A client with payloads of 5 bytes: messages of 17 with classic's header.
-    pub fn spec(self, address: SocketAddr) -> Spec {
-        let classic = |strategy| Spec::new(address, strategy);
-        let two = |acking| Spec {
-            message_size: two_size(classic(Strategy::Sync).message_size),
-            ..Spec::two(address, Producers::new(acking))
-        };
-        match self {
-            Self::Strategy(strategy) => classic(strategy),
-            Self::Two(acking) => two(acking),
-            Self::Null => Spec { acknowledged: false, ..classic(Strategy::Sync) },
-            Self::Echo => classic(Strategy::RequestReply),
-            Self::EachRead => two(Acking::Synchronous),
-        }
-    }
-}
-
-/// Bytes of the message of protocol 2 that has the payload of a classic one.
-fn two_size(classic: usize) -> usize {
-    classic - HEADER_BYTES + SIZE_BYTES
-}
 
 /// One of them while the experiment runs.
 pub struct Subject {
@@ -90,16 +36,6 @@ pub struct Subject {
     /// Where it answers INFO.
     info: Option<SocketAddr>,
     _started: Started,
-}
-
-/// One run of one way at one point.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    pub measurement: Measurement,
-    /// Acknowledgements per message.
-    pub acks: f64,
-    /// Receive calls of the server per message, where INFO ingest tells.
-    pub reads: Option<f64>,
 }
 
 impl Subject {
@@ -128,28 +64,19 @@ impl Subject {
 
     /// Starts it with the five, and with protocol 2 on the next port.
     fn start(target: &Target, two: bool) -> Result<Self, Error> {
-        let mut last = None;
-        for _ in 0..TRIES {
-            let base = free_ports(PORTS + 1).map_err(|e| Error::Machine(e.to_string()))?;
-            let port = base.to_string();
-            let local = SocketAddr::from(([127, 0, 0, 1], base + PORTS));
-            let listen = format!("{local} protocol=2");
-            let mut args = vec!["--ingest-classic", "yes", "--ingest-classic-port", &port];
-            if two {
-                args.extend(["--ingest-listen", &listen]);
-            }
-            match target.clone().with_args(&args).start() {
-                Ok(started) => {
-                    let info = started.tcp;
-                    let ip = info.map_or(IpAddr::from([127, 0, 0, 1]), |address| address.ip());
-                    let base = SocketAddr::new(ip, base);
-                    return Self::at(started, base, two.then_some(local), info);
-                }
-                Err(error) => last = Some(error),
-            }
+        let listen = format!("127.0.0.1:{{port+{}}} protocol=2", PORTS + 1);
+        let mut args = vec!["--ingest-classic", "yes", "--ingest-classic-port", "{port+1}"];
+        if two {
+            args.extend(["--ingest-listen", &listen]);
         }
-        let why = last.map(|error| error.to_string()).unwrap_or_default();
-        Err(Error::Machine(format!("{} opens no such listeners: {why}", target.name())))
+        let started = target.clone().with_args(&args).start().map_err(|why| {
+            Error::Machine(format!("{} opens no such listeners: {why}", target.name()))
+        })?;
+        let Some(tcp) = started.tcp else {
+            return Err(Error::Machine(format!("{} does not listen on TCP", target.name())));
+        };
+        let port = |n| SocketAddr::new(tcp.ip(), tcp.port() + n);
+        Self::at(started, port(1), two.then_some(port(PORTS + 1)), Some(tcp))
     }
 
     fn at(
@@ -196,7 +123,7 @@ impl Subject {
         seconds: f64,
         threads: usize,
     ) -> Result<Seen, Error> {
-        let mut spec = self.spec(way, point, threads);
+        let mut spec = point.spec(way, self.listener(way), threads);
         spec.messages = PILOT;
         let most = (MESSAGES_MAX / spec.clients as u64).max(PILOT);
         loop {
@@ -229,25 +156,9 @@ impl Subject {
         Ok(Seen { measurement, acks: acks as f64 / messages, reads })
     }
 
-    /// What a way is sent at a point.
-    fn spec(&self, way: Way, point: &Point, threads: usize) -> Spec {
-        let (_, address) = self.ways.iter().find(|(w, _)| *w == way).expect("one of its ways");
-        let spec = way.spec(*address);
-        let message_size = match spec.protocol {
-            Protocol::Classic(_) => point.message_size,
-            Protocol::Two(_) => two_size(point.message_size),
-        };
-        Spec {
-            clients: point.clients,
-            message_size,
-            batch: point.batch,
-            waits: point.waits,
-            nodelay: point.nodelay,
-            writes: if point.looks { 1 } else { spec.writes },
-            block: point.block,
-            threads,
-            ..spec
-        }
+    /// The listener of one of its ways.
+    pub fn listener(&self, way: Way) -> SocketAddr {
+        self.ways.iter().find(|(own, _)| *own == way).expect("one of its ways").1
     }
 
     /// Receive calls so far on the listener of this way.
@@ -257,9 +168,8 @@ impl Subject {
             Way::Two(_) => "strategy=".to_owned(), // the port decides
             Way::Null | Way::Echo | Way::EachRead => return None,
         };
-        let (_, listener) = self.ways.iter().find(|(w, _)| *w == way)?;
         let address = Address::Tcp(self.info?.to_string());
-        reads_of(&crate::lab::subject::info(&address, "ingest")?, &begin, listener.port())
+        reads_of(&info(&address, "ingest")?, &begin, self.listener(way).port())
     }
 }
 

@@ -1,43 +1,44 @@
 //! Which of sync and async wins on this machine, and why.
 
-use std::fmt::Write;
+use std::borrow::Borrow;
+use std::fmt::Display;
 
-use super::subject::Way;
-use super::{Row, per_thousand};
-use crate::host::OTHER_CPUS_MAX;
 use ingest::Strategy;
+
+use super::options::TEXTS;
+use super::point::Way;
+use super::rows::{Row, doubt, find, middle, per_thousand};
 
 /// A difference in throughput below this is none.
 const TIE: f64 = 0.05;
-/// Fewer repetitions do not tell a difference from noise.
-pub const TIMES_MIN: usize = 4;
 /// So much more of something per message explains a difference.
 const EXPLAINS: f64 = 1.1;
 
 /// What one strategy costs per message, medians over the points that both went through.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
+struct Cost {
     /// Acknowledgements.
-    pub acks: f64,
+    acks: f64,
     /// Receive calls of the server, where it tells.
-    pub reads: Option<f64>,
+    reads: Option<f64>,
     /// CPU of the server, microseconds, where it is local.
-    pub server_us: Option<f64>,
+    server_us: Option<f64>,
     /// CPU of the client, microseconds.
-    pub client_us: f64,
+    client_us: f64,
 }
 
 /// The verdict on one server in sentences, the answer first; nothing if the two have no point in
 /// common. Points at which clients wait are none of it: there async's 5 ms of silence are all that
 /// is seen.
-pub fn verdict(name: &str, rows: &[Row]) -> Vec<String> {
-    let of = |strategy| {
-        let way = Way::Strategy(strategy);
-        let sent = rows.iter().filter(|row| row.point.is_none_or(|point| !point.waits));
-        sent.filter(move |row| row.subject == name && row.way == way)
-    };
-    let pairs: Vec<(&Row, &Row)> = of(Strategy::Sync)
-        .filter_map(|sync| Some((sync, of(Strategy::Async).find(|r| r.label == sync.label)?)))
+pub fn verdict<R: Borrow<Row>>(name: &str, rows: &[R]) -> Vec<String> {
+    let rows: Vec<&Row> = rows.iter().map(Borrow::borrow).collect();
+    let way = Way::Strategy;
+    let sent = rows.iter().copied().filter(|row| row.point.is_none_or(|point| !point.waits));
+    let pairs: Vec<(&Row, &Row)> = sent
+        .filter(|row| row.is_of(name, way(Strategy::Sync)))
+        .filter_map(|sync| {
+            Some((sync, find(rows.iter().copied(), &sync.label, name, way(Strategy::Async))?))
+        })
         .filter(|(s, a)| s.throughput().is_some() && a.throughput().is_some())
         .collect();
     let ratios: Vec<f64> =
@@ -46,29 +47,22 @@ pub fn verdict(name: &str, rows: &[Row]) -> Vec<String> {
         return Vec::new();
     }
     let (sync, asynchronous): (Vec<&Row>, Vec<&Row>) = pairs.into_iter().unzip();
-    let mut told = say(&ratios, cost(&sync), cost(&asynchronous));
-    let both = || sync.iter().chain(&asynchronous);
-    let times = both().map(|row| row.clean().count()).min().unwrap_or(0);
-    let others = both().flat_map(|row| row.clean()).map(|seen| seen.measurement.other_cpus);
-    let others = others.fold(0.0, f64::max);
-    if times < TIMES_MIN || others > OTHER_CPUS_MAX {
-        told.push(format!(
-            "But: each point was run {times} times at least, and other programs used up to {others:.2} CPUs: a small difference may be noise."
-        ));
-    }
+    let mut told = say(&ratios, Cost::of(&sync), Cost::of(&asynchronous));
+    told.extend(doubt(sync.into_iter().chain(asynchronous), "a small difference"));
     told
 }
 
-fn cost(rows: &[&Row]) -> Cost {
-    let middle = |figure: &dyn Fn(&Row) -> Option<f64>| {
-        let values: Vec<f64> = rows.iter().filter_map(|row| figure(row)).collect();
-        (!values.is_empty()).then(|| crate::analysis::spread::median(&values))
-    };
-    Cost {
-        acks: middle(&|row| row.middle(|seen| Some(seen.acks))).unwrap_or(0.0),
-        reads: middle(&|row| row.middle(|seen| seen.reads)),
-        server_us: middle(&Row::server_us),
-        client_us: middle(&Row::client_us).unwrap_or(0.0),
+impl Cost {
+    fn of(rows: &[&Row]) -> Self {
+        let over = |figure: &dyn Fn(&Row) -> Option<f64>| {
+            middle(rows.iter().filter_map(|row| figure(row)))
+        };
+        Self {
+            acks: over(&|row| row.middle(|seen| Some(seen.acks))).unwrap_or(0.0),
+            reads: over(&|row| row.middle(|seen| seen.reads)),
+            server_us: over(&Row::server_us),
+            client_us: over(&Row::client_us).unwrap_or(0.0),
+        }
     }
 }
 
@@ -76,66 +70,56 @@ fn cost(rows: &[&Row]) -> Cost {
 fn say(ratios: &[f64], sync: Cost, asynchronous: Cost) -> Vec<String> {
     let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp();
     let won = ratios.iter().filter(|r| **r > 1.0).count();
-    let all = ratios.len();
     let head = if mean > 1.0 + TIE {
-        format!(
-            "Async wins here: {mean:.2} times sync's messages/s (geometric mean), ahead at {won} of {all} points"
-        )
+        "async wins"
     } else if mean < 1.0 / (1.0 + TIE) {
-        let times = 1.0 / mean;
-        format!(
-            "Sync wins here: {times:.2} times async's messages/s (geometric mean), ahead at {} of {all} points",
-            all - won
-        )
+        "sync wins"
     } else {
-        format!(
-            "Neither wins here: async has {mean:.2} times sync's messages/s (geometric mean), ahead at {won} of {all} points"
-        )
+        "neither wins"
     };
-    let mut costs = format!(
-        "Per 1,000 messages sync sends {} acknowledgements and async {}",
-        per_thousand(sync.acks),
-        per_thousand(asynchronous.acks)
-    );
-    if let (Some(s), Some(a)) = (sync.reads, asynchronous.reads) {
-        let _ =
-            write!(costs, "; the server reads {} and {} times", per_thousand(s), per_thousand(a));
-    }
-    if let (Some(s), Some(a)) = (sync.server_us, asynchronous.server_us) {
-        let _ = write!(costs, "; a message takes {s:.4} and {a:.4} us of the server's CPU");
-    }
-    let _ = write!(
-        costs,
-        "; {:.4} and {:.4} us of the client's (medians over the points).",
-        sync.client_us, asynchronous.client_us
-    );
-    vec![format!("{head}."), costs, why(mean, sync, asynchronous)]
+    let values: [(&str, &dyn Display); 5] = [
+        ("times", &format!("{mean:.2}")),
+        ("inverse", &format!("{:.2}", 1.0 / mean)),
+        ("won", &won),
+        ("lost", &(ratios.len() - won)),
+        ("all", &ratios.len()),
+    ];
+    let head = TEXTS.say(head, &values);
+    let us = |us: f64| format!("{us:.4}");
+    let both = |text: &str, of: fn(&Cost) -> Option<f64>, show: fn(f64) -> String| {
+        let values = of(&sync).zip(of(&asynchronous));
+        values.map_or(String::new(), |(s, a)| {
+            TEXTS.say(text, &[("sync", &show(s)), ("async", &show(a))])
+        })
+    };
+    let costs: [(&str, &dyn Display); 6] = [
+        ("sync acks", &per_thousand(sync.acks)),
+        ("async acks", &per_thousand(asynchronous.acks)),
+        ("reads", &both("reads", |cost| cost.reads, per_thousand)),
+        ("server", &both("server", |cost| cost.server_us, us)),
+        ("sync us", &us(sync.client_us)),
+        ("async us", &us(asynchronous.client_us)),
+    ];
+    let why = TEXTS.say(why(mean, sync, asynchronous), &[]);
+    vec![head, TEXTS.say("costs", &costs), why]
 }
 
-/// The cause, from what differs in the winner's favour.
-fn why(mean: f64, sync: Cost, asynchronous: Cost) -> String {
+/// The cause, from what differs in the winner's favour: the name of its text.
+fn why(mean: f64, sync: Cost, asynchronous: Cost) -> &'static str {
     let (winner, loser) = if mean >= 1.0 { (asynchronous, sync) } else { (sync, asynchronous) };
     let more = |a: f64, b: f64| a > b * EXPLAINS;
     let cheaper = winner.server_us.zip(loser.server_us).is_some_and(|(w, l)| more(l, w));
     if (1.0 / (1.0 + TIE)..=1.0 + TIE).contains(&mean) {
-        return if more(sync.acks, asynchronous.acks) {
-            "Fewer acknowledgements do not pay here: one per read is already few, and it leaves with what the read costs anyway."
-        } else {
-            "Both acknowledge about as often, so there is nothing to win."
-        }
-        .to_owned();
+        let fewer = more(sync.acks, asynchronous.acks);
+        return if fewer { "fewer acknowledgements" } else { "as many acknowledgements" };
     }
     if more(loser.acks, winner.acks) && (cheaper || more(loser.client_us, winner.client_us)) {
-        return "Why: an acknowledgement costs a send in the server and a wake-up and a receive in the client; the winner sends fewer.".to_owned();
+        return "by acknowledgements";
     }
     if winner.reads.zip(loser.reads).is_some_and(|(w, l)| more(l, w)) {
-        return "Why: the winner's reads bring more messages each, so polls and receives are shared by more.".to_owned();
+        return "by reads";
     }
-    if mean < 1.0 {
-        return "Why: async's last acknowledgement waits for 5 ms of silence or the 22nd read; sync's is there at once.".to_owned();
-    }
-    "Why: not seen in acknowledgements, reads or CPU per message; repeat it on a quiet machine."
-        .to_owned()
+    if mean < 1.0 { "by silence" } else { "unseen" }
 }
 
 #[cfg(test)]
@@ -161,7 +145,20 @@ mod tests {
     }
 
     #[test]
+    fn every_cause_has_its_text() {
+        let costly = |acks, reads| Cost { acks, reads: Some(reads), ..ASYNC };
+        for (mean, sync, asynchronous, name) in [
+            (1.0, ASYNC, ASYNC, "as many acknowledgements"),
+            (2.0, costly(0.001, 0.04), costly(0.001, 0.02), "by reads"),
+            (2.0, ASYNC, ASYNC, "unseen"),
+        ] {
+            assert_eq!(why(mean, sync, asynchronous), name);
+            assert!(!TEXTS.say(name, &[]).is_empty());
+        }
+    }
+
+    #[test]
     fn without_points_there_is_no_verdict() {
-        assert!(verdict("s", &[]).is_empty());
+        assert!(verdict::<Row>("s", &[]).is_empty());
     }
 }

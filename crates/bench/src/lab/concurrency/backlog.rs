@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::connects::{Burst, Counter, kernel_drops, note};
+use super::connects::{Burst, Counter, counted};
 use crate::analysis::findings::Connects;
-use crate::lab::Error;
+use crate::lab::experiment::Error;
 use crate::lab::target::{Started, Target};
 
 /// How long the acceptor stands still.
@@ -59,12 +59,12 @@ pub fn model(backlog: u32, count: usize, wait: Duration) -> Result<Row, Error> {
 /// A server that the laboratory has started, stalled; `None` for one that is not ours to stop.
 pub fn stalled(target: &Started, count: usize, wait: Duration) -> Result<Option<Row>, Error> {
     let (Some(to), Some(pid)) = (target.tcp, target.pid) else { return Ok(None) };
-    let counter = Counter::of(target);
-    let before = (counter.and_then(|c| c.read(target)), kernel_drops());
-    let Some(mut connects) = burst_while_stopped(to, pid, count, wait)? else { return Ok(None) };
-    let after = (counter.and_then(|c| c.read(target)), kernel_drops());
-    note(&mut connects, counter, before, after);
-    Ok(Some(Row { target: target.name.clone(), backlog: None, connects, counter }))
+    let seen = counted(target, || burst_while_stopped(to, pid, count, wait))?;
+    let row = |(connects, counter)| {
+        let target = target.name.clone();
+        Row { target, backlog: None, connects, counter }
+    };
+    Ok(seen.map(row))
 }
 
 fn burst_while_stopped(

@@ -152,7 +152,7 @@ impl Counter {
 }
 
 /// Connections that the kernel dropped at listen queues, for whatever reason.
-pub fn kernel_drops() -> Option<u64> {
+fn kernel_drops() -> Option<u64> {
     kernel("ListenDrops")
 }
 
@@ -168,29 +168,39 @@ fn extended(text: &str, name: &str) -> Option<u64> {
     values.split_ascii_whitespace().nth(at)?.parse().ok()
 }
 
-/// A burst at a server that is left alone, with its counters before and after.
-///
-/// Counters of the whole machine are not told when no connection had to wait: then what they
-/// counted was somebody else's.
+/// A burst at a server that is left alone.
 pub fn measure(
     target: &Started,
     count: usize,
     wait: Duration,
 ) -> Result<Option<(Connects, Option<Counter>)>, Errno> {
     let Some(to) = target.tcp else { return Ok(None) };
+    let burst = || {
+        let mut burst = Burst::begin(to, count)?;
+        burst.wait(wait)?;
+        Ok(Some(burst.seen()))
+    };
+    counted(target, burst)
+}
+
+/// What became of a burst, with what the counters grew by meanwhile.
+///
+/// Counters of the whole machine are not told when no connection had to wait: then what they
+/// counted was somebody else's.
+pub fn counted<E>(
+    target: &Started,
+    burst: impl FnOnce() -> Result<Option<Connects>, E>,
+) -> Result<Option<(Connects, Option<Counter>)>, E> {
     let counter = Counter::of(target);
-    let before = (counter.and_then(|c| c.read(target)), kernel_drops());
-    let mut burst = Burst::begin(to, count)?;
-    burst.wait(wait)?;
-    let mut seen = burst.seen();
-    drop(burst);
-    let after = (counter.and_then(|c| c.read(target)), kernel_drops());
-    note(&mut seen, counter, before, after);
+    let read = || (counter.and_then(|counter| counter.read(target)), kernel_drops());
+    let before = read();
+    let Some(mut seen) = burst()? else { return Ok(None) };
+    note(&mut seen, counter, before, read());
     Ok(Some((seen, counter)))
 }
 
 /// Enters what the counters grew by.
-pub fn note(
+fn note(
     seen: &mut Connects,
     counter: Option<Counter>,
     before: (Option<u64>, Option<u64>),

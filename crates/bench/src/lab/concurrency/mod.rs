@@ -6,23 +6,18 @@ mod admission;
 mod backlog;
 mod connects;
 mod options;
-mod seen;
-mod tell;
+mod section;
+mod subject;
 
-use std::time::Duration;
+pub use options::{NAME, Options};
 
-pub use options::Options;
-use seen::Subject;
+use super::subject::{address, spec, start};
+use super::{Error, Setup, Told};
+use options::{LOAD, Plan};
+use subject::Subject;
 
-use super::target::Started;
-use super::{Error, Setup, Told, subject};
-
-/// Who is measured if nobody was named.
-pub const CHOICE: &[&str] = &[
-    "sheafdb",
-    "redis-server",
-    "valkey-server",
-    "pogocache",
+/// Each design of a server: how it serves several connections.
+const MODELS: &[&str] = &[
     "model:sequential",
     "model:thread-per-connection",
     "model:pool,size=1",
@@ -34,16 +29,14 @@ pub const CHOICE: &[&str] = &[
     "model:event-loops",
 ];
 
-/// The experiment's name.
-pub const NAME: &str = "concurrency";
-
-/// The name of its only load.
-const LOAD: &str = "set";
+/// Connections at once, at a server that is left alone: fewer than the customary queue of 511
+/// holds.
+const BURST: usize = 256;
 
 /// Runs the experiment.
 pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
-    let started = subject::start(&setup.targets, CHOICE, say)?;
+    let started = start(&setup.targets, MODELS, say)?;
     let mut subjects: Vec<Subject> = started.into_iter().map(Subject::new).collect();
     for one in &mut subjects {
         say(&format!("{}: who is served", one.name()));
@@ -56,12 +49,7 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
             at += 1;
             say(&format!("SET at {connections} connections ({at} of {steps})"));
             for one in &mut subjects {
-                // Beyond the first level that some connections are not served at, there is nothing
-                // to measure.
-                if !one.is_beyond(connections) {
-                    let spec = spec(&one.started, connections, &plan);
-                    one.record.run(LOAD, &spec, &mut |_| false);
-                }
+                load(one, connections, &plan);
             }
         }
     }
@@ -76,56 +64,33 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
             rows.extend(backlog::stalled(&one.started, plan.burst_stalled, plan.wait)?);
         }
     }
-    Ok(tell::told(&subjects, &rows, &plan))
-}
-
-/// What one run does, all choices made.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Connections, ascending.
-    pub levels: Vec<usize>,
-    /// Seconds per level.
-    pub seconds: f64,
-    /// Keys.
-    pub keys: u64,
-    /// Bytes of a value.
-    pub data: usize,
-    /// Threads of the load generator.
-    pub threads: usize,
-    /// Without any answer for so long, nobody else will be answered.
-    pub quiet: Duration,
-    /// Connections at once, at a server that is left alone: fewer than the customary queue of 511
-    /// holds.
-    pub burst: usize,
-    /// Lengths of the listen queue of the stalled model.
-    pub backlogs: Vec<u32>,
-    /// Connections at once while it is stalled.
-    pub burst_stalled: usize,
-    /// How long connections are waited for.
-    pub wait: Duration,
+    let section = section::section(&subjects, &rows, &plan);
+    Ok(Told::of(section, subjects.iter().flat_map(|one| one.record.measurements())))
 }
 
 /// Who is served, and how connecting goes.
 fn admit(one: &mut Subject, plan: &Plan) -> Result<(), Error> {
     let most = *plan.levels.last().expect("a plan has levels");
-    let address = subject::address(&one.started);
-    one.admission = admission::probe(&address, most.max(2), plan.quiet);
+    one.admission = admission::probe(&address(&one.started), most.max(2), plan.quiet);
     let failed = |error| Error::Machine(format!("{}: {error}", one.name()));
-    if let Some((connects, counter)) =
-        connects::measure(&one.started, plan.burst, plan.wait).map_err(failed)?
-    {
+    let seen = connects::measure(&one.started, BURST, plan.wait).map_err(failed)?;
+    if let Some((connects, counter)) = seen {
         (one.connects, one.counter) = (Some(connects), counter);
     }
     Ok(())
 }
 
-fn spec(target: &Started, connections: usize, plan: &Plan) -> crate::load::Spec {
-    crate::load::Spec {
-        threads: plan.threads,
-        keys: subject::keys(plan.keys),
-        data: (plan.data, plan.data),
+/// One level. Beyond the first one that some connections are not served at, there is nothing to
+/// measure.
+fn load(one: &mut Subject, connections: usize, plan: &Plan) {
+    if one.is_beyond(connections) {
+        return;
+    }
+    let words = ["SET", "__key__", "__data__"];
+    let spec = crate::load::Spec {
         timeout_s: plan.quiet.as_secs_f64().max(1.0),
         sample_s: (plan.seconds / 8.0).max(0.02),
-        ..subject::spec(target, &["SET", "__key__", "__data__"], connections, plan.seconds)
-    }
+        ..plan.data.of(spec(&one.started, &words, connections, plan.seconds))
+    };
+    one.record.run(LOAD, &spec);
 }

@@ -1,12 +1,20 @@
-//! What can be asked of the experiment.
+//! What can be asked of the experiment, and what it says.
 
 use std::time::Duration;
 
 use clap::Args;
 
-use super::Plan;
-use crate::lab::Setup;
+use crate::analysis::texts::Texts;
+use crate::lab::experiment::Setup;
+use crate::lab::subject::Data;
 use crate::load::CONNECTIONS_MAX;
+
+/// The experiment's name.
+pub const NAME: &str = "concurrency";
+/// The name of its only load.
+pub const LOAD: &str = "set";
+/// What it says.
+pub const TEXTS: Texts = Texts(include_str!("text.txt"));
 
 /// The published levels, and on to ten thousand.
 const LEVELS: &[usize] = &[1, 2, 5, 6, 15, 50, 100, 250, 500, 1000, 2500, 5000, 10_000];
@@ -22,15 +30,9 @@ pub struct Options {
     /// Connections at each level [default: 1,2,5,6,15,50,100,250,500,1000,2500,5000,10000]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub connections: Vec<usize>,
-    /// Keys that are written [default: 100000]
-    #[arg(long, value_name = "N")]
-    pub keys: Option<u64>,
-    /// Bytes of a value [default: 16]
-    #[arg(long, value_name = "BYTES")]
-    pub data_size: Option<usize>,
-    /// Threads of the load generator [default: 1]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    /// What is written.
+    #[command(flatten)]
+    pub data: Data,
     /// Lengths of the listen queue whose acceptor is stalled [default: 1,5,50,511]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub backlogs: Vec<u32>,
@@ -42,16 +44,30 @@ pub struct Options {
     pub quiet: Option<f64>,
 }
 
+/// What one run does, all choices made.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Connections, ascending.
+    pub levels: Vec<usize>,
+    /// Seconds per level.
+    pub seconds: f64,
+    /// What is written.
+    pub data: Data,
+    /// Without any answer for so long, nobody else will be answered.
+    pub quiet: Duration,
+    /// Lengths of the listen queue of the stalled model.
+    pub backlogs: Vec<u32>,
+    /// Connections at once while it is stalled.
+    pub burst_stalled: usize,
+    /// How long connections are waited for.
+    pub wait: Duration,
+}
+
 impl Options {
     /// All choices made; refuses what cannot be run, with the reason.
     pub fn plan(&self, setup: &Setup) -> Result<Plan, String> {
         let short = setup.short;
-        let or = |given: &[usize], choice: &[usize]| {
-            if given.is_empty() { choice.to_vec() } else { given.to_vec() }
-        };
-        let mut levels = or(&self.connections, if short { LEVELS_SHORT } else { LEVELS });
-        levels.sort_unstable();
-        levels.dedup();
+        let levels = setup.levels(&self.connections, LEVELS, LEVELS_SHORT);
         if levels[0] == 0 || levels[levels.len() - 1] > CONNECTIONS_MAX {
             return Err(format!("connections are 1 to {CONNECTIONS_MAX}"));
         }
@@ -66,12 +82,9 @@ impl Options {
         }
         Ok(Plan {
             levels,
-            seconds: setup.seconds.unwrap_or(if short { 0.15 } else { 2.0 }),
-            keys: self.keys.unwrap_or(100_000),
-            data: self.data_size.unwrap_or(16),
-            threads: self.threads.unwrap_or(1),
+            seconds: setup.seconds(2.0, 0.15),
+            data: self.data.clone(),
             quiet: Duration::from_secs_f64(quiet),
-            burst: 256,
             backlogs,
             burst_stalled: if short { 100 } else { 600 },
             wait: Duration::from_millis(if short { 1300 } else { 3500 }),

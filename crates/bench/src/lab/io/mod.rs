@@ -10,8 +10,7 @@ mod wake;
 
 pub use account::{Account, Histogram, histogram, parse, read};
 pub use memory::{Memory, memory};
-pub use strace::Trace;
-pub use tracer::{Calls, Tracer};
+pub use tracer::{Calls, traced};
 pub use wake::wake_us;
 
 use crate::lab::target::Started;

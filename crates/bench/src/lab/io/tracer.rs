@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::account::Account;
 use super::strace::{POLLS, RECEIVES, SENDS, Trace};
+use crate::load::{self, Spec};
 
 /// Longest wait for `strace` to attach, and to let go.
 const WAIT: Duration = Duration::from_secs(10);
@@ -19,6 +21,16 @@ const WAIT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
 /// Largest trace that is read, bytes: about five million calls.
 const TRACE_BYTES_MAX: u64 = 512 << 20;
+
+/// Puts a load on a process under trace, and counts its calls. The load's figures are no
+/// measurement.
+pub fn traced(pid: u32, calls: Calls, spec: &Spec) -> Result<Account, String> {
+    let tracer = Tracer::attach(pid, calls)?;
+    let load = load::run(spec);
+    let trace = tracer.finish()?;
+    let load = load.map_err(|error| format!("{error}."))?;
+    Ok(trace.account(load.requests, calls == Calls::All))
+}
 
 /// Which calls are traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,85 +3,59 @@
 //! `docs/laboratory.md` tells the story.
 
 mod drivers;
-mod levels;
 mod options;
-mod tell;
-mod verdict;
+mod section;
+mod subject;
 mod wakes;
 
-pub use options::Options;
+pub use options::{NAME, Options};
 
-use levels::Subject;
+use super::subject::start;
+use super::{Error, Setup, Told};
+use subject::Subject;
 
-use super::{Error, Setup, Told, subject};
-
-/// Who is measured if nobody was named; the table in this process comes beside them.
-pub const CHOICE: &[&str] =
-    &["sheafdb", "redis-server", "valkey-server", "pogocache", "model:single-writer"];
-
-/// The experiment's name.
-pub const NAME: &str = "ramp";
-
-/// What one run does, all choices made.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Workers, ascending.
-    pub workers: Vec<usize>,
-    /// Longest time of a level, seconds.
-    pub seconds: f64,
-    /// Keys.
-    pub keys: u64,
-    /// Bytes of a value.
-    pub data: usize,
-    /// Threads of the load generator.
-    pub threads: usize,
-    /// Measure the table in this process too.
-    pub table: bool,
-    /// Drive each server in each way.
-    pub drivers: bool,
-    /// Repetitions of each level.
-    pub repetitions: usize,
-}
+/// The design that the experiment looks for; the table in this process comes beside it.
+const MODELS: &[&str] = &["model:single-writer"];
 
 /// Runs the experiment.
 pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
-    let started = subject::start(&setup.targets, CHOICE, say)?;
+    let repetitions = setup.repetitions.max(1);
+    let started = start(&setup.targets, MODELS, say)?;
     let mut subjects: Vec<Subject> = started.into_iter().map(Subject::server).collect();
-    if plan.table {
+    if !options.no_table {
         subjects.push(Subject::table());
     }
     for one in &mut subjects {
         one.write_keys(&plan)?;
         one.look_at_wakes();
     }
-    let most = *plan.workers.last().expect("a plan has workers");
-    for repetition in 1..=plan.repetitions {
+    for repetition in 1..=repetitions {
         for &workers in &plan.workers {
-            say(&format!("{workers} workers ({repetition} of {})", plan.repetitions));
+            say(&format!("{workers} workers ({repetition} of {repetitions})"));
             for one in &mut subjects {
                 one.level(workers, &plan);
             }
         }
         for one in &mut subjects {
-            one.ping(most, &plan);
+            one.ping(plan.most(), &plan);
         }
     }
     let mut driven = Vec::new();
-    if plan.drivers {
+    if !options.no_drivers {
         for one in &subjects {
-            say(&format!("{}: who holds back", one.name));
+            say(&format!("{}: who holds back", one.name()));
             driven.extend(drivers::drive(one, &plan));
         }
     }
-    let told = tell::told(&subjects, &driven, &plan);
+    let drives = driven.iter().filter_map(|one| Some(&one.point.valid().ok()?.measurement));
+    let measured = subjects.iter().flat_map(|one| one.record.measurements()).chain(drives);
+    let files = section::files(&subjects, &plan);
     if let Some(path) = &options.ramp_csv {
-        let text = told
-            .files
-            .iter()
-            .fold(String::new(), |all, (name, text)| all + &format!("# {name}\n{text}"));
+        let text: String = files.iter().flat_map(|(name, text)| ["# ", name, "\n", text]).collect();
         std::fs::write(path, text)
             .map_err(|error| Error::Machine(format!("cannot write {}: {error}", path.display())))?;
     }
-    Ok(told)
+    let told = Told::of(section::section(&subjects, &driven, &plan), measured);
+    Ok(Told { files, ..told })
 }

@@ -1,11 +1,17 @@
-//! What can be asked of the experiment.
+//! What can be asked of the experiment, and what it says.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Plan;
-use crate::lab::Setup;
+use crate::analysis::texts::Texts;
+use crate::lab::experiment::Setup;
+use crate::lab::subject::Data;
+
+/// The experiment's name.
+pub const NAME: &str = "ramp";
+/// What it says.
+pub const TEXTS: Texts = Texts(include_str!("text.txt"));
 
 /// The published levels.
 const WORKERS: &[usize] = &[5, 10, 15, 20, 25, 30, 40, 50, 60];
@@ -19,15 +25,9 @@ pub struct Options {
     /// Workers at each level, each with a connection [default: 5,10,15,20,25,30,40,50,60]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub workers: Vec<usize>,
-    /// Keys [default: 100000]
-    #[arg(long, value_name = "N")]
-    pub keys: Option<u64>,
-    /// Bytes of a value [default: 16]
-    #[arg(long, value_name = "BYTES")]
-    pub data_size: Option<usize>,
-    /// Threads of the load generator [default: 1]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    /// What is written.
+    #[command(flatten)]
+    pub data: Data,
     /// Leave the table in this process out
     #[arg(long)]
     pub no_table: bool,
@@ -39,27 +39,32 @@ pub struct Options {
     pub ramp_csv: Option<PathBuf>,
 }
 
+/// What one run does, all choices made.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Workers, ascending.
+    pub workers: Vec<usize>,
+    /// Longest time of a level, seconds.
+    pub seconds: f64,
+    /// What is written.
+    pub data: Data,
+}
+
+impl Plan {
+    /// Workers of the highest level.
+    pub fn most(&self) -> usize {
+        *self.workers.last().expect("a plan has workers")
+    }
+}
+
 impl Options {
     /// All choices made; refuses what cannot be run, with the reason.
     pub fn plan(&self, setup: &Setup) -> Result<Plan, String> {
-        let choice = if setup.short { WORKERS_SHORT } else { WORKERS };
-        let mut workers =
-            if self.workers.is_empty() { choice.to_vec() } else { self.workers.clone() };
-        workers.sort_unstable();
-        workers.dedup();
+        let workers = setup.levels(&self.workers, WORKERS, WORKERS_SHORT);
         if workers[0] == 0 || workers[workers.len() - 1] > WORKERS_MAX {
             return Err(format!("workers are 1 to {WORKERS_MAX}"));
         }
-        Ok(Plan {
-            workers,
-            seconds: setup.seconds.unwrap_or(if setup.short { 0.3 } else { 10.0 }),
-            keys: self.keys.unwrap_or(100_000),
-            data: self.data_size.unwrap_or(16),
-            threads: self.threads.unwrap_or(1),
-            table: !self.no_table,
-            drivers: !self.no_drivers,
-            repetitions: setup.repetitions.max(1),
-        })
+        Ok(Plan { workers, seconds: setup.seconds(10.0, 0.3), data: self.data.clone() })
     }
 }
 
@@ -70,13 +75,12 @@ mod tests {
     #[test]
     fn the_published_levels_unless_others_are_named() {
         let setup = Setup { targets: vec![], seconds: None, short: false, repetitions: 1 };
-        let plan = Options::default().plan(&setup).expect("it can run");
-        assert_eq!(plan.workers, WORKERS);
-        let some = Options { workers: vec![9, 3, 9], ..Options::default() };
-        assert_eq!(some.plan(&setup).expect("it can run").workers, [3, 9]);
-        let none = Options { workers: vec![0], ..Options::default() };
-        assert!(none.plan(&setup).is_err());
-        let many = Options { workers: vec![WORKERS_MAX + 1], ..Options::default() };
-        assert!(many.plan(&setup).is_err());
+        let of = |workers: &[usize]| {
+            let workers = workers.to_vec();
+            Options { workers, ..Options::default() }.plan(&setup).map(|plan| plan.workers)
+        };
+        assert_eq!(of(&[]).expect("it can run"), WORKERS);
+        assert_eq!(of(&[9, 3, 9]).expect("it can run"), [3, 9]);
+        assert!(of(&[0]).is_err() && of(&[WORKERS_MAX + 1]).is_err());
     }
 }

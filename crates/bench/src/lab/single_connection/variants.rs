@@ -1,16 +1,15 @@
 //! Variants on one connection: who sleeps, and how many share it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use client::{Address, Client, Value};
 
+use super::subject::{BOTH_AWAKE, CLIENT_AWAKE, SERVER_AWAKE, SERVER_SLEEPS, SHARED, Subject, way};
 use crate::lab::io;
-use crate::lab::subject;
+use crate::lab::record::middle;
 use crate::lab::target::Started;
 use crate::load::{Driver, Spec};
-
-use super::evidence::middle;
-use super::measure::{Seen, Way};
+use crate::result::Sample;
 
 /// Longest wait for a setting.
 const WAIT: Duration = Duration::from_secs(2);
@@ -23,35 +22,7 @@ const LONGER: f64 = 2.0;
 /// and so many seconds in any case.
 const SECONDS_MIN: f64 = 1.0;
 /// Callers that share the connection.
-pub const CALLERS: usize = 50;
-
-/// A variant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Variant {
-    /// The client polls without sleeping; the server as it is.
-    ClientSpins,
-    /// The server sleeps at once.
-    ServerSleeps,
-    /// The server does not sleep.
-    ServerSpins,
-    /// Neither sleeps.
-    BothSpin,
-    /// Many callers share the connection.
-    Multiplexed,
-}
-
-impl Variant {
-    /// In tables and plots.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::ClientSpins => "client never sleeps",
-            Self::ServerSleeps => "server sleeps at once",
-            Self::ServerSpins => "server never sleeps",
-            Self::BothSpin => "neither sleeps",
-            Self::Multiplexed => "50 callers share it",
-        }
-    }
-}
+const CALLERS: usize = 50;
 
 /// A setting that is put back when this is dropped.
 struct Setting {
@@ -90,37 +61,58 @@ impl Drop for Setting {
 }
 
 /// Measures all variants that a target lets itself be asked for.
-pub fn measure(target: &Started, load: &Spec, seen: &mut Seen) {
+pub fn measure(target: &Started, load: &Spec, subject: &mut Subject) {
     let Some(address) = io::ways(target).into_iter().next() else { return };
-    let spec = Spec {
-        target: seen.name.clone(),
-        address,
-        connections: 1,
-        server_pid: subject::process(target),
-        ..load.clone()
+    let as_it_is = subject.record.at(way(&address), 1);
+    let took = middle(&as_it_is, |seen| seen.measurement.seconds);
+    // Not for much longer than the load as it is took: where client and server share a core,
+    // somebody who does not sleep keeps the other from it.
+    let seconds = if took.is_nan() { f64::INFINITY } else { (LONGER * took).max(SECONDS_MIN) };
+    let spec = subject.at(target, address, "", &Spec { connections: 1, ..load.clone() });
+    let mut put_on = |variant: &str, spec: &Spec| {
+        let spec = Spec { name: format!("set, {variant}"), ..spec.clone() };
+        subject.record.run_until(variant, &spec, &mut lasts(seconds));
     };
     let spins = Spec { spin: true, ..spec.clone() };
-    let shared = Spec { driver: Driver::Multiplexed { callers: CALLERS }, ..spec.clone() };
-    put_on(Variant::ClientSpins, &spins, seen);
-    put_on(Variant::Multiplexed, &shared, seen);
+    put_on(CLIENT_AWAKE, &spins);
+    put_on(SHARED, &Spec { driver: Driver::Multiplexed { callers: CALLERS }, ..spec.clone() });
     let Some(mut setting) = Setting::of(&target.address()) else { return };
     if setting.set(b"0") {
-        put_on(Variant::ServerSleeps, &spec, seen);
+        put_on(SERVER_SLEEPS, &spec);
     }
     if setting.set(ALWAYS_US.as_bytes()) {
-        put_on(Variant::ServerSpins, &spec, seen);
-        put_on(Variant::BothSpin, &spins, seen);
+        put_on(SERVER_AWAKE, &spec);
+        put_on(BOTH_AWAKE, &spins);
     }
 }
 
-/// Puts a variant on, for not much longer than the load as it is took: where client and server
-/// share a core, somebody who does not sleep keeps the other from it.
-fn put_on(variant: Variant, spec: &Spec, seen: &mut Seen) {
-    let spec = Spec { name: format!("set, {}", variant.words()), ..spec.clone() };
-    let as_it_is = seen.points.get(&(Way::of(&spec.address), 1));
-    let took = as_it_is.and_then(|point| middle(&point.loads, |load| load.seconds));
-    let seconds = took.map_or(f64::INFINITY, |took| (LONGER * took).max(SECONDS_MIN));
-    if let Some(one) = seen.run_for(&spec, seconds) {
-        seen.variants.entry(variant).or_default().push(one);
+/// True once so many seconds have gone by.
+pub fn lasts(seconds: f64) -> impl FnMut(&[Sample]) -> bool {
+    let began = Instant::now();
+    move |_| began.elapsed().as_secs_f64() >= seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::target::Target;
+    use crate::load::{self, Amount};
+    use crate::models::{Model, Options, serve};
+
+    /// On one core, beside other programs, the client that does not sleep kept the server from the
+    /// core: its 2,000 requests took minutes.
+    #[test]
+    fn a_load_ends_when_its_time_is_over_and_counts() {
+        let running = serve(Model::EventLoop, &Options::default()).expect("a free port");
+        let target = Target::parse(&running.address.to_string());
+        let target = target.expect("HOST:PORT").start().expect("it runs");
+        let mut one = Subject::new(&target, 20.0);
+        let address = load::Address::Tcp(running.address);
+        let amount = Amount::Requests(u64::MAX);
+        let spec = Spec { address, connections: 1, amount, sample_s: 0.05, ..Spec::default() };
+        let seen = one.record.run_until("TCP", &spec, &mut lasts(0.2));
+        let requests = seen.expect("no request fails").measurement.requests;
+        assert!(requests > 0 && requests < u64::MAX, "{requests}");
+        assert!(one.record.points.iter().all(|point| point.fault.is_none()));
     }
 }

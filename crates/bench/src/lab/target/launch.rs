@@ -22,6 +22,8 @@ const START: Duration = Duration::from_secs(20);
 const REPLY: Duration = Duration::from_secs(2);
 /// Pause between two looks.
 const LOOK: Duration = Duration::from_millis(5);
+/// Ports in a row that it is given: `{port}`, `{port+1}` and so on.
+const ROW: u16 = 8;
 /// A port may be taken between finding it free and using it: so many tries.
 const TRIES: usize = 3;
 /// End of a log that an error shows, bytes.
@@ -102,10 +104,13 @@ fn try_start(
     awaits: Awaits,
 ) -> Result<Started, Error> {
     let dir = fresh_dir()?;
-    let port = free_ports(1)?;
+    let port = free_ports(ROW)?;
     let sock = dir.join("sock");
     let fill = |arg: &String| {
-        arg.replace("{port}", &port.to_string())
+        let more =
+            |arg: String, n: u16| arg.replace(&format!("{{port+{n}}}"), &(port + n).to_string());
+        (1..ROW)
+            .fold(arg.replace("{port}", &port.to_string()), more)
             .replace("{sock}", &sock.to_string_lossy())
             .replace("{dir}", &dir.to_string_lossy())
     };

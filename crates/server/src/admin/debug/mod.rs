@@ -98,7 +98,7 @@ impl Core {
             }
             DebugOp::Protocol(sample) => reply_sample(reply, sample)?,
             DebugOp::StructSize => reply.simple(&struct_sizes()),
-            DebugOp::Error(text) => return Err(Error::said(String::from_utf8_lossy(&text))),
+            DebugOp::Error(text) => return Err(Error::made(String::from_utf8_lossy(&text))),
             DebugOp::Help => command::help::write(reply, "debug"),
         }
         Ok(Outcome::Done.into())

@@ -3,6 +3,7 @@
 
 use base::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use command::Error;
+use command::error::NoPrinter;
 use std::collections::VecDeque;
 
 /// Bytes that wait to be written, above which no more are taken.
@@ -31,11 +32,11 @@ fn pending() -> MutexGuard<'static, Pending> {
 pub fn print(text: String) -> Result<(), Error> {
     let mut all = pending();
     if all.bytes > 0 && all.bytes + text.len() > PENDING_BYTES_MAX {
-        return Err(Error::said("ERR Nobody reads standard output, and too much waits for it"));
+        return Err(Error::NobodyReads);
     }
     if !all.has_writer {
         driver::spawn_helper("printer", write_all)
-            .map_err(|e| Error::said(format!("ERR cannot start a thread that prints: {e}")))?;
+            .map_err(|e| NoPrinter { why: e.to_string().into() })?;
         all.has_writer = true;
     }
     all.bytes += text.len();

@@ -7,6 +7,7 @@ use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::figures::latency_of;
 use crate::worker::core::Core;
+use command::error::NoSamples;
 use command::ops::LatencyOp;
 use command::{CommandId, Error};
 use observe::{Series, SpikeEvent};
@@ -38,8 +39,7 @@ impl Core {
                 let event = SpikeEvent::by_name(&name);
                 let series = event.map(|event| (event, spikes.series(event)));
                 let Some((event, series)) = series.filter(|(_, s)| !s.samples.is_empty()) else {
-                    let name = String::from_utf8_lossy(&name).into_owned();
-                    return Err(Error::NoSamples(Box::new(name.into())));
+                    return Err(NoSamples { event: String::from_utf8_lossy(&name).into() }.into());
                 };
                 let text = graph(event.name(), &series, self.turn.unix_ms().0 / 1000);
                 reply.verbatim(*b"txt", text.as_bytes());

@@ -1,68 +1,45 @@
 //! The report's part, and the original's CSV.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
-use super::Plan;
 use super::drivers::Driven;
-use super::levels::{COMMANDS, Subject};
-use super::verdict::verdict;
+use super::options::{Plan, TEXTS};
+use super::subject::{COMMANDS, PING, Subject};
 use crate::analysis::figure::{cell_or_empty, count, percent, time};
 use crate::analysis::spread::median;
-use crate::lab::Told;
 use crate::lab::measure::{Seen, Threads};
 use crate::lab::record::middle;
 use crate::report::{Kind, Plot, Section, Series, Table};
-use crate::result::{Finding, Latency, Measurement, Sample};
+use crate::result::{Latency, Measurement, Sample};
 
 /// Published: requests per second and the client's load average at the end.
 const PUBLISHED: [(&str, f64, &str); 2] =
     [("Redis", 130_000.0, "7.3"), ("one thread that owns the map", 73_000.0, "2.2")];
 
-/// Everything that the experiment leaves behind.
-pub fn told(subjects: &[Subject], driven: &[Driven], plan: &Plan) -> Told {
-    let mut findings: Vec<Finding> =
-        subjects.iter().flat_map(|subject| subject.findings(plan)).collect();
-    findings.extend(driven.iter().filter_map(Driven::finding));
-    let levels = subjects.iter().flat_map(|subject| {
-        subject.record.measurements().chain(subject.pings.iter().map(|seen| &seen.measurement))
-    });
-    let drives = driven.iter().filter_map(|one| Some(&one.seen.as_ref().ok()?.measurement));
-    let measurements = levels.chain(drives).cloned().collect();
-    let mut plots: Vec<Plot> =
-        COMMANDS.iter().flat_map(|(command, _)| plots(subjects, command)).collect();
-    let mut tables: Vec<Table> =
-        COMMANDS.iter().map(|(command, _)| table(subjects, command, plan)).collect();
+/// Tells the experiment.
+pub fn section(subjects: &[Subject], driven: &[Driven], plan: &Plan) -> Section {
+    let findings = subjects.iter().flat_map(|subject| subject.findings(plan));
+    let names = COMMANDS.map(|(command, _)| command);
+    let mut plots: Vec<Plot> = names.iter().flat_map(|name| plots(subjects, name)).collect();
+    let mut tables: Vec<Table> = names.iter().map(|name| table(subjects, name, plan)).collect();
     tables.push(top(subjects, plan));
     if !driven.is_empty() {
         plots.push(under_way(driven));
         tables.push(back_pressure(driven));
     }
-    let title = "Ramp".to_owned();
-    let section = Section {
-        title,
-        answers: Vec::new(),
-        prose: prose(plan),
+    let values: [(&str, &dyn Display); 3] = [
+        ("keys", &count(plan.data.keys as f64)),
+        ("bytes", &plan.data.data_size),
+        ("seconds", &plan.seconds),
+    ];
+    Section {
+        title: "Ramp".to_owned(),
+        prose: vec![TEXTS.say("load", &values)],
         plots,
         tables,
-        findings: findings.clone(),
-    };
-    let files = files(subjects, plan);
-    Told { measurements, findings, sections: vec![section], files, ..Told::default() }
-}
-
-fn prose(plan: &Plan) -> Vec<String> {
-    vec![format!(
-        "SET and GET of {} keys with {} bytes; every worker has a connection and one request at a time. A level \
-         ends when throughput has settled (the halves of its last samples and their spread within 3 %), after {} s \
-         at the latest. Load is the machine's 1-minute average, client CPU the load generator's own.",
-        count(plan.keys as f64),
-        plan.data,
-        plan.seconds
-    )]
-}
-
-fn client_cpus(seen: &Seen) -> f64 {
-    seen.measurement.client_cpu_s / seen.measurement.seconds
+        findings: findings.chain(driven.iter().filter_map(Driven::finding)).collect(),
+        ..Section::default()
+    }
 }
 
 fn plots(subjects: &[Subject], command: &str) -> Vec<Plot> {
@@ -74,13 +51,14 @@ fn plots(subjects: &[Subject], command: &str) -> Vec<Plot> {
     let mut latency = new("median and 99th percentile", "microseconds").log(false, true);
     let mut cpu = new("CPU of the client", "CPUs");
     let mut load = new("load average", "1-minute load");
-    for Subject { name, record, .. } in subjects {
+    for Subject { record, .. } in subjects {
+        let name = &record.name;
         let median = format!("{name}, median");
         throughput = throughput.with(record.throughput(command, name));
         latency = latency
             .with(record.line(command, name, |seen| seen.measurement.latency.p99_us))
             .with(record.line(command, &median, |seen| seen.measurement.latency.p50_us));
-        cpu = cpu.with(record.line(command, name, client_cpus));
+        cpu = cpu.with(record.line(command, name, Seen::client_cpus));
         load = load.with(record.line(command, name, |seen| seen.measurement.load_average));
     }
     vec![throughput, latency, cpu, load]
@@ -90,12 +68,12 @@ fn plots(subjects: &[Subject], command: &str) -> Vec<Plot> {
 fn under_way(driven: &[Driven]) -> Plot {
     let title = "Requests under way over time";
     let mut plot = Plot::new(Kind::Line, title, "seconds", "requests").log(false, true);
-    let bounded = driven.iter().find(|one| one.allowed.is_some() && one.seen.is_ok());
+    let bounded = driven.iter().find(|one| one.allowed.is_some() && one.point.valid().is_ok());
     for one in driven.iter().filter(|one| one.allowed.is_none()).chain(bounded) {
-        if let Ok(seen) = &one.seen {
+        if let Ok(seen) = one.point.valid() {
             let point = |sample: &Sample| (sample.at_s, sample.in_flight);
             let points = seen.measurement.series.iter().map(point).collect();
-            plot = plot.with(Series::new(&format!("{}, {}", one.target, one.driver), points));
+            plot = plot.with(Series::new(&format!("{}, {}", one.target, one.point.load), points));
         }
     }
     plot
@@ -104,7 +82,7 @@ fn under_way(driven: &[Driven]) -> Plot {
 fn table(subjects: &[Subject], command: &str, plan: &Plan) -> Table {
     let columns = ["workers", "target", "op/s", "mean", "p50", "p99", "p99.9", "client CPUs", "la"];
     let row = |subject: &Subject, workers: usize| {
-        let mut row = vec![workers.to_string(), subject.name.clone()];
+        let mut row = vec![workers.to_string(), subject.name().to_owned()];
         let at = subject.record.at(command, workers);
         if at.is_empty() {
             let fault = subject.record.fault(command, workers).unwrap_or_default();
@@ -115,7 +93,7 @@ fn table(subjects: &[Subject], command: &str, plan: &Plan) -> Table {
             |figure: fn(&Latency) -> f64| time(middle(&at, |s| figure(&s.measurement.latency)));
         row.push(count(middle(&at, |seen| seen.measurement.throughput)));
         row.extend([of(|l| l.mean_us), of(|l| l.p50_us), of(|l| l.p99_us), of(|l| l.p999_us)]);
-        row.push(two_decimals(middle(&at, client_cpus)));
+        row.push(two_decimals(middle(&at, Seen::client_cpus)));
         row.push(two_decimals(middle(&at, |seen| seen.measurement.load_average)));
         row
     };
@@ -129,7 +107,7 @@ fn two_decimals(value: f64) -> String {
 
 /// The highest level beside PING, threads and the published figures.
 fn top(subjects: &[Subject], plan: &Plan) -> Table {
-    let most = *plan.workers.last().expect("a plan has workers");
+    let most = plan.most();
     let rate = |seen: &Seen| seen.measurement.throughput;
     let at = |s: &Subject, command: &str, figure: fn(&Seen) -> f64, show: fn(f64) -> String| {
         cell_or_empty(s.record.middle(command, most, figure), show)
@@ -141,19 +119,18 @@ fn top(subjects: &[Subject], plan: &Plan) -> Table {
     let active = |s: &Subject| threads(s).iter().map(|one| one.active).max();
     let busiest =
         |s: &Subject| median(&threads(s).iter().map(|one| one.busiest).collect::<Vec<f64>>());
-    let pings = |s: &Subject| middle(&s.pings.iter().collect::<Vec<_>>(), rate);
     let mut table = Table::of(
         &format!("At {most} workers, beside the published figures"),
         subjects,
         &[
-            ("target", &|s| s.name.clone()),
+            ("target", &|s| s.name().to_owned()),
             ("SET/s", &|s| at(s, "set", rate, count)),
             ("GET/s", &|s| at(s, "get", rate, count)),
-            ("PING/s", &|s| cell_or_empty(pings(s), count)),
+            ("PING/s", &|s| at(s, PING, rate, count)),
             ("server threads", &|s| active(s).map_or(String::new(), |n| n.to_string())),
             ("busiest", &|s| cell_or_empty(busiest(s), percent)),
             ("idle CPUs", &|s| at(s, "set", |seen| seen.idle_cpus, two_decimals)),
-            ("client CPUs", &|s| at(s, "set", client_cpus, two_decimals)),
+            ("client CPUs", &|s| at(s, "set", Seen::client_cpus, two_decimals)),
             ("load", &|s| at(s, "set", |seen| seen.measurement.load_average, two_decimals)),
         ],
     );
@@ -168,25 +145,25 @@ fn top(subjects: &[Subject], plan: &Plan) -> Table {
 
 fn back_pressure(driven: &[Driven]) -> Table {
     let seen = |one: &Driven, show: &dyn Fn(&Measurement) -> String| {
-        one.seen.as_ref().map_or(String::new(), |seen| show(&seen.measurement))
+        one.point.valid().map_or(String::new(), |seen| show(&seen.measurement))
     };
     Table::of(
         "Back pressure: 4 connections, 16 requests each where there is a bound",
         driven,
         &[
             ("target", &|one| one.target.clone()),
-            ("driver", &|one| one.driver.to_owned()),
+            ("driver", &|one| one.point.load.clone()),
             ("allowed", &|one| one.allowed.map_or("no bound".to_owned(), |n| n.to_string())),
             ("most under way", &|one| seen(one, &|m| count(m.in_flight_max as f64))),
             ("op/s", &|one| seen(one, &|m| count(m.throughput))),
             ("p99", &|one| seen(one, &|m| time(m.latency.p99_us))),
-            ("verdict", &|one| verdict(one)),
+            ("verdict", &|one| one.verdict()),
         ],
     )
 }
 
 /// The original's CSV, one file per target and command.
-fn files(subjects: &[Subject], plan: &Plan) -> Vec<(String, String)> {
+pub fn files(subjects: &[Subject], plan: &Plan) -> Vec<(String, String)> {
     let file = |subject: &Subject, command: &str| {
         let mut text = "concurrency;total count;op/s;mean;stdev %;la\n".to_owned();
         for &workers in &plan.workers {
@@ -206,7 +183,7 @@ fn files(subjects: &[Subject], plan: &Plan) -> Vec<(String, String)> {
             let _ = writeln!(text, "{workers};{total};{rate:.0};{mean:.1};{stdev:.1};{la:.2}");
         }
         let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
-        let name: String = subject.name.chars().map(safe).collect();
+        let name: String = subject.name().chars().map(safe).collect();
         (format!("ramp-{name}-{command}.csv"), text)
     };
     subjects.iter().flat_map(|s| COMMANDS.iter().map(move |(c, _)| file(s, c))).collect()

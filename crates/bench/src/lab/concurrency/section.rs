@@ -1,14 +1,14 @@
 //! The report's part.
 
+use std::fmt::Display;
+
 use super::backlog::{Row, STALL};
 use super::connects::{Counter, SLOW};
-use super::seen::{Subject, pool_or_task};
-use super::{LOAD, NAME, Plan};
+use super::options::{LOAD, NAME, Plan, TEXTS};
+use super::subject::{Subject, pool_or_task};
 use crate::analysis::figure::{cell_or_empty, count, percent, time};
 use crate::analysis::findings::{self, Connects, Evidence, Trust};
-use crate::analysis::retrograde::Level;
 use crate::analysis::usl::Usl;
-use crate::lab::Told;
 use crate::report::{Kind, Plot, Section, Series, Table};
 use crate::result::{Finding, FindingKind};
 
@@ -22,8 +22,8 @@ const PUBLISHED: &[(usize, f64, &str, Option<f64>)] = &[
     (15, 44_900.0, "a task per connection", Some(176_000.0)),
 ];
 
-/// Everything that the experiment leaves behind.
-pub fn told(subjects: &[Subject], rows: &[Row], plan: &Plan) -> Told {
+/// Tells the experiment.
+pub fn section(subjects: &[Subject], rows: &[Row], plan: &Plan) -> Section {
     let mut findings: Vec<Finding> = subjects.iter().flat_map(Subject::findings).collect();
     findings.extend(rows.iter().filter(|row| row.backlog.is_some()).flat_map(queue_finding));
     let mut tables =
@@ -32,17 +32,14 @@ pub fn told(subjects: &[Subject], rows: &[Row], plan: &Plan) -> Told {
         tables.push(queues(rows));
     }
     tables.push(published(subjects));
-    let section = Section {
+    Section {
         title: "Concurrency".to_owned(),
         answers: subjects.iter().filter_map(peak).collect(),
         prose: prose(subjects, plan),
         plots: plots(subjects),
         tables,
-        findings: findings.clone(),
-    };
-    let measurements = subjects.iter().flat_map(|subject| subject.record.measurements());
-    let measurements = measurements.cloned().collect();
-    Told { measurements, findings, sections: vec![section], ..Told::default() }
+        findings,
+    }
 }
 
 /// The overflow of a queue that was stalled on purpose, under the model's name.
@@ -58,60 +55,49 @@ fn queue_finding(row: &Row) -> Vec<Finding> {
     // A queue that held is no finding: the server itself is judged elsewhere.
     found.retain(|finding| finding.kind == FindingKind::BacklogOverflow);
     for finding in &mut found {
-        let stall = time(STALL.as_secs_f64() * 1e6);
-        finding.caveats.push(format!("The acceptor was stopped for {stall} on purpose."));
+        finding.caveats.push(TEXTS.say("stopped", &[("time", &stall())]));
     }
     found
 }
 
+/// How long the acceptor stands still.
+fn stall() -> String {
+    time(STALL.as_secs_f64() * 1e6)
+}
+
 fn prose(subjects: &[Subject], plan: &Plan) -> Vec<String> {
-    let mut prose = vec![format!(
-        "SET of {} keys with {} bytes, one request at a time per connection, {} s per level; targets in turn at \
-         each level. Before that each is asked who is served at all: connections are opened and kept, each sends \
-         one PING.",
-        count(plan.keys as f64),
-        plan.data,
-        plan.seconds
-    )];
+    let values: [(&str, &dyn Display); 3] = [
+        ("keys", &count(plan.data.keys as f64)),
+        ("bytes", &plan.data.data_size),
+        ("seconds", &plan.seconds),
+    ];
     let pools: Vec<_> =
         subjects.iter().map(|s| (s.name().to_owned(), s.capacity(), s.levels())).collect();
-    prose.extend(pool_or_task(&pools).into_iter().flatten());
-    prose
+    let pools = pool_or_task(&pools).into_iter().flatten();
+    [TEXTS.say("load", &values)].into_iter().chain(pools).collect()
 }
 
 /// The peak by the law and by measurement, with a warning for levels beyond it. Where the law does
 /// not describe the figures, the table says so.
 fn peak(subject: &Subject) -> Option<(String, String)> {
-    let name = subject.name();
     let (at, best) = subject.best()?;
     let law = subject.law().filter(Usl::is_good)?;
-    let peak = law.peak();
-    let most = subject.levels().last()?.load;
+    let levels = subject.levels();
+    let last = levels.last()?;
+    let (peak, fit) = (law.peak(), format!("{:.2}", law.r_squared));
     let fitted = match peak {
-        Some(peak) => format!(
-            "the Universal Scalability Law puts the peak at {} connections (R2 {:.2})",
-            count(peak.round()),
-            law.r_squared
-        ),
-        None => {
-            format!("the Universal Scalability Law sees no peak (R2 {:.2})", law.r_squared)
-        }
+        Some(peak) => TEXTS.say("peak", &[("peak", &count(peak.round())), ("fit", &fit)]),
+        None => TEXTS.say("no peak", &[("fit", &fit)]),
     };
-    let beyond = peak.filter(|peak| most > *peak && at < most).map(|_| {
-        let last = subject.levels().last().map_or(0.0, Level::median);
-        format!(
-            " Warning: beyond the peak more connections bring less, {} of it at {}.",
-            percent(last / best),
-            count(most)
-        )
-    });
-    let best = count(best);
-    let text = format!(
-        "Best measured {best}/s with {} at once; {fitted}.{}",
-        count(at),
-        beyond.unwrap_or_default()
-    );
-    Some((name.to_owned(), text))
+    let values: [(&str, &dyn Display); 3] =
+        [("best", &count(best)), ("at", &count(at)), ("law", &fitted)];
+    let mut text = TEXTS.say("best", &values);
+    if peak.is_some_and(|peak| last.load > peak && at < last.load) {
+        let share = percent(last.median() / best);
+        text += " ";
+        text += &TEXTS.say("beyond", &[("share", &share), ("most", &count(last.load))]);
+    }
+    Some((subject.name().to_owned(), text))
 }
 
 fn plots(subjects: &[Subject]) -> Vec<Plot> {
@@ -252,7 +238,7 @@ fn connecting(subjects: &[Subject]) -> Table {
 fn queues(rows: &[Row]) -> Table {
     let title = format!(
         "Listen queue with the acceptor stopped for {}; late is {} or more",
-        time(STALL.as_secs_f64() * 1e6),
+        stall(),
         time(SLOW.as_secs_f64() * 1e6)
     );
     listeners(&title, rows.iter().map(|row| (&*row.target, &row.connects, row.counter)))

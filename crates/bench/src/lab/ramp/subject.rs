@@ -1,12 +1,13 @@
-//! The levels: one subject, one command, so many workers, until throughput has settled.
+//! One subject of the ramp: one command, so many workers, until throughput has settled.
 
-use super::{NAME, Plan, wakes};
+use super::options::{NAME, Plan};
+use super::wakes;
 use crate::analysis::findings::{self, Evidence, Wakes, Writer};
 use crate::analysis::settle::{TOLERANCE, settled};
 use crate::analysis::spread::median;
-use crate::lab::Error;
-use crate::lab::measure::{self, Seen, Sight};
-use crate::lab::record::Record;
+use crate::lab::experiment::Error;
+use crate::lab::measure::Sight;
+use crate::lab::record::{Record, middle};
 use crate::lab::subject;
 use crate::lab::target::Started;
 use crate::load::{self, Amount, Command, Driver, Populate, Spec};
@@ -24,17 +25,16 @@ const SAMPLES_TABLE: f64 = 4.0;
 pub const COMMANDS: [(&str, &[&str]); 2] =
     [("set", &["SET", "__key__", "__data__"]), ("get", &["GET", "__key__"])];
 
+/// The load without data at the highest level.
+pub const PING: &str = "ping";
+
 /// A server, or the table in this process.
 #[derive(Debug)]
 pub struct Subject {
-    /// Its name in tables.
-    pub name: String,
     /// The server; none for the table.
     pub server: Option<Started>,
-    /// All loads of the ramp.
+    /// All loads of the ramp, and PING at the highest level where it is answered.
     pub record: Record,
-    /// PING at the highest level.
-    pub pings: Vec<Seen>,
     /// Which threads one request wakes.
     pub wakes: Option<Wakes>,
 }
@@ -42,16 +42,18 @@ pub struct Subject {
 impl Subject {
     /// A server.
     pub fn server(started: Started) -> Self {
-        let record = Record::of(&started);
-        let name = started.name.clone();
-        Self { name, server: Some(started), record, pings: Vec::new(), wakes: None }
+        Self { record: Record::of(&started), server: Some(started), wakes: None }
     }
 
     /// The table in this process.
     pub fn table() -> Self {
-        let record = Record { sight: Sight { pid: None, mixed: true }, points: Vec::new() };
-        let name = "in-process table".to_owned();
-        Self { name, server: None, record, pings: Vec::new(), wakes: None }
+        let (name, sight) = ("in-process table".to_owned(), Sight { pid: None, mixed: true });
+        Self { server: None, record: Record { name, sight, ..Record::default() }, wakes: None }
+    }
+
+    /// What it is called in tables.
+    pub fn name(&self) -> &str {
+        &self.record.name
     }
 
     /// Sees which threads one request wakes.
@@ -62,26 +64,22 @@ impl Subject {
     /// A load of one command at it.
     pub fn spec(&self, words: &[&str], workers: usize, plan: &Plan) -> Spec {
         let samples = if self.server.is_some() { SAMPLES } else { SAMPLES_TABLE };
-        let common = Spec {
-            target: self.name.clone(),
-            connections: workers,
-            amount: Amount::Seconds(plan.seconds),
-            commands: vec![Command::new(words)],
-            driver: Driver::InProcess,
-            ..Spec::default()
-        };
         let base = match &self.server {
             Some(started) => subject::spec(started, words, workers, plan.seconds),
-            None => common,
+            None => Spec {
+                target: self.name().to_owned(),
+                connections: workers,
+                amount: Amount::Seconds(plan.seconds),
+                commands: vec![Command::new(words)],
+                driver: Driver::InProcess,
+                ..Spec::default()
+            },
         };
         Spec {
-            threads: plan.threads,
-            keys: subject::keys(plan.keys),
-            data: (plan.data, plan.data),
             sample_s: (plan.seconds / samples).max(SAMPLE_S_MIN),
             // A server has its keys already; a table lives as long as its load.
             populate: if self.server.is_some() { Populate::No } else { Populate::Auto },
-            ..base
+            ..plan.data.of(base)
         }
     }
 
@@ -102,7 +100,7 @@ impl Subject {
     pub fn level(&mut self, workers: usize, plan: &Plan) {
         for (command, words) in COMMANDS {
             let spec = self.spec(words, workers, plan);
-            self.record.run(command, &spec, &mut has_settled);
+            self.record.run_until(command, &spec, &mut has_settled);
         }
     }
 
@@ -112,9 +110,9 @@ impl Subject {
             return;
         }
         let spec = self.spec(&["PING"], workers, plan);
-        let seen = measure::run(&spec, self.record.sight, &mut has_settled);
+        let point = self.record.measure(PING, &spec, &mut has_settled);
         // A server without PING is judged without it.
-        self.pings.extend(seen.ok().filter(|seen| seen.fault().is_none()));
+        self.record.points.extend(Some(point).filter(|point| point.valid().is_ok()));
     }
 
     /// What the rules find with either command, told once.
@@ -124,17 +122,30 @@ impl Subject {
     }
 
     fn judge(&self, command: &str, plan: &Plan) -> Vec<Finding> {
-        let most = *plan.workers.last().expect("a plan has workers");
-        let top = self.record.at(command, most);
-        let server = self.server.as_ref();
+        let most = plan.most();
         findings::judge(&Evidence {
-            experiment: NAME.to_owned(),
-            target: self.name.clone(),
-            trust: self.record.trust(command),
-            writer: server.and_then(|_| writer(&top, &self.pings, self.wakes.clone())),
+            writer: self.server.as_ref().and_then(|_| self.writer(command, most)),
             client: self.record.client(command, most),
             levels: self.record.levels(command),
-            ..Evidence::default()
+            ..self.record.evidence(NAME, &[command])
+        })
+    }
+
+    /// What limits throughput at the highest level.
+    fn writer(&self, command: &str, most: usize) -> Option<Writer> {
+        let known = |value: f64| Some(value).filter(|value| value.is_finite());
+        let rate = |load| known(self.record.middle(load, most, |seen| seen.measurement.throughput));
+        let top = self.record.at(command, most);
+        let threads: Vec<_> = top.iter().filter_map(|seen| seen.threads).collect();
+        Some(Writer {
+            data_throughput: rate(command)?,
+            ping_throughput: rate(PING),
+            busiest_thread: known(median(
+                &threads.iter().map(|one| one.busiest).collect::<Vec<_>>(),
+            )),
+            active_threads: threads.iter().map(|one| one.active).max(),
+            idle_cpus: known(middle(&top, |seen| seen.idle_cpus)),
+            wakes: self.wakes.clone(),
         })
     }
 }
@@ -143,23 +154,6 @@ impl Subject {
 fn has_settled(samples: &[Sample]) -> bool {
     let rates: Vec<f64> = samples.iter().map(|sample| sample.throughput).collect();
     settled(&rates, WINDOW, TOLERANCE)
-}
-
-/// What limits throughput at the highest level.
-fn writer(top: &[&Seen], pings: &[Seen], wakes: Option<Wakes>) -> Option<Writer> {
-    let middle = |values: Vec<f64>| Some(median(&values)).filter(|value| value.is_finite());
-    let rates = |seen: &mut dyn Iterator<Item = &Seen>| {
-        middle(seen.map(|one| one.measurement.throughput).collect())
-    };
-    let threads: Vec<_> = top.iter().filter_map(|seen| seen.threads).collect();
-    Some(Writer {
-        data_throughput: rates(&mut top.iter().copied())?,
-        ping_throughput: rates(&mut pings.iter()),
-        busiest_thread: middle(threads.iter().map(|one| one.busiest).collect()),
-        active_threads: threads.iter().map(|one| one.active).max(),
-        idle_cpus: middle(top.iter().map(|seen| seen.idle_cpus).collect()),
-        wakes,
-    })
 }
 
 /// The findings of several commands: each kind once, its evidence with the command in front; `none`

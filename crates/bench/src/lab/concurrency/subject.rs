@@ -1,5 +1,7 @@
 //! What was seen of each target, and what the rules make of it.
 
+use std::fmt::Display;
+
 use crate::analysis::findings::{self, Admission, Connects, Evidence};
 use crate::analysis::retrograde::Level;
 use crate::analysis::usl::{self, Usl};
@@ -8,7 +10,7 @@ use crate::lab::target::Started;
 use crate::result::Finding;
 
 use super::connects::Counter;
-use super::{LOAD, NAME};
+use super::options::{LOAD, NAME, TEXTS};
 
 /// A target and what was seen of it.
 #[derive(Debug)]
@@ -79,14 +81,11 @@ impl Subject {
     pub fn findings(&self) -> Vec<Finding> {
         let peak = self.best().map_or(0.0, |best| best.0) as usize;
         findings::judge(&Evidence {
-            experiment: NAME.to_owned(),
-            target: self.name().to_owned(),
-            trust: self.record.trust(LOAD),
             admission: self.admission.clone(),
             connects: self.connects.clone(),
             client: self.record.client(LOAD, peak),
             levels: self.levels(),
-            ..Evidence::default()
+            ..self.record.evidence(NAME, &[LOAD])
         })
     }
 }
@@ -117,24 +116,13 @@ pub fn pool_or_task(subjects: &[(String, Option<usize>, Vec<Level>)]) -> Option<
         }
         let ratio = crate::analysis::spread::median(&ratios);
         gains.push(ratio);
-        told.push(format!(
-            "{name} serves {size} connections and leaves the next one waiting; up to there it reaches {ratio:.2} \
-             of the best that serves everybody."
-        ));
+        let values: [(&str, &dyn Display); 3] =
+            [("name", name), ("size", &size), ("ratio", &format!("{ratio:.2}"))];
+        told.push(TEXTS.say("bounded", &values));
     }
     let gain = gains.iter().copied().reduce(f64::max)?;
-    told.push(if gain > 1.10 {
-        format!(
-            "Pool or task? Here a pool was up to {gain:.2} times as fast as a task per connection, for as many \
-             connections as it has threads; the others hang."
-        )
-    } else {
-        format!(
-            "Pool or task? Task: no pool gained by its bound ({gain:.2} at best), and each hangs beyond its size. \
-             A pool of threads for connections must be as large as the number of connections, and then it is a \
-             thread per connection."
-        )
-    });
+    let answer = if gain > 1.10 { "pool" } else { "task" };
+    told.push(TEXTS.say(answer, &[("gain", &format!("{gain:.2}"))]));
     Some(told)
 }
 
@@ -155,7 +143,7 @@ mod tests {
         let task = of("task", None, &[(1.0, 10.0), (4.0, 40.0), (16.0, 60.0)]);
         let pool = of("pool", Some(4), &[(1.0, 10.0), (4.0, 38.0)]);
         let told = pool_or_task(&[task.clone(), pool]).expect("there are both");
-        assert!(told[0].contains("serves 4") && told[0].contains("0.97 of"), "{told:?}");
+        assert!(told[0].contains("serves at most 4") && told[0].contains("0.97 of"), "{told:?}");
         assert!(told[1].contains("Task: no pool gained"), "{told:?}");
         let fast = of("pool", Some(4), &[(1.0, 20.0), (4.0, 80.0)]);
         let told = pool_or_task(&[task.clone(), fast]).expect("there are both");

@@ -1,0 +1,4 @@
+//! Arguments that operations carry.
+
+/// Bytes of a client's own making.
+pub type Bytes = Box<[u8]>;

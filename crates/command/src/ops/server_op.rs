@@ -1,0 +1,151 @@
+//! Operations on the server as a whole.
+
+use super::bytes::Bytes;
+use super::debug_op::DebugOp;
+use super::session_op::Credentials;
+
+/// An operation on the server as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServerOp {
+    /// `CONFIG`.
+    Config(ConfigOp),
+    /// `DEBUG`.
+    Debug(DebugOp),
+    /// `FLUSHALL`.
+    FlushAll(FlushMode),
+    /// `FLUSHDB`, of the session's database.
+    FlushDb(FlushMode),
+    /// `INFO`: the sections asked for, none for the default ones.
+    Info(Vec<Bytes>),
+    /// `MIGRATE`.
+    Migrate(Box<Migrate>),
+    /// `SHUTDOWN`.
+    Shutdown(ShutdownOp),
+    /// `COMMANDLOG`, and `SLOWLOG` for that of slow commands.
+    CommandLog(LogKind, LogOp),
+    /// `LATENCY`.
+    Latency(LatencyOp),
+    /// `MEMORY`, but `MEMORY USAGE`.
+    Memory(MemoryOp),
+    /// `SWAPDB`; whether they exist is for the server to say ([`crate::Error::DbRange`]).
+    SwapDb(i32, i32),
+}
+
+/// What `MIGRATE` is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrate {
+    /// The target's name or address.
+    pub host: Bytes,
+    /// Its port, as it was written.
+    pub port: Bytes,
+    /// The keys; those that do not exist are left out.
+    pub keys: Vec<Bytes>,
+    /// The target's database; -1 for the one that a connection begins with.
+    pub db: i64,
+    /// How long to wait for the target each time, above 0.
+    pub timeout_ms: u64,
+    /// The keys stay here, too.
+    pub copy: bool,
+    /// Keys of the target are overwritten.
+    pub replace: bool,
+    /// `AUTH` or `AUTH2`.
+    pub auth: Option<Credentials>,
+}
+
+/// A subcommand of `CONFIG`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigOp {
+    /// Settings that match one of these patterns.
+    Get(Vec<Bytes>),
+    /// Settings to change together, or not at all.
+    Set(Vec<(Bytes, Bytes)>),
+    /// Writes the configuration file anew.
+    Rewrite,
+    /// Sets the statistics to zero.
+    ResetStat,
+}
+
+/// How the data of a flush is freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushMode {
+    /// As `lazyfree-lazy-user-flush` says.
+    Default,
+    /// In the background.
+    Async,
+    /// Before the reply.
+    Sync,
+}
+
+/// What `SHUTDOWN` is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShutdownOp {
+    /// To end.
+    End {
+        /// `SAVE` or `NOSAVE`, if said.
+        save: Option<bool>,
+        /// `NOW`: wait for no replica.
+        now: bool,
+        /// `FORCE`: end whatever fails.
+        force: bool,
+    },
+    /// To go on.
+    Abort,
+}
+
+/// What a log of commands is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogKind {
+    /// Time of execution.
+    Slow,
+    /// Bytes of the request.
+    LargeRequest,
+    /// Bytes of the reply.
+    LargeReply,
+}
+
+/// A subcommand of `LATENCY`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LatencyOp {
+    /// The last spike of each event.
+    Latest,
+    /// The spikes of an event.
+    History(Bytes),
+    /// The spikes of an event as a drawing.
+    Graph(Bytes),
+    /// Forgets these events, or all if none is named.
+    Reset(Vec<Bytes>),
+    /// A report in words.
+    Doctor,
+    /// Latencies per command: of these, or of all if none is named.
+    Histogram(Vec<Bytes>),
+}
+
+/// A subcommand of `MEMORY` that is about the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryOp {
+    /// A report in words.
+    Doctor,
+    /// Numbers.
+    Stats,
+    /// Gives what is free back to the system.
+    Purge,
+    /// What the allocator tells of itself.
+    MallocStats,
+}
+
+/// A subcommand of `SLOWLOG` and `COMMANDLOG`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogOp {
+    /// The newest entries.
+    Get {
+        /// At most so many, `None` for all.
+        count: Option<u64>,
+    },
+    /// How many there are.
+    Len,
+    /// Forget them.
+    Reset,
+}
+
+/// The default number of entries of `SLOWLOG GET`.
+pub const SLOWLOG_GET_DEFAULT: u64 = 10;
