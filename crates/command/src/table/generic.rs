@@ -300,7 +300,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 full_name: "object|help",
                 since: "6.2.0",
                 acl: Acl::KEYSPACE,
-                ..help(BASE)
+                ..help(&BASE)
             },
             CommandSpec {
                 name: "idletime",
