@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::lab::Told;
+use crate::lab::Output;
 use crate::report::{Section, Table, holds_figures};
 use crate::result::Finding;
 
 /// Everything but the plots.
-pub fn told(told: &Told) -> String {
+pub fn told(told: &Output) -> String {
     told.sections.iter().map(section).collect()
 }
 
