@@ -86,8 +86,8 @@ pub fn single_writer_flat(levels: &[Level], seen: &Writer, trust: &Trust) -> Opt
     })
 }
 
-/// Throughput falls under more load. With fewer than three repetitions of a level, on a machine that
-/// other programs use too, they may be the cause: there is no finding.
+/// Throughput falls under more load. With fewer than three repetitions of a level, on a machine
+/// that other programs use too, they may be the cause: there is no finding.
 pub fn retrograde(levels: &[Level], trust: &Trust) -> Option<Proof> {
     let found = fall(levels).filter(|f| f.separated || trust.other_cpus <= OTHER_CPUS_MAX)?;
     let points: Vec<(f64, f64)> =

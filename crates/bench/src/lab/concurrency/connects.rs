@@ -185,8 +185,8 @@ pub fn measure(
 
 /// What became of a burst, with what the counters grew by meanwhile.
 ///
-/// Counters of the whole machine are left out when no connection had to wait: what they counted then
-/// belongs to other programs.
+/// Counters of the whole machine are left out when no connection had to wait: what they counted
+/// then belongs to other programs.
 pub fn counted<E>(
     target: &Started,
     burst: impl FnOnce() -> Result<Option<Connects>, E>,

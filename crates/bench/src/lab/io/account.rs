@@ -100,8 +100,8 @@ impl Account {
     }
 }
 
-/// Asks a server for its account; `None` if it keeps none. Takes [`PUBLISHED`] where workers publish
-/// their counts from time to time.
+/// Asks a server for its account; `None` if it keeps none. Takes [`PUBLISHED`] where workers
+/// publish their counts from time to time.
 pub fn read(address: &Address) -> Option<Account> {
     let ask = |section: &str| parse(&subject::info(address, section)?);
     if ask("io").is_some() {
