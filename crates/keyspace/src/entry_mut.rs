@@ -1,4 +1,4 @@
-//! An entry to change: the part of the door that knows where the key already is.
+//! [`EntryMut`]: an existing key, to be changed by a command that has found it.
 #![allow(unsafe_code)]
 
 use crate::capture::Listeners;
@@ -20,7 +20,7 @@ pub struct EntryMut<'b, 'a> {
     db: DbIndex,
     place: Place,
     entry: EntryPtr,
-    /// What is told with its first change; silent from then on.
+    /// The event that the first change emits; silent from then on.
     event: Event,
 }
 
@@ -36,19 +36,18 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         Self { guard, db, place, entry, event }
     }
 
-    /// The event, once: further changes of the same command are silent.
+    /// The event, for the first change; further changes of the same command are silent.
     #[inline(always)]
     fn event(&mut self) -> Event {
         std::mem::replace(&mut self.event, Event::SILENT)
     }
 
-    /// Names what has turned out to be another event than the one it was opened with, before the
-    /// first change.
+    /// Replaces the event; called before the first change.
     pub fn set_event(&mut self, event: Event) {
         self.event = event;
     }
 
-    /// Tells an event of this key behind those that its changes have told.
+    /// Emits an event of this key, after those of its changes.
     #[inline]
     pub fn notify(&mut self, event: Event) {
         if self.guard.w.undo.listeners & listeners::EVENTS != 0 {
@@ -57,7 +56,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         }
     }
 
-    /// Lets a collection outside the entry count as changed, though it is as it was.
+    /// Counts a collection outside the entry as changed although it is the same.
     pub fn count_as_changed(&mut self) {
         let (listeners, ()) = self.guard.edit_big(self.place, self.entry, |_, _| ());
         self.guard.w.touch(self.entry);
@@ -88,7 +87,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         self.entry.expiry()
     }
 
-    /// Replaces the value; the expiry stays or goes.
+    /// Replaces the value; the expiry is kept or removed.
     pub fn set_str(&mut self, value: NewStr<'_>, keep_ttl: bool) {
         let expiry = if keep_ttl { self.entry.expiry() } else { None };
         self.set_payload(Payload::of(value), expiry);
@@ -136,7 +135,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
                 self.touch(listeners);
             }
             _ => {
-                // The entry changes its shape. A blob is shared by both for a moment.
+                // A new entry, with or without room for the expiry. A blob is shared by both
+                // briefly.
                 let uses = self.entry.uses();
                 if self.entry.big().is_some() {
                     let event = self.event();
@@ -166,22 +166,22 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         self.replace(Payload::Big(encoding, Box::new(big)), self.entry.expiry());
     }
 
-    /// Says that the key was not used for so long.
+    /// Sets the time since the last use of the key.
     pub fn set_idle(&mut self, seconds: u64) {
         self.entry.set_uses(idle_since(seconds, self.guard.now()));
     }
 
-    /// Says that the key is new: what was kept of the uses of the one before is forgotten.
+    /// Resets what is recorded about uses, as for a new key.
     pub fn set_fresh(&mut self) {
         self.entry.set_uses(self.guard.w.uses_now);
     }
 
-    /// Says how often the key is used, on the scale of [`Entry::frequency`].
+    /// Sets how often the key is used, on the scale of [`Entry::frequency`].
     pub fn set_frequency(&mut self, count: u8) {
         self.entry.set_uses(Uses::with_frequency(count, self.guard.now()));
     }
 
-    /// Says another encoding of a collection whose value stays.
+    /// Changes the encoding of a collection; the value stays.
     pub fn set_encoding(&mut self, encoding: Encoding) {
         assert!(self.entry.kind() != Kind::String, "a string's encoding follows from its value");
         if self.entry.encoding() != encoding {
@@ -201,8 +201,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         result
     }
 
-    /// As [`EntryMut::edit`], of what sessions that watch the key are not told: whose groups have
-    /// read what of a stream. With `wakes` those are that wait for the key.
+    /// As [`EntryMut::edit`], for changes that do not concern watches: what consumer groups of a
+    /// stream have read. With `wakes` the key becomes ready for its tickets.
     pub fn edit_unwatched<R>(&mut self, wakes: bool, f: impl FnOnce(&mut Big, &mut Log) -> R) -> R {
         let before = self.guard.w.undo.log.mark();
         let (listeners, result) = self.guard.edit_big(self.place, self.entry, f);
@@ -217,8 +217,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         result
     }
 
-    /// Lets the text be `raw`, as a write does that changes nothing of it: it is no change, and
-    /// nobody is told.
+    /// Changes the encoding of the text to `raw`, as a write of nothing does: no change, and nobody
+    /// is notified.
     pub fn make_raw(&mut self) {
         if self.entry.encoding() == Encoding::Raw {
             return;
@@ -250,8 +250,9 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         self.write_at(len, bytes)
     }
 
-    /// Overwrites the text from `at` on, after filling a gap with zeros; returns its new length,
-    /// whose limit is the caller's. The text is `raw` afterwards, the expiry stays.
+    /// Overwrites the text from `at` on, after filling a gap with zeros, and returns its new
+    /// length. The caller checks the maximal length. The text is `raw` afterwards; the expiry
+    /// stays.
     pub fn write_at(&mut self, at: usize, bytes: &[u8]) -> usize {
         let text;
         let old = match self.entry.str() {
@@ -273,7 +274,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             && let Some(room) = self.entry.room_for(len, usize::MAX)
         {
             let listeners = self.guard.before_change(self.place, self.entry);
-            // Only what is overwritten is kept for undoing, however long the text is.
+            // The undo log gets only the overwritten part, however long the text is.
             let start = self.guard.w.undo.save(&old[at..at + bytes.len()]);
             let entry = self.entry;
             self.guard.w.undo.changes.push(Change::Range { entry, at, start, len: bytes.len() });
@@ -312,7 +313,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         len
     }
 
-    /// Changes a big value: in place if nobody else refers to it, else a copy of it.
+    /// Changes a [`Blob`]: in place if nobody else refers to it, otherwise a copy.
     fn write_blob(&mut self, at: usize, bytes: &[u8], len: usize) {
         // SAFETY: 1. The borrow of `str()` has ended.
         let unique = unsafe { self.entry.blob_mut() }.is_some_and(Blob::is_unique);
@@ -348,11 +349,11 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         });
         if let Some(listeners) = listeners {
             self.guard.w.touch(self.entry);
-            self.touch(listeners); // else `replace` has said it
+            self.touch(listeners); // otherwise `replace` has done this
         }
     }
 
-    /// Removes the key if it holds a collection without elements; true if it is gone.
+    /// Removes the key if it holds an empty collection; true if removed.
     pub fn remove_if_empty(self) -> bool {
         let is_empty = match (self.entry.packed(), self.entry.big()) {
             (Some(packed), _) => packed.is_empty(),
@@ -365,7 +366,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         is_empty
     }
 
-    /// Removes the key: its event is told, and `del` behind it.
+    /// Removes the key: emits its event, and then `del`.
     pub fn remove(mut self) {
         let mut first = self.event();
         if first == Event::DEL {
@@ -376,7 +377,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
 }
 
 impl Guard<'_> {
-    /// Changes a collection outside its entry, and accounts for it; says whether anybody listens.
+    /// Changes a collection outside its entry, and accounts for its memory.
     pub(crate) fn edit_big<R>(
         &mut self,
         place: Place,
@@ -405,7 +406,7 @@ impl Guard<'_> {
         // SAFETY: as in `edit_big`.
         let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
         let undo = &mut self.w.undo;
-        // A panic in the edit came before the books were put right.
+        // After a panic in the edit the accounted memory is that from before.
         let was_open = undo.editing.is_some();
         let due = if was_open { undo.due } else { big.next_due() };
         let accounted = undo.editing.take().unwrap_or_else(|| big.memory());

@@ -1,19 +1,24 @@
-//! Fences: how whoever changes what commands may do (a pause, a password, who monitors) learns that
-//! nobody executes by the old rules any more. Nobody waits for that but the reply to the change.
+//! Fences: after a change of what commands may do (CLIENT PAUSE, a password, MONITOR), when does no
+//! worker execute by the old rules? Only the reply to the change waits for that.
 //!
-//! A publisher writes the new rules, draws the next number, and then looks at every worker. A
-//! worker that executes nothing at that moment has *passed*: it reads the number before it executes
-//! again. Any other one passes when it has taken over the rules between two commands, and says so:
-//! when its next batch begins, or when it takes the message that the publisher has posted. Whoever
-//! makes the last worker pass wakes those who wait.
+//! ```text
+//! publisher                               worker
+//!   writes the new rules                    enters its section (gate.rs)
+//!   draws number n: latest = n              reads `latest`
+//!   reads the section of each worker          n is new: adopts the rules, passes n
+//!     idle:     it has passed n             executes a batch
+//!     executes: asks it by a message        between two batches, or at the message: passes n
 //!
-//! Further Accesses have no place here: only workers take over rules. Who executes a client's
-//! commands through one does it in the name of a worker, which does not pass before the last of
-//! them has ended, as it does not within EXEC.
+//! all workers have passed n: the last one wakes the workers whose replies wait
+//! ```
 //!
-//! Drawing and looking, entering and reading are the two halves of a Dekker handshake, all
-//! sequentially consistent: the publisher sees that the worker executes, or the worker sees the
-//! number.
+//! Drawing and reading the sections, entering and reading `latest`, are the two halves of a Dekker
+//! handshake, all sequentially consistent: either the publisher sees that the worker executes, or
+//! the worker sees the number.
+//!
+//! Further Accesses have no place here. Whoever executes commands of a client through one does so
+//! in the name of a worker, which does not pass before the last of them has ended, like within
+//! EXEC.
 
 use crate::gate::Gate;
 use base::FenceNo;
@@ -30,32 +35,32 @@ pub struct Fences {
 /// A worker among them.
 #[derive(Debug, Default)]
 struct Place {
-    /// It executes nothing by rules older than this fence's. Only rises.
+    /// The worker executes nothing by rules older than those of this fence. Only rises.
     passed: AtomicU64,
-    /// Replies of its sessions wait for a fence: it wants to be woken.
+    /// Replies of its sessions wait for a fence: it is to be woken.
     waits: AtomicBool,
-    /// A message that asks it to pass is on its way.
+    /// A message that asks it to pass has been posted.
     asked: AtomicBool,
 }
 
 impl Fences {
-    /// For so many workers; nothing has been published.
+    /// Fences for so many workers; nothing has been published.
     pub fn new(workers: usize) -> Self {
         let latest = CachePadded(AtomicU64::new(0));
         Self { latest, workers: (0..workers).map(|_| CachePadded::default()).collect() }
     }
 
-    /// The latest fence. A worker that reads this after [`Gate::enter`] misses no fence that takes
-    /// it for passed.
+    /// The latest fence. A worker reads this after [`Gate::enter`], so it misses no fence whose
+    /// publisher has found it idle.
     #[inline]
     pub fn latest(&self) -> FenceNo {
         FenceNo(self.latest.load(SeqCst))
     }
 
-    /// Worker `me` has changed what commands may do. `ask` is called for each worker that must be
-    /// told to [`Fences::pass`], `wake` for each that may find replies free to leave. The worker
-    /// itself passes like the others: between two commands, with the rules of everybody's fences
-    /// taken over.
+    /// Publishes a change of rules by worker `me`. `ask` is called for each worker that must be
+    /// asked to [`Fences::pass`], `wake` for each whose waiting replies may now leave. The worker
+    /// itself passes like the others: between two commands, after it has adopted the rules of all
+    /// fences.
     pub fn publish(
         &self,
         me: usize,
@@ -63,7 +68,7 @@ impl Fences {
         mut ask: impl FnMut(usize),
         mut wake: impl FnMut(usize),
     ) -> FenceNo {
-        // Before the number exists: who passes it must find that somebody waits.
+        // Before the number exists: a worker that passes it must see that this one waits.
         self.workers[me].waits.store(true, SeqCst);
         let no = FenceNo(self.latest.fetch_add(1, SeqCst) + 1);
         for (other, place) in self.workers.iter().enumerate().filter(|(other, _)| *other != me) {
@@ -76,13 +81,13 @@ impl Fences {
         no
     }
 
-    /// Worker `me` has taken the message that asks it to pass, and will read [`Fences::latest`].
+    /// Worker `me` has received the message that asks it to pass, and will read [`Fences::latest`].
     pub fn acknowledge(&self, me: usize) {
         self.workers[me].asked.store(false, SeqCst);
     }
 
-    /// Worker `me` stands between two commands and has taken over the rules of every fence up to
-    /// `no`. `wake` is called for each worker that may find replies free to leave.
+    /// Worker `me` is between two commands and has adopted the rules of every fence up to `no`.
+    /// `wake` is called for each worker whose waiting replies may now leave.
     pub fn pass(&self, me: usize, no: FenceNo, mut wake: impl FnMut(usize)) {
         self.raise(me, no, me, &mut wake);
     }
@@ -90,7 +95,7 @@ impl Fences {
     fn raise(&self, worker: usize, no: FenceNo, me: usize, wake: &mut impl FnMut(usize)) {
         let before = self.passed();
         self.workers[worker].passed.fetch_max(no.0, SeqCst);
-        // Of several that pass, the last one sees all of them.
+        // Of several workers that pass at once, the last one sees all of them.
         if self.passed() == before {
             return;
         }
@@ -107,18 +112,18 @@ impl Fences {
         FenceNo(passed.min().unwrap_or(u64::MAX))
     }
 
-    /// Replies of this worker's sessions wait for a fence, perhaps of another worker. The caller
-    /// looks at [`Fences::passed`] again afterwards: who raised it before has woken nobody.
+    /// Replies of this worker's sessions wait for a fence. The caller reads [`Fences::passed`]
+    /// afterwards, because a worker that passed before this has woken nobody.
     pub fn start_waiting(&self, me: usize) {
         self.workers[me].waits.store(true, SeqCst);
     }
 
-    /// No reply of this worker's sessions waits for a fence.
+    /// No reply of this worker's sessions waits for a fence any longer.
     pub fn stop_waiting(&self, me: usize) {
         self.workers[me].waits.store(false, SeqCst);
     }
 
-    /// This worker ends: nobody waits for it.
+    /// This worker ends: it has passed all fences.
     pub fn retire(&self, me: usize, mut wake: impl FnMut(usize)) {
         self.raise(me, FenceNo(u64::MAX), me, &mut wake);
     }

@@ -1,11 +1,11 @@
 //! Frozen slots: their keys may be read but not changed, for longer than a command lasts. MIGRATE
 //! freezes the slots of its keys while their values travel.
 //!
-//! A slot is frozen under World and thawed whenever its freezer likes. So whoever enters a section
-//! afterwards sees it: nobody holds a slot's lock on the strength of an older look. Who locks for a
-//! change is refused ([`Keyspace::may`]), and parks at the slot ([`crate::Parked::Frozen`]) or,
-//! needing the whole keyspace, until a thaw ([`crate::Parked::Thaw`]). What is due in a frozen slot
-//! is hidden ([`crate::Due`]).
+//! A slot is frozen under World, so every worker that enters a section afterwards sees it; it may
+//! be thawed at any time. A command that would change a frozen slot is refused ([`Keyspace::may`])
+//! and parks until the slot is thawed ([`crate::Parked::Frozen`]). One that needs all slots parks
+//! until any thaw ([`crate::Parked::Thaw`]). Keys that are due in a frozen slot are hidden
+//! ([`crate::Due`]).
 
 use crate::guard::Guard;
 use crate::keyspace::Keyspace;
@@ -78,8 +78,8 @@ impl Keyspace {
         slots.iter().copied().find(|&slot| self.is_frozen(slot))
     }
 
-    /// Ends what [`Guard::freeze`] began, and wakes who waits for it. The caller holds none of the
-    /// slots.
+    /// Thaws slots that [`Guard::freeze`] froze, and wakes the sessions that wait for it. The
+    /// caller holds none of the slots.
     pub fn thaw(&self, slots: &[SlotId]) {
         for &slot in slots {
             self.frozen.clear(slot);

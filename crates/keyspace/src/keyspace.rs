@@ -1,5 +1,5 @@
-//! The keyspace: 16,384 slots and what they share. `Sync`; everybody goes through an own
-//! [`crate::Access`].
+//! The [`Keyspace`]: 16,384 slots and everything that they share. It is `Sync`; each worker uses it
+//! through its own [`crate::Access`].
 
 use crate::entry::Gone;
 use crate::expire::DueIndex;
@@ -42,7 +42,7 @@ pub struct Options {
     pub workers: usize,
 }
 
-/// A key with what is computed from it once.
+/// A key with its hash and slot, computed once.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'a> {
     /// Its bytes.
@@ -53,10 +53,10 @@ pub struct Key<'a> {
     pub slot: SlotId,
 }
 
-/// Where a key is probably found: its home bucket and its tag, as they were a moment ago.
+/// Where a key is probably found: its bucket and tag, read without the lock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrefetchTarget {
-    /// Bucket 0 is empty for ever.
+    /// Bucket 0 is always empty.
     bucket: u32,
     tag: u16,
 }
@@ -134,7 +134,7 @@ impl Keyspace {
         }
     }
 
-    /// Changes to what commands may do, and who executes by them.
+    /// The fences for changes of what commands may do.
     #[inline]
     pub fn fences(&self) -> &Fences {
         &self.fences
@@ -156,19 +156,19 @@ impl Keyspace {
         self.fences.publish(me, &self.gate, ask, wake)
     }
 
-    /// Says who is told that a parked session may try again; once, before anything is parked.
+    /// Sets what is notified when a parked session can be retried; once, before anything is parked.
     pub fn set_waker(&self, waker: Box<dyn Waker>) {
         self.parking.set_waker(waker);
     }
 
-    /// Says what is kept of the uses of keys. Workers take it over when they go inside next; what
-    /// headers hold already is read as the new kind from then on.
+    /// Sets what is recorded about the uses of keys. Workers adopt it when they go inside next.
+    /// From then on the bits in headers are read as the new kind.
     pub fn set_uses(&self, uses: Uses) {
         self.uses.set(uses);
     }
 
-    /// Says whether tables shrink when entries go, as they do unless they are told not to. What
-    /// stayed large shrinks with later removals.
+    /// Sets whether tables shrink when entries are removed; they do by default. A table that stayed
+    /// large shrinks with later removals.
     pub fn set_shrinking(&self, shrink: bool) {
         self.mem.keep_buckets(!shrink);
     }
@@ -178,17 +178,17 @@ impl Keyspace {
         &self.reclaimer
     }
 
-    /// A reference to a value, to be read after the guard that it was found under.
+    /// A snapshot of a value, to be read after its guard has dropped.
     pub fn capture(&self, value: &Big) -> Captured {
         Captured::new(value.clone(), Arc::clone(&self.reclaimer))
     }
 
-    /// A value that is built aside: if it does not become a key's, the reclaimer frees it.
+    /// A new value that is built in steps. The reclaimer frees it unless it becomes a key's value.
     pub fn capture_owned(&self, value: Big) -> Captured {
         Captured::new(value, Arc::clone(&self.reclaimer))
     }
 
-    /// Something of many parts that is built aside: the reclaimer frees it.
+    /// Something else that is built in steps. The reclaimer frees it.
     pub fn reclaim_on_drop<T: crate::Parts>(&self, parts: T) -> crate::ReclaimOnDrop<T> {
         crate::ReclaimOnDrop::new(parts, Arc::clone(&self.reclaimer))
     }
@@ -198,7 +198,7 @@ impl Keyspace {
         self.physical.len() as u16
     }
 
-    /// Where the slots' lines lie: for tools that watch which memory is written.
+    /// The addresses of the slots, for tools that watch which memory is written.
     pub fn slot_lines(&self) -> std::ops::Range<usize> {
         let slots = self.slots.as_ptr_range();
         slots.start.addr()..slots.end.addr()
@@ -239,14 +239,14 @@ impl Keyspace {
         self.logical[pb as usize].store(a.0 as u16, HintOrdering::Relaxed);
     }
 
-    /// Asks for the slot's line.
+    /// Prefetches the slot's cache line.
     #[inline(always)]
     pub fn prefetch_slot(&self, slot: SlotId) {
         prefetch(std::ptr::from_ref(self.slot(slot)).addr());
     }
 
-    /// Asks for the bucket where the key is at home. Reads the slot's line without its lock: what
-    /// it sees may be stale, and then the prefetch is wasted.
+    /// Prefetches the bucket of a key. Reads the slot without its lock: the target may be stale,
+    /// and then the prefetch is wasted.
     #[inline(always)]
     pub fn prefetch_bucket(&self, slot: SlotId, hash: u64, db: DbIndex) -> PrefetchTarget {
         let table = self.slot(slot).table_unheld(self.physical(db));
@@ -259,7 +259,7 @@ impl Keyspace {
         }
     }
 
-    /// Asks for the entry; reads the bucket without the lock.
+    /// Prefetches the entry; reads the bucket without the lock.
     #[inline(always)]
     pub fn prefetch_entry(&self, target: PrefetchTarget) {
         let word = self.mem.bucket(target.bucket).candidate(target.tag);
@@ -302,7 +302,7 @@ impl Keyspace {
         self.sum(|w| &w.with_fields[physical])
     }
 
-    /// How long the keys of a database that have an expiry have left at `now`, on average.
+    /// The average time to live of the keys of a database that have an expiry.
     pub fn average_ttl_ms(&self, db: DbIndex, now: UnixMs) -> u64 {
         let keys = i128::from(self.db_expires(db));
         let left = self.due_sum(self.physical(db)) - keys * i128::from(now.0);
@@ -314,14 +314,14 @@ impl Keyspace {
         self.all_stats().map(|w| w.due[physical as usize].get()).sum()
     }
 
-    /// Changes made by commands since the start: keys that were created, changed or removed; what
-    /// expired is not among them.
+    /// Changes by commands since the start: keys created, changed or removed. Expired keys do not
+    /// count.
     pub fn changes(&self) -> u64 {
         self.sum(|w| &w.changes)
     }
 
-    /// The sum of a counter over everybody who has or had an Access; a reader may catch them
-    /// between two halves of a change, so a sum below zero counts as zero.
+    /// The sum of a counter over all Accesses, present and past. A reader may see one half of a
+    /// change that two of them made, so a negative sum counts as 0.
     fn sum(&self, counter: impl Fn(&WorkerStats) -> &AtomicI64) -> u64 {
         self.all_stats().map(|w| stats::get(counter(w))).sum::<i64>().max(0) as u64
     }
@@ -346,7 +346,7 @@ impl Keyspace {
         self.entries.pages()
     }
 
-    /// Gives what free memory entries have left back to the system.
+    /// Returns the free memory of entries to the system.
     pub fn purge(&self) {
         self.entries.give_back(true);
     }
@@ -356,7 +356,7 @@ impl Keyspace {
         self.memory().total()
     }
 
-    /// How often this worker was in another's way.
+    /// How often this worker had to wait for others.
     pub fn contention(&self, worker: usize) -> Contention {
         let w = &self.workers[worker];
         Contention {
@@ -390,12 +390,12 @@ impl Keyspace {
         }
     }
 
-    /// Forgets a parked session; false if it is not queued there (any more).
+    /// Removes a parked session from its queue; false if it is not there.
     pub fn forget_parked(&self, at: Parked, worker: usize, token: u64) -> bool {
         self.parking.forget(at, worker, token)
     }
 
-    /// The counters of whoever has this number; only its Access writes them.
+    /// The counters of the Access with this number, which alone writes them.
     #[inline(always)]
     pub(crate) fn stats(&self, index: usize) -> &WorkerStats {
         match self.workers.get(index) {

@@ -1,8 +1,8 @@
-//! May this be touched? One question, asked before anything is locked, for whoever closes parts of
-//! the keyspace to some uses for longer than a command lasts. Frozen slots are the first that do.
+//! The check before locking: may these slots be used for this purpose? It refuses slots that are
+//! closed for longer than a command lasts. Today these are frozen slots (`freeze.rs`).
 //!
-//! The answer holds until the asker leaves its section: what closes a part does so under World, and
-//! opens it at any time.
+//! A permission stays valid until the caller leaves its section, because slots are closed only
+//! under World.
 
 use crate::access::Access;
 use crate::guard::Guard;
@@ -10,52 +10,52 @@ use crate::keyspace::Keyspace;
 use crate::parking::Parked;
 use base::{SlotId, UnixMs};
 
-/// What a slot's keys are wanted for.
+/// The purpose for which slots are locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// To be read. What is due may be removed all the same, if [`Intent::Expire`] may.
+    /// To read keys. Due keys may still be removed, where [`Intent::Expire`] may.
     Read,
-    /// To be changed.
+    /// To change keys.
     Write,
-    /// To remove what is due.
+    /// To remove due keys.
     Expire,
 }
 
 impl Keyspace {
-    /// Whether a slot's keys may be touched.
+    /// Checks whether a slot may be used.
     ///
     /// # Errors
-    /// Where to wait until they may: [`Parked::Frozen`].
+    /// [`Parked::Frozen`]: where to wait.
     #[inline]
     pub fn may(&self, slot: SlotId, intent: Intent) -> Result<(), Parked> {
         if intent == Intent::Read || !self.is_restricted() { Ok(()) } else { self.ask(slot) }
     }
 
-    /// Whether the keys of these slots may be touched.
+    /// Checks whether all these slots may be used.
     ///
     /// # Errors
-    /// As [`Keyspace::may`], of the first that may not.
+    /// As [`Keyspace::may`], for the first slot that may not.
     pub fn may_all(&self, slots: &[SlotId], intent: Intent) -> Result<(), Parked> {
         slots.iter().try_for_each(|&slot| self.may(slot, intent))
     }
 
-    /// Whether any key may be touched.
+    /// Checks whether every slot may be used.
     ///
     /// # Errors
-    /// [`Parked::Thaw`]: a part may not.
+    /// [`Parked::Thaw`] if some slots may not.
     pub fn may_everything(&self, intent: Intent) -> Result<(), Parked> {
         if intent == Intent::Read || !self.is_restricted() { Ok(()) } else { Err(Parked::Thaw) }
     }
 
-    /// Whether more may be frozen now.
+    /// Checks whether more slots may be frozen now.
     ///
     /// # Errors
-    /// [`Parked::Freeze`]: somebody waits for a thaw.
+    /// [`Parked::Freeze`] while a command waits for a thaw.
     pub fn may_freeze(&self) -> Result<(), Parked> {
         if self.turns.are_thaws_awaited() { Err(Parked::Freeze) } else { Ok(()) }
     }
 
-    /// True if [`Keyspace::may`] refuses anything. One load of a line that hardly ever changes.
+    /// True if [`Keyspace::may`] may refuse a slot. One load of a line that rarely changes.
     #[inline(always)]
     pub fn is_restricted(&self) -> bool {
         self.has_frozen()
@@ -68,8 +68,8 @@ impl Keyspace {
 }
 
 impl Access {
-    /// As [`Access::lock_one`], for whatever is wanted: for who has looked, since it went inside,
-    /// and knows that nothing is restricted ([`Keyspace::is_restricted`]).
+    /// As [`Access::lock_one`] without the check: for callers that have found, since they went
+    /// inside, that nothing is restricted ([`Keyspace::is_restricted`]).
     #[inline]
     pub fn lock_plain(&mut self, slot: SlotId, now: UnixMs) -> Result<Guard<'_>, Parked> {
         debug_assert!(
@@ -79,15 +79,14 @@ impl Access {
         self.lock_unchecked(slot, now)
     }
 
-    /// As [`Access::lock`] of frozen slots, for who has frozen them, to change what is there and
-    /// then to thaw them.
+    /// As [`Access::lock`], for frozen slots: for the caller that froze them, before it thaws them.
     ///
     /// # Errors
     /// As there.
     pub fn lock_frozen(&mut self, slots: &[SlotId], now: UnixMs) -> Result<Guard<'_>, Parked> {
         assert!(
             slots.iter().all(|&slot| self.ks.is_frozen(slot)),
-            "who freezes changes what is frozen"
+            "the caller has frozen these slots"
         );
         self.lock_many(slots, now)
     }

@@ -1,12 +1,13 @@
-//! Numbers of changes: what a reply waits for (its *hold*) is told by them.
+//! Sequence numbers of changes, for which replies wait (the *hold* of a reply).
 //!
-//! A change draws the next number under its locks and stamps it on its slots. Who reads a slot
-//! holds its reply at the number that it finds there. So no reply shows a change before that change
-//! is safe.
+//! A change draws the next number under its locks and stores it in its slots. A command that reads
+//! a slot holds its reply until the number that it finds there is safe. So no reply shows a change
+//! before that change is safe.
 //!
-//! - A removal because of time draws none: what was due is due again after a crash.
-//! - A walk passes over slots that the bitmap calls empty. It holds at [`Numbers::passed_over`],
-//!   which is raised before a slot leaves the bitmap, and by a change of everything.
+//! - Expired keys draw no number: after a crash they are due again.
+//! - A walk skips slots that the bitmap calls empty. It holds its reply at
+//!   [`Numbers::passed_over`], which is raised before a slot leaves the bitmap, and by changes
+//!   under World.
 //!
 //! There is no journal yet, so numbers are drawn only while DEBUG SAFE-UP-TO asks for them.
 
@@ -24,8 +25,8 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Stands for the last number that is drawn once a fence has passed: until then a change that
-    /// was seen may be under way, and have no number yet.
+    /// The last number that is drawn when a fence has passed: until then a change that was read may
+    /// be in progress and have no number yet.
     pub const LATEST: SeqNo = SeqNo(u64::MAX);
 
     /// Whether changes draw numbers.
@@ -34,7 +35,7 @@ impl Numbers {
         self.is_drawing.load(Ordering::Relaxed)
     }
 
-    /// Makes changes draw numbers, or no longer. A fence tells when all workers do as this says.
+    /// Sets whether changes draw numbers. After a fence all workers follow it.
     pub fn set_drawing(&self, draws: bool) {
         self.is_drawing.store(draws, Ordering::Relaxed);
     }
@@ -48,7 +49,7 @@ impl Numbers {
         SeqNo(self.last.fetch_add(1, Ordering::SeqCst) + 1)
     }
 
-    /// The highest number of a slot that is in no bitmap any more.
+    /// The highest number of a slot that has left the bitmap.
     fn passed_over(&self) -> u64 {
         self.passed_over.load(Ordering::SeqCst)
     }
@@ -62,7 +63,7 @@ impl Numbers {
 }
 
 impl Guard<'_> {
-    /// Gives what was changed since the last commit its number, while numbers are drawn.
+    /// Numbers the changes since the last commit, while numbers are drawn.
     pub(crate) fn number(&mut self) {
         if self.ks.numbers.is_drawing() && self.has_changes() {
             let seq = self.ks.numbers.draw();
@@ -85,8 +86,8 @@ impl Guard<'_> {
         keys
     }
 
-    /// Everything that was changed so far has been read, without locks: the reply holds at
-    /// [`Numbers::LATEST`]. Under World no change is under way, and the last number is known.
+    /// Holds the reply until all changes so far are safe: for commands that read without locks.
+    /// Under World no change is in progress, so the last number is known.
     pub fn hold_at_latest(&mut self) {
         if self.is_world() {
             self.see(self.ks.numbers.last().0);
@@ -95,8 +96,7 @@ impl Guard<'_> {
         }
     }
 
-    /// Everything is safe, and nothing is numbered from here on: no slot has a number, so no reply
-    /// is held for one.
+    /// Stops drawing numbers and clears those of all slots: no reply is held for one.
     pub fn forget_numbers(&mut self) {
         assert!(self.is_world(), "nobody else draws or reads a number meanwhile");
         self.ks.numbers.set_drawing(false);

@@ -2,11 +2,11 @@
 //! lock with the first key, and cleared under that lock by a scan that finds the slot empty, so
 //! that churn on one key writes nothing.
 //!
-//! Whoever reads one bit may see it a moment late, but never misses a slot with keys that was
-//! released before. Whoever reads all of them reads one word after the other. Bits that are only
-//! set meanwhile do no harm: what is 0 in the copy was 0 when the reading began. A bit that is
-//! cleared could be, though another one was set before, so that the copy shows what never was. So
-//! clears are counted as they begin and as they end, and a copy beside a clear is made again.
+//! A reader of one bit may see it late, but never misses a slot with keys that was released before.
+//! A copy of all bits reads one word after another. Bits that are set meanwhile do no harm: a bit
+//! that is 0 in the copy was 0 when the copy began. A bit that is cleared meanwhile, after another
+//! one was set, would make the copy show a state that never existed. So clears are counted when
+//! they begin and when they end, and a copy that overlaps with a clear is repeated.
 
 use base::sync::atomic::{AtomicU64, Ordering};
 use base::sync::{hint, spin_loop};

@@ -1,39 +1,37 @@
-//! Sessions that wait for a long slot holder, for the World gate or for the growth token: a FIFO
-//! per place. Parking is rare and long, so one mutex guards all queues; nothing else is locked
-//! under it.
+//! Parked sessions, which wait for a long holder of a slot, for the World gate, for the growth
+//! token and so on: a FIFO queue for each place. Parking is rare and lasts long, so one mutex
+//! guards all queues. Nothing else is locked under it.
 
 use base::SlotId;
 use base::sync::{Mutex, OnceLock, PoisonError};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Where a command could not go on. It has done nothing and holds nothing: queue its session with
-/// [`crate::Access::park`].
+/// The reason why a command must wait. It has changed nothing and holds nothing: the caller parks
+/// its session with [`crate::Access::park`] and retries it when it is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Parked {
     /// Behind a long holder of this slot.
     Slot(SlotId),
     /// At the closed World gate.
     Gate,
-    /// Needing World, until the one of this number ([`crate::Access::number`]), who is inside for
-    /// long, leaves.
+    /// It needs World, and the Access with this number ([`crate::Access::number`]) is inside for
+    /// long.
     Section(usize),
-    /// About to be long, while somebody waits for a turn who was turned back by long holders
-    /// ([`crate::Turn`]).
+    /// It would be long while another command waits for a turn ([`crate::Turn`]).
     Turn,
-    /// Behind another grower.
+    /// Another command has the growth token.
     Growth,
-    /// At a frozen slot that was to be changed.
+    /// It would change a frozen slot.
     Frozen(SlotId),
-    /// Needing the whole keyspace, of which a part is frozen.
+    /// It needs all slots, and some are frozen.
     Thaw,
-    /// About to freeze slots, while somebody waits for a thaw who needs the whole keyspace
-    /// ([`crate::ThawTurn`]).
+    /// It would freeze slots while another command waits for a thaw ([`crate::ThawTurn`]).
     Freeze,
 }
 
-/// Who tells a worker that a parked session may try again. Called without any lock held.
+/// Notifies workers that parked sessions can be retried. Called without any lock held.
 pub trait Waker: Send + Sync {
-    /// Session `token` of `worker` may try again. Only workers park, so this is below
+    /// Session `token` of `worker` can be retried. Only workers park, so `worker` is below
     /// [`crate::Keyspace::workers`].
     fn wake(&self, worker: usize, token: u64);
 }
@@ -52,13 +50,13 @@ pub(crate) struct Parking {
 }
 
 impl Parking {
-    /// Says who wakes parked sessions; once.
+    /// Sets the waker, once.
     pub fn set_waker(&self, waker: Box<dyn Waker>) {
         assert!(self.waker.set(waker).is_ok(), "the waker is set once");
     }
 
-    /// Queues a session if `mark` succeeds under the queues' mutex, that is, if there still is
-    /// somebody who will call [`Parking::release`].
+    /// Queues a session if `mark` succeeds under the mutex: if there still is a holder that will
+    /// call [`Parking::release`].
     pub fn park(&self, at: Parked, worker: usize, token: u64, mark: impl FnOnce() -> bool) -> bool {
         // A panic under this mutex leaves the queues whole: every step is one push or remove.
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +67,7 @@ impl Parking {
         marked
     }
 
-    /// Wakes everybody parked there, in order of arrival.
+    /// Wakes all sessions that are parked there, in order of arrival.
     #[cold]
     pub fn release(&self, at: Parked) {
         let queue = self.queues.lock().unwrap_or_else(PoisonError::into_inner).remove(&at);
@@ -80,7 +78,7 @@ impl Parking {
         }
     }
 
-    /// Forgets a session that will not try again; false if it was not queued there.
+    /// Removes a session that will not be retried; false if it was not queued there.
     pub fn forget(&self, at: Parked, worker: usize, token: u64) -> bool {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(queue) = queues.get_mut(&at) else { return false };

@@ -1,8 +1,8 @@
-//! Freeing of values of many parts, away from whoever replaced them.
+//! Freeing large values in the background.
 //!
-//! A value of more than [`NODES_MAX`] allocations that leaves the keyspace is handed to the
-//! [`Reclaimer`]. A thread that [`Reclaimer::serve`]s frees what it is given; as long as none does,
-//! and when [`PENDING_BYTES_MAX`] wait already, the giver frees by itself, after its locks.
+//! A value of more than [`NODES_MAX`] allocations that leaves the keyspace goes to the queue of the
+//! [`Reclaimer`], whose thread frees it ([`Reclaimer::serve`]). While no thread serves, and when
+//! [`PENDING_BYTES_MAX`] wait already, the worker frees the value itself, after its locks.
 
 use base::sync::hint::{AtomicI64, AtomicU64, Ordering};
 use base::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -11,7 +11,7 @@ use value::Big;
 
 /// A value of at most so many allocations is freed where it is dropped.
 pub(crate) const NODES_MAX: usize = 64;
-/// Bytes that may wait to be freed; whoever would exceed them frees by itself.
+/// The most bytes that wait to be freed; a worker that would exceed them frees its value itself.
 const PENDING_BYTES_MAX: i64 = 1 << 30;
 
 /// Where values of many parts are freed.
@@ -35,9 +35,9 @@ struct Queue {
     is_closed: bool,
 }
 
-/// Something else of many parts, whose owner hands it to the reclaimer.
+/// Something else with many allocations that the reclaimer can free.
 pub trait Parts: Send + 'static {
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     fn memory(&self) -> usize;
 }
 
@@ -61,7 +61,7 @@ impl Garbage {
         }
     }
 
-    /// How many values of keys that is.
+    /// How many values of keys it counts as.
     fn values(&self) -> u64 {
         matches!(self, Self::Value(_)).into()
     }
@@ -72,14 +72,14 @@ impl Reclaimer {
         self.queue.lock().expect("no panic while the queue is held")
     }
 
-    /// Takes a value over, to free it now or soon.
+    /// Frees a value, now or soon.
     pub fn give(&self, value: Big) {
         if value.node_count() > NODES_MAX {
             self.give_many(Garbage::Value(value));
         }
     }
 
-    /// Takes something else of many parts over, to free it now or soon.
+    /// Frees something else with many allocations, now or soon.
     pub fn give_parts(&self, parts: Box<dyn Parts>) {
         self.give_many(Garbage::Parts(parts));
     }
@@ -102,7 +102,7 @@ impl Reclaimer {
         self.wake.notify_one();
     }
 
-    /// Frees what is given, until [`Reclaimer::close`]; for a thread of its own.
+    /// Frees what is queued until [`Reclaimer::close`]; the body of the reclaimer's thread.
     pub fn serve(&self) {
         let mut queue = self.queue();
         queue.is_served = true;
@@ -123,7 +123,7 @@ impl Reclaimer {
         }
     }
 
-    /// Lets [`Reclaimer::serve`] return once it has freed what it was given.
+    /// Makes [`Reclaimer::serve`] return when the queue is empty.
     pub fn close(&self) {
         self.queue().is_closed = true;
         self.wake.notify_all();
@@ -150,8 +150,8 @@ impl Reclaimer {
     }
 }
 
-/// A reference to a value as it was under the guard, to be read after it. What it alone still holds
-/// at its end goes to the reclaimer.
+/// A snapshot of a value, or a new value, that is used without its guard. When it is dropped, the
+/// reclaimer frees what nobody else refers to.
 #[derive(Debug)]
 pub struct Captured {
     value: Option<Big>,
@@ -163,7 +163,7 @@ impl Captured {
         Self { value: Some(value), to }
     }
 
-    /// To be changed: for one that is built aside, and that nobody else has.
+    /// The value, to change: for one that is being built.
     pub fn value_mut(&mut self) -> &mut Big {
         self.value.as_mut().expect("a value until the end")
     }
@@ -190,8 +190,8 @@ impl Drop for Captured {
     }
 }
 
-/// Something of many parts that is built aside, while a command goes in steps; at its end it goes
-/// to the reclaimer.
+/// Something with many allocations that a command builds in steps. When it is dropped, the
+/// reclaimer frees it.
 #[derive(Debug)]
 pub struct ReclaimOnDrop<T: Parts> {
     value: Option<Box<T>>,
@@ -203,7 +203,7 @@ impl<T: Parts> ReclaimOnDrop<T> {
         Self { value: Some(Box::new(value)), to }
     }
 
-    /// It, which its new owner frees.
+    /// The contents, which the caller frees.
     pub fn into_inner(mut self) -> T {
         *self.value.take().expect("it is there until the end")
     }

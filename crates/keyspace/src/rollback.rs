@@ -1,5 +1,4 @@
-//! Taking changes back: of an error or a panic, every kind of change that came through the door in
-//! `change.rs`.
+//! Rolling back: takes back the changes of a command after an error or a panic (`undo.rs`).
 #![allow(unsafe_code)]
 
 use crate::entry::EntryPtr;
@@ -9,8 +8,7 @@ use crate::table::HeldTable;
 use crate::undo::{Change, Detached, Mark, Notice, Place};
 
 impl Guard<'_> {
-    /// Takes back every change since the last commit, but for keys that were gone already because
-    /// their time had come.
+    /// Takes back every change since the last commit, except removals of expired keys.
     #[cold]
     pub fn rollback(&mut self) {
         self.undo_to(0);
@@ -26,8 +24,8 @@ impl Guard<'_> {
         self.w.undo.clear();
     }
 
-    /// Takes back every change since `mark`, which was taken since the last commit, as
-    /// [`Guard::rollback`] does; what came before it stays to be committed.
+    /// Takes back every change since `mark`, as [`Guard::rollback`] does. Changes before it stay,
+    /// to be committed.
     #[cold]
     pub fn rollback_to(&mut self, mark: Mark) {
         self.undo_to(mark.changes);
@@ -40,8 +38,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Undoes the changes behind the first `len`, but for keys that are gone because their time had
-    /// come: those changes stay.
+    /// Undoes the changes after the first `len`, except removals of expired keys, which stay in the
+    /// log.
     fn undo_to(&mut self, len: usize) {
         let own_expired = self.own_expired(len);
         let mut stays = Vec::new();
@@ -120,12 +118,12 @@ impl Guard<'_> {
         }
     }
 
-    /// Puts an entry back that was taken out.
+    /// Puts a removed entry back.
     pub(crate) fn relink(&mut self, place: Place, old: EntryPtr) {
         let slot = self.owned(place.slot);
         let table = slot.table_or_new(place.physical);
         self.link(place, slot, table, old);
-        // `link` counts the memory of a new entry; this one was never discounted.
+        // `link` adds the memory of a new entry; that of this one was never subtracted.
         add(&self.ks.stats(self.w.index).used, -(old.memory() as i64));
     }
 

@@ -1,18 +1,17 @@
-//! Where an Access stands relative to the gate, as its owner knows it.
+//! The position of an Access relative to the gate, as its owner knows it.
 //!
-//! *Alone* is the stand of a worker inside its section while nobody else has an Access: a keyspace
-//! of one worker, without a further Access (`further.rs`). Then locks are plain stores, and the
-//! section's word is not written. That is a state and no property of the keyspace. It ends when
-//! that worker makes a further Access, by its own hand and before anybody can use that. It begins
-//! at the worker's first `enter` behind the end of the last further Access: until then the worker
-//! locks like everybody. So it changes only while no lock is held.
+//! *Alone* means: a worker is inside its section and there is no other Access, that is, one worker
+//! and no further Access (`further.rs`). Then locks are plain stores, and the section's word is not
+//! written. The state ends when that worker makes a further Access, before anybody can use it. It
+//! begins with the worker's first `enter` after the last further Access has ended. So it changes
+//! only while no lock is held.
 
 use crate::gate::Gate;
 use crate::lock::{Owner, SlotLock};
 
-/// Where it stands. The number is what the lock word of a free slot has to be for it to take the
-/// slot: 0 inside, and else one that no word ever is. So who is outside gets no slot by
-/// [`Stand::try_lock`], and the check costs nothing.
+/// The position. Its number is the lock word that [`Stand::try_lock`] expects of a free slot: 0
+/// inside, otherwise a value that no word has. So an Access outside locks nothing, and the check
+/// costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Stand {
@@ -27,7 +26,7 @@ pub(crate) enum Stand {
 }
 
 impl Stand {
-    /// Goes inside; false if the gate is closed: then the caller steps beside, or leaves.
+    /// Goes inside. False if the gate is closed: then the caller steps beside, or leaves.
     #[inline]
     pub fn enter(&mut self, gate: &Gate, index: usize) -> bool {
         debug_assert!(!self.is_inside(), "number {index} is inside already");
@@ -35,13 +34,13 @@ impl Stand {
             *self = Self::Alone;
             return true;
         }
-        // Also if the gate turns out to be closed: the section's word says inside then.
+        // Even if the gate is closed: then the caller leaves, which resets the section's word.
         let inside = gate.enter(index);
         *self = Self::Inside;
         inside
     }
 
-    /// Leaves; harmless if outside. True if sessions are parked until then and must be woken.
+    /// Leaves; harmless outside. True if sessions are parked until this and must be woken.
     #[inline]
     #[must_use]
     pub fn leave(&mut self, gate: &Gate, index: usize) -> bool {
@@ -49,14 +48,14 @@ impl Stand {
         matches!(stood, Self::Beside | Self::Inside) && gate.leave(index)
     }
 
-    /// Leaves, but the batch goes on beside the gate. True as for [`Stand::leave`].
+    /// Leaves, but the batch continues beside the gate. True as for [`Stand::leave`].
     #[must_use]
     pub fn step_beside(&mut self, gate: &Gate, index: usize) -> bool {
         *self = Self::Beside;
         gate.step_beside(index)
     }
 
-    /// Whoever made this Access has made another one: nobody is alone any more.
+    /// This Access makes a further one: it is no longer alone.
     pub fn end_alone(&mut self, gate: &Gate, index: usize) {
         gate.end_alone(index, *self);
         if *self == Self::Alone {
@@ -70,7 +69,7 @@ impl Stand {
         matches!(self, Self::Inside | Self::Alone)
     }
 
-    /// Takes a slot if it is free, and this is inside.
+    /// Locks a slot if it is free and this Access is inside.
     #[inline(always)]
     pub fn try_lock(self, lock: &SlotLock, me: Owner) -> bool {
         if self == Self::Alone {

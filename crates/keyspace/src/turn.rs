@@ -1,20 +1,20 @@
-//! Turns: who was turned back by long holders, and needs the whole keyspace (World) or a slot that
-//! it comes upon (a grower), waits for its turn. Until it has had it nobody begins to be long, so
-//! it waits only for those who are long already, each of which ends.
+//! Turns prevent starvation. A command that was refused because of long holders, and needs World or
+//! grows, waits for a turn. Until it has run, no other command may become long. So it waits only
+//! for those that are long already, and each of them ends.
 //!
-//! Who is kept out for that parks at [`Parked::Turn`]. It is woken by the end of a turn and then
-//! goes in, whoever waits by that time: so long holders have their turns, too.
+//! A command that may not become long parks at [`Parked::Turn`]. The end of any turn wakes it, and
+//! then it may run even if others wait for turns: so long holders get their share, too.
 //!
-//! Who needs the whole keyspace and finds a part of it frozen has a turn of another kind: nobody
-//! else is kept out for it but who would freeze more, because a freeze may last long.
+//! A command that needs all slots while some are frozen waits for a [`ThawTurn`]. That keeps out
+//! only commands that would freeze more, because slots may stay frozen for long.
 
 use crate::keyspace::Keyspace;
 use crate::parking::Parked;
 use base::sync::atomic::{AtomicU32, Ordering};
 use base::sync::{Arc, CachePadded};
 
-/// How many wait for their turn. Everything is ordered by the gate and the parking queues; this is
-/// looked at by who is about to be long and by nobody else.
+/// How many commands wait for turns. Read only by commands that are about to become long, or to
+/// freeze slots; the gate and the parking queues order everything else.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     long: CachePadded<AtomicU32>,
@@ -30,12 +30,12 @@ impl Turns {
         end(&self.long);
     }
 
-    /// True while somebody waits.
+    /// True while a command waits for a turn.
     pub fn are_awaited(&self) -> bool {
         self.long.load(Ordering::SeqCst) > 0
     }
 
-    /// True while somebody waits for a thaw.
+    /// True while a command waits for a thaw.
     pub fn are_thaws_awaited(&self) -> bool {
         self.thaws.load(Ordering::SeqCst) > 0
     }
@@ -46,12 +46,12 @@ fn end(turns: &AtomicU32) {
     assert!(before > 0, "a turn ends once");
 }
 
-/// Waits for its turn as long as it lives: from when the command is turned back until it has run,
-/// or its client has gone.
+/// A command waits for its turn while this lives: from its first refusal until it has run, or its
+/// client is gone.
 pub struct Turn(Arc<Keyspace>);
 
 impl Turn {
-    /// Keeps new long holders out from now on.
+    /// Begins the wait: no other command becomes long from now on.
     pub fn wait(ks: &Arc<Keyspace>) -> Self {
         ks.turns.begin();
         Self(Arc::clone(ks))
@@ -65,11 +65,11 @@ impl Drop for Turn {
     }
 }
 
-/// Waits for a thaw as long as it lives, as [`Turn`] does for its turn.
+/// A command waits for a thaw while this lives, likewise.
 pub struct ThawTurn(Arc<Keyspace>);
 
 impl ThawTurn {
-    /// Keeps out from now on who would freeze slots.
+    /// Begins the wait: no other command freezes slots from now on.
     pub fn wait(ks: &Arc<Keyspace>) -> Self {
         ks.turns.thaws.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(ks))

@@ -1,4 +1,4 @@
-//! How uses of keys are noted, in the 24 bits that an entry's header has for it.
+//! What is recorded about the uses of keys (LRU and LFU), in 24 bits of an entry's header.
 //!
 //! ```text
 //! times    23..0  second of the last use, modulo 2^24: 194 days
@@ -6,10 +6,9 @@
 //!           7..0  logarithmic counter
 //! ```
 //!
-//! Counters go the way that redis.io's page on key eviction tells: a use adds one with the
-//! probability `1 / (steps * log factor + 1)`, where `steps` are those above the value a new key
-//! starts with (the page's table of counts per factor is met with these alone), and each decay time
-//! without a use takes one away.
+//! Counters follow redis.io's page on key eviction: a use adds one with the probability `1 / (steps
+//! * log factor + 1)`, where `steps` counts from the value of a new key (this reproduces the page's
+//! table of counts per factor). Each decay time without a use subtracts one.
 
 use base::UnixMs;
 use base::sync::atomic::{AtomicU32, Ordering};
@@ -21,15 +20,15 @@ pub(crate) const COUNTING: u32 = 1 << 31;
 /// A new key's counter: a key that was not used yet is not the first to go.
 const COUNT_NEW: u32 = 5;
 
-/// What is kept of the uses of keys.
+/// What is recorded about the uses of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Uses {
-    /// When each was used last.
+    /// When each key was last used.
     #[default]
     Times,
-    /// About how often each is used.
+    /// How often each key is used, approximately.
     Counts {
-        /// How much more uses a counter needs for each step.
+        /// How many more uses each step of a counter needs.
         log_factor: u32,
         /// Minutes after which a counter loses a step, 0 for never.
         decay_minutes: u32,
@@ -75,7 +74,7 @@ impl Uses {
     }
 }
 
-/// What is kept of the uses of keys, for all workers.
+/// The setting of what is recorded, for all workers.
 #[derive(Debug, Default)]
 pub(crate) struct UsesKept {
     uses: Mutex<Uses>,

@@ -89,8 +89,8 @@ impl Guard<'_> {
         self.count_change(listeners, 1);
     }
 
-    /// Of the keys that are watched in `watched`, those that come to it from `physical` and are
-    /// due: for their watchers they are not there.
+    /// For the watches of logical database `watched`: marks those of keys that move there from
+    /// `physical` and are due, so that their removal is no change.
     fn mark_due_watched(&mut self, watched: DbIndex, physical: u16, id: SlotId) {
         let slot = self.owned(id);
         let Some(table) = slot.table(physical) else { return };
@@ -109,7 +109,8 @@ impl Guard<'_> {
         });
     }
 
-    /// Notes the watchers of those keys of logical database `watched` that exist in `physical`.
+    /// Notes the watches and tickets of those keys of logical database `watched` that exist in
+    /// `physical`.
     fn touch_existing(&mut self, watched: DbIndex, physical: u16, id: SlotId, db: DbIndex) {
         let slot = self.owned(id);
         let Some(table) = slot.table(physical) else { return };

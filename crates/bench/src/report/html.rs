@@ -16,6 +16,9 @@ const STYLE: &str = include_str!("page.css");
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
+/// More findings of a section that nothing stands out are folded.
+const NOTHING_MAX: usize = 2;
+
 /// The document as a page.
 pub fn html(document: &Document, machine: &Machine) -> String {
     let slots = Slots::of(document.sections.iter().flat_map(|section| &section.plots));
@@ -118,10 +121,20 @@ fn section_html(section: &Section, at: usize, slots: &Slots) -> String {
             models.push_str(&figure_html(plot, slots, &format!("{file}-with-models.csv")));
         }
     }
+    let mut nothing = String::new();
+    let is_nothing = |finding: &&Finding| {
+        finding.kind == FindingKind::None && !section.is_appendix(&finding.target)
+    };
+    let is_folded = section.findings.iter().filter(is_nothing).count() > NOTHING_MAX;
     for finding in &section.findings {
-        let place = if section.is_appendix(&finding.target) { &mut models } else { &mut text };
+        let place = match finding {
+            finding if section.is_appendix(&finding.target) => &mut models,
+            finding if is_folded && is_nothing(&finding) => &mut nothing,
+            _ => &mut text,
+        };
         place.push_str(&finding_html(finding));
     }
+    text.push_str(&folded("Where nothing stands out", &nothing));
     for table in &section.tables {
         let (servers, others) = table.parted(|target| section.is_appendix(target));
         if others.rows.is_empty() || !servers.rows.is_empty() {
@@ -192,7 +205,12 @@ fn figure_html(plot: &Plot, slots: &Slots, file: &str) -> String {
     }
     let drawings = plot::SIZES.map(|size| plot::svg(plot, slots, size));
     match drawings.into_iter().collect::<Option<String>>() {
-        Some(drawings) => text.push_str(&drawings),
+        Some(drawings) => {
+            // Outside the drawings, because they may need more than one line.
+            let (x, y) = (escape(&plot.x_label), escape(&plot.y_label));
+            let _ = writeln!(text, "<p class=\"axis\">{y}</p>\n{drawings}");
+            let _ = writeln!(text, "<p class=\"axis x\">{x}</p>");
+        }
         None => text.push_str("<p class=\"empty\">No figures were measured for this plot.</p>\n"),
     }
     text.push_str("<div class=\"data\">");

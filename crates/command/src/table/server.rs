@@ -101,7 +101,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 full_name: "command|help",
                 since: "5.0.0",
                 acl: Acl::CONNECTION,
-                ..help(BASE)
+                ..help(&BASE)
             },
             CommandSpec {
                 name: "info",
@@ -183,7 +183,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec { full_name: "config|help", since: "5.0.0", ..help(BASE) },
+            CommandSpec { full_name: "config|help", since: "5.0.0", ..help(&BASE) },
             CommandSpec {
                 name: "resetstat",
                 full_name: "config|resetstat",
@@ -347,7 +347,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             ..Docs::NONE
         },
         subcommands: &[
-            CommandSpec { full_name: "module|help", since: "5.0.0", ..help(BASE) },
+            CommandSpec { full_name: "module|help", since: "5.0.0", ..help(&BASE) },
             CommandSpec {
                 name: "list",
                 full_name: "module|list",

@@ -149,7 +149,7 @@ impl Uring {
                 Kind::Receive | Kind::Poll => self.streams.on_done(&mut self.ring.buffers, &done),
                 Kind::Accept => self.listeners.on_done(done),
                 Kind::Wake | Kind::Signal => {
-                    on_special(&mut self.unwatched, &mut self.signalled, &done)
+                    on_special(&mut self.unwatched, &mut self.signalled, &done);
                 }
                 Kind::Ignored | Kind::Send => {}
             }

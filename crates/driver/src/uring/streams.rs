@@ -7,7 +7,7 @@
 //!                                     |  submit_changes(), once per poll:
 //!                                     |  Idle and wanted -> start; Active and not wanted -> cancel
 //!                                     v
-//!                                  active:   receive: Op, poll: Op + mask  --->  multishot receive,
+//!                                     |  Idle and wanted: start; Active and unwanted: cancel
 //!                                                                                poll
 //!                                  arrived:  buffers first..last, copied,   <--  completions
 //!  recv: read()        <--------             ended, error, found                 (on_done)

@@ -227,7 +227,7 @@ fn a_worker_is_alone_only_while_nobody_else_is_there() {
 fn is_found(without: Without) {
     let found = catch_unwind(move || check(without)).expect_err("it is found");
     let message = found.downcast_ref::<String>().expect("an assertion with its values");
-    let signs = ["an update is lost", "unlock by who does not hold it", "deadlock"];
+    let signs = ["an update is lost", "only the holder unlocks", "deadlock"];
     assert!(signs.iter().any(|sign| message.contains(sign)), "{message}");
 }
 
