@@ -1,15 +1,27 @@
-//! Messages between workers: many senders, one receiver; posting never blocks and never fails.
+//! Messages between workers: many senders, one receiver. Posting never blocks and never fails.
 //!
-//! A stack of nodes that senders push on with one compare-and-swap; the receiver takes all of it at
-//! once, turns it round, and has the messages of each sender in order. (Pop is never done on the
-//! shared stack, so there is no ABA.) A turn handles what its wait took; what is posted meanwhile
-//! waits for the next turn. There is no bound here: a message must not be lost under a slot's
-//! guard, so bounds stand where senders turn.
+//! ```text
+//! senders: post                                      receiver: take_all
+//!    |  node.below = top; compare-and-swap              |  swap top with null: all nodes at once
+//!    v                                                  v
+//!   top ---> [ m3 | below ]---> [ m2 | below ]---> [ m1 | below ]---> null
+//!             newest                                 oldest
+//!                            the receiver reverses them: m1, m2, m3
 //!
-//! The receiver says that it is about to sleep *before* it looks a last time; a sender pushes
-//! *before* it looks whether the receiver sleeps. One of the two sees the other (all four steps are
-//! sequentially consistent), so no wake-up is lost. Only a sleeping receiver costs its sender a
-//! system call.
+//! sender                     receiver
+//!   push the node              sleeping = true        (prepare_sleep)
+//!   read `sleeping`            read `top`
+//!   true: clear it and wake    not null: do not sleep
+//! ```
+//!
+//! Nodes are never popped one by one from the shared stack, so there is no ABA problem. The four
+//! steps on the left and right are sequentially consistent: either the sender sees that the
+//! receiver sleeps, or the receiver sees the node. So no wake-up is lost, and only a sleeping
+//! receiver costs its sender a system call.
+//!
+//! A turn handles the messages that its wait took; later ones wait for the next turn. The mailbox
+//! has no bound, because a message must not be lost under a slot's lock: senders that produce many
+//! messages have bounds of their own.
 
 #![allow(unsafe_code)]
 
@@ -31,7 +43,7 @@ struct Node<M> {
 }
 
 struct Shared<M> {
-    /// Written by every sender: away from what they only read.
+    /// Written by every sender, so alone on its cache line.
     top: CachePadded<AtomicPtr<Node<M>>>,
     sleeping: CachePadded<AtomicBool>,
     waker: Box<dyn Waker>,
@@ -131,7 +143,7 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Announces sleep; `false` if a message is there already and sleep must not happen.
+    /// Announces sleep. False if a message is there: the receiver must not sleep.
     pub fn prepare_sleep(&self) -> bool {
         self.shared.sleeping.store(true, SeqCst);
         if self.is_empty() {

@@ -43,7 +43,7 @@ enum Stage {
     #[default]
     Eager,
     /// Its reads wait, and it is not known yet whether anything gathers.
-    Begun,
+    Trial,
     /// Its reads wait.
     Patient,
 }
@@ -100,27 +100,27 @@ impl Patience {
         self.bytes += bytes as u32;
         self.left -= 1;
         if self.left == 0 {
-            self.judge();
+            self.end_window();
         }
         self.stage != Stage::Eager && bytes < ENOUGH
     }
 
     /// A window is over.
     #[cold]
-    fn judge(&mut self) {
+    fn end_window(&mut self) {
         match self.stage {
-            Stage::Eager => self.look_for_a_trial(),
-            Stage::Begun if self.has_gathered() => {
+            Stage::Eager => self.consider_trial(),
+            Stage::Trial if self.has_gathered() => {
                 (self.stage, self.left) = (Stage::Patient, TRIAL_READS / 2);
                 self.reads = TRIAL_READS;
             }
             Stage::Patient if !self.has_gathered() => self.give_up(), // it waits for us now
-            Stage::Patient if self.is_as_fast() => self.go_on(),
+            Stage::Patient if self.is_as_fast() => self.continue_waiting(),
             Stage::Patient if self.credit > 1 => {
                 self.credit -= 1;
                 self.begin(Stage::Patient, TRIAL_READS);
             }
-            Stage::Begun | Stage::Patient => self.give_up(),
+            Stage::Trial | Stage::Patient => self.give_up(),
         }
     }
 
@@ -129,7 +129,7 @@ impl Patience {
         (self.spent_ns, self.bytes) = (0, 0);
     }
 
-    fn look_for_a_trial(&mut self) {
+    fn consider_trial(&mut self) {
         let small = (self.bytes as usize) < ENOUGH * usize::from(EAGER_READS);
         let close = u64::from(self.spent_ns) < WAIT_NS * u64::from(EAGER_READS);
         if !small || !close || self.skip > 0 {
@@ -142,7 +142,7 @@ impl Patience {
             (self.eager_ns, self.eager_bytes) = (self.spent_ns, self.bytes);
         }
         (self.credit, self.windows) = (0, 0);
-        self.begin(Stage::Begun, TRIAL_READS / 2);
+        self.begin(Stage::Trial, TRIAL_READS / 2);
     }
 
     /// Each read brought a quarter more than those at once.
@@ -157,7 +157,7 @@ impl Patience {
         ours >= u64::from(self.eager_bytes) * u64::from(self.spent_ns)
     }
 
-    fn go_on(&mut self) {
+    fn continue_waiting(&mut self) {
         self.credit = (self.credit + 1).min(CREDIT_MAX);
         if self.credit == CREDIT_MAX {
             self.next_skip = SKIP_FIRST; // chance alone does not come so far

@@ -1,8 +1,8 @@
 //! Deadlines of many connections: a heap with at most one entry for each place.
 //!
-//! An entry may be earlier than what its connection waits for, never later: whoever takes it looks
-//! and arms again. So a deadline that moves with every block costs nothing, and a place that is
-//! reused has one entry still.
+//! An entry may be earlier than the deadline of its connection, never later: the caller that takes
+//! it checks, and arms again. So a deadline that moves with every block costs nothing, and a place
+//! that is reused still has one entry.
 
 use base::MonoNs;
 use std::cmp::Reverse;
@@ -17,7 +17,8 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    /// Wakes `place` at `due`, unless it has an entry already (which must not be later). O(log n).
+    /// Adds an entry for `place` at `due`, unless it has one already, which must not be later.
+    /// O(log n).
     #[inline]
     pub fn arm(&mut self, place: u32, due: MonoNs) {
         let at = place as usize;
@@ -35,7 +36,7 @@ impl Deadlines {
         self.heap.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Takes a place whose deadline is not after `now`. O(log n).
+    /// Removes an entry that is due by `now` and returns its place. O(log n).
     pub fn take(&mut self, now: MonoNs) -> Option<u32> {
         let Reverse((_, place)) = *self.heap.peek().filter(|Reverse((due, _))| *due <= now)?;
         self.heap.pop();
@@ -43,7 +44,7 @@ impl Deadlines {
         Some(place)
     }
 
-    /// Forgets all of them.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.heap.clear();
         self.armed.fill(false);

@@ -1,47 +1,52 @@
-//! Finding whole messages in blocks that cut the stream anywhere.
+//! Finds whole messages of classic ingest in a stream that arrives in arbitrary blocks.
 //!
 //! ```text
+//!  a message, from the producer
 //!  0               8           12                12 + size
 //!  +---------------+-----------+-- - - - - - - --+
-//!  | id, 8 bytes   | size, 4   | payload         |
-//!  +---------------+-----------+-- - - - - - - --+
+//!  | id, 8 bytes   | size, u32 | payload         |    size: big-endian for request-reply, else
+//!  +---------------+-----------+-- - - - - - - --+    little-endian; the id is only echoed
+//!
+//!  blocks        |<---- block 1 ---->|<------ block 2 ------>|
+//!  messages      | m1   | m2   | m3      | m4   | m5  | m6 ...
+//!                               ^^^^ kept between blocks: header bytes (have), missing payload
 //! ```
 //!
-//! State between two blocks is 24 bytes: the header so far and the payload bytes that are missing.
-//! A payload is skipped, not looked at and not kept. Cost: one load and one comparison per message;
-//! runs of messages of the same size are taken four at a time, so that the place of the next header
-//! does not wait for a load.
+//! The state between two blocks is 24 bytes: the header so far, and how many payload bytes are
+//! missing. Payloads are skipped, neither read nor kept. Cost: one load and one comparison per
+//! message. Messages of equal size are taken four at a time, so that finding the next header does
+//! not wait for a load.
 
 use crate::Order;
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 12;
 
-/// A message's id as it came.
+/// A message's id, in the producer's byte order.
 pub type Id = [u8; 8];
 
 /// Messages taken at once if their sizes are equal.
 const RUN: usize = 4;
 
-/// Where a stream of messages stands.
+/// The position in a stream of messages.
 #[derive(Clone, Debug)]
 pub struct Frames {
     order: Order,
-    /// Header bytes of the message under way.
+    /// Header bytes of the incomplete message.
     have: u8,
     header: [u8; HEADER_BYTES],
-    /// Payload bytes that the message under way still misses; meaningful with a whole header.
+    /// Payload bytes that the incomplete message lacks; valid once its header is complete.
     missing: u32,
 }
 
 /// What a block completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Messages that are whole now.
+    /// Messages that are complete.
     pub whole: u64,
     /// The id of the last of them.
     pub last: Option<Id>,
-    /// The message after them announces more payload than is allowed: the stream is over.
+    /// The next message announces more payload than is allowed: the stream ends.
     pub oversized: bool,
 }
 
@@ -78,8 +83,8 @@ impl Frames {
         let mut scan = Scan::default();
         let mut at = 0;
         if self.have > 0 {
-            match self.go_on(block, payload_max) {
-                GoneOn::Whole { end } => {
+            match self.continue_message(block, payload_max) {
+                Continued::Whole { end } => {
                     at = end;
                     scan.whole = 1;
                     scan.last = Some(id(&self.header));
@@ -87,8 +92,8 @@ impl Frames {
                         each(id(&self.header));
                     }
                 }
-                GoneOn::Partial => return scan,
-                GoneOn::Oversized => {
+                Continued::Partial => return scan,
+                Continued::Oversized => {
                     scan.oversized = true;
                     return scan;
                 }
@@ -130,9 +135,9 @@ impl Frames {
         scan
     }
 
-    /// The message that an earlier block began.
+    /// Continues the message that an earlier block began.
     #[inline]
-    fn go_on(&mut self, block: &[u8], payload_max: u32) -> GoneOn {
+    fn continue_message(&mut self, block: &[u8], payload_max: u32) -> Continued {
         let mut at = 0;
         let have = self.have as usize;
         if have < HEADER_BYTES {
@@ -140,43 +145,41 @@ impl Frames {
             self.header[have..have + at].copy_from_slice(&block[..at]);
             self.have += at as u8;
             if (self.have as usize) < HEADER_BYTES {
-                return GoneOn::Partial;
+                return Continued::Partial;
             }
             self.missing = size(self.order, &self.header);
             if self.missing > payload_max {
-                return GoneOn::Oversized;
+                return Continued::Oversized;
             }
         }
         let rest = block.len() - at;
         if rest < self.missing as usize {
             self.missing -= rest as u32;
-            return GoneOn::Partial;
+            return Continued::Partial;
         }
         self.have = 0;
-        GoneOn::Whole { end: at + self.missing as usize }
+        Continued::Whole { end: at + self.missing as usize }
     }
 
-    /// Notes the beginning of a message whose rest is still to come; its size is allowed if it is
-    /// known.
+    /// Keeps the beginning of an incomplete message. If its size is known, it is allowed.
     fn begin(&mut self, tail: &[u8]) {
         let have = tail.len().min(HEADER_BYTES);
         self.header[..have].copy_from_slice(&tail[..have]);
         self.have = have as u8;
         if have == HEADER_BYTES {
-            let came = (tail.len() - HEADER_BYTES) as u32;
-            self.missing = size(self.order, &self.header) - came;
+            let arrived = (tail.len() - HEADER_BYTES) as u32;
+            self.missing = size(self.order, &self.header) - arrived;
         }
     }
 }
 
-enum GoneOn {
+enum Continued {
     Whole { end: usize },
     Partial,
     Oversized,
 }
 
-/// True if the messages at `at` and behind it have equal sizes; `RUN` of them lie inside of the
-/// block.
+/// True if the `RUN` messages from `at` on, all inside the block, have equal sizes.
 #[inline(always)]
 fn is_run(block: &[u8], at: usize, step: usize) -> bool {
     let run = &block[at..at + RUN * step];

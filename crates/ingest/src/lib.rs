@@ -1,8 +1,20 @@
-//! Classic ingest: five published ways to acknowledge small messages over a stream of bytes.
+//! Ingest: two protocols for producers that send many small messages and receive acknowledgements.
 //!
-//! A message is an id of 8 bytes that is echoed as it came, a size of 4 bytes, and so many bytes of
-//! payload. `docs/formats/ingest.md` draws the bytes. Nothing here does I/O or reads a clock:
-//! [`Policy`] takes what a read brought and the time, and writes the acknowledgements that are due.
+//! ```text
+//!               bytes from a producer              what to append        acknowledgements
+//! classic       Frames counts messages,            Messages              Policy, by Strategy
+//!               Pieces yields them
+//! protocol 2    v2::Intake yields events           Messages, after       v2::Acks, by Acking
+//!               (Hello, Messages, Flush, Bye)      v2::Held
+//! ```
+//!
+//! *Classic* is five published ways to acknowledge messages. A message is an id of 8 bytes, which
+//! the acknowledgement echoes, a size of 4 bytes, and the payload. In *protocol 2* producers number
+//! their messages, so that none is lost or stored twice. `docs/formats/ingest.md` is the
+//! specification.
+//!
+//! Nothing here does I/O or reads a clock: the state machines take the bytes of a read and the
+//! time, and return events, or write acknowledgements to a buffer.
 
 mod deadlines;
 mod frames;

@@ -1,46 +1,52 @@
-//! Whole messages that lie one behind another, of either protocol: what a sink takes at once.
+//! Consecutive whole messages of either protocol, for a sink.
+//!
+//! ```text
+//!  Layout::Classic     | id, 8 | size, 4 | payload | id, 8 | size, 4 | payload | ...
+//!  Layout::Numbered(n) | size, 4 | payload | size, 4 | payload | ...      numbers n, n + 1, ...
+//! ```
 
 use crate::{HEADER_BYTES, Order};
 
-/// How messages lie in their bytes.
+/// How messages are laid out in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Classic: id of 8 bytes, size of 4, payload.
     Classic(Order),
-    /// Protocol 2: size of 4 bytes, payload; the first has this number, the others count up.
+    /// Protocol 2: size of 4 bytes, payload. The number of the first message is this; then they
+    /// count up.
     Numbered(u64),
 }
 
-/// Whole messages; yields each one's number and payload. A classic id is read in the order of its
-/// sizes.
+/// Whole messages. Yields the number and payload of each; a classic id is read in the byte order of
+/// the size.
 #[derive(Clone, Debug)]
 pub struct Messages<'a> {
-    rest: &'a [u8],
+    remaining: &'a [u8],
     layout: Layout,
 }
 
 impl<'a> Messages<'a> {
-    /// All messages of `bytes`, which end where the last one ends.
+    /// The messages of `bytes`, which end with the last one.
     pub const fn new(bytes: &'a [u8], layout: Layout) -> Self {
-        Self { rest: bytes, layout }
+        Self { remaining: bytes, layout }
     }
 
-    /// Bytes of the messages that are still to come.
+    /// Bytes of the messages that were not yielded yet.
     pub const fn remaining(&self) -> &'a [u8] {
-        self.rest
+        self.remaining
     }
 
-    /// Takes messages off the front: at most so many, and about so many bytes of them, one message
-    /// at least if there is one. How many they are. O(messages).
+    /// Splits messages off the front: at most `count_max`, and about `bytes_max` bytes, but at
+    /// least one if there is any. Returns them and their number. O(messages).
     pub fn split_off(&mut self, count_max: usize, bytes_max: usize) -> (Self, usize) {
         let (mut front, mut count) = (self.clone(), 0);
         while count < count_max
-            && front.rest.len() - self.rest.len() < bytes_max
+            && front.remaining.len() - self.remaining.len() < bytes_max
             && self.next().is_some()
         {
             count += 1;
         }
-        front.rest = &front.rest[..front.rest.len() - self.rest.len()];
+        front.remaining = &front.remaining[..front.remaining.len() - self.remaining.len()];
         (front, count)
     }
 }
@@ -52,7 +58,7 @@ impl<'a> Iterator for Messages<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let (id, size, header) = match &mut self.layout {
             Layout::Classic(order) => {
-                let header = self.rest.first_chunk::<HEADER_BYTES>()?;
+                let header = self.remaining.first_chunk::<HEADER_BYTES>()?;
                 let (id, size) = header.split_at(8);
                 let (id, size) = (*id.first_chunk()?, *size.first_chunk()?);
                 match order {
@@ -63,15 +69,15 @@ impl<'a> Iterator for Messages<'a> {
                 }
             }
             Layout::Numbered(next) => {
-                let size = u32::from_le_bytes(*self.rest.first_chunk()?);
+                let size = u32::from_le_bytes(*self.remaining.first_chunk()?);
                 let id = *next;
                 *next = next.wrapping_add(1);
                 (id, size, 4)
             }
         };
         let end = header + size as usize;
-        let payload = self.rest.get(header..end)?;
-        self.rest = &self.rest[end..];
+        let payload = self.remaining.get(header..end)?;
+        self.remaining = &self.remaining[end..];
         Some((id, payload))
     }
 }

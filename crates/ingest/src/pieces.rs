@@ -1,23 +1,22 @@
-//! Whole messages of classic ingest, for a sink that takes them: out of blocks that cut the stream
-//! anywhere.
+//! Whole messages of classic ingest for a sink, from a stream that arrives in arbitrary blocks.
 //!
-//! Messages that lie whole in a block are taken where they lie. One that a block cuts is put
-//! together in a buffer, which holds no more of it than has come; it is taken by itself.
+//! Messages that are complete in a block are yielded in place. A message that a block cuts is
+//! assembled in a buffer, which is never larger than the part that has arrived, and yielded alone.
 
 use crate::frames::size;
 use crate::{HEADER_BYTES, Layout, Messages, Order};
 
-/// Bytes that an empty buffer keeps.
+/// The buffer keeps at most this capacity while it is empty.
 const KEPT_MAX: usize = 64 * 1024;
 
 /// A stream of messages in pieces.
 #[derive(Clone, Debug)]
 pub struct Pieces {
     order: Order,
-    /// The message under way, with the end of it if that has just come.
+    /// The incomplete message; with its end, until the caller has taken it.
     message: Vec<u8>,
-    /// How much of it came with blocks before.
-    came: usize,
+    /// How many bytes of it arrived with earlier blocks.
+    from_before: usize,
 }
 
 /// What is at the front of a block.
@@ -25,15 +24,15 @@ pub struct Pieces {
 pub enum Piece<'a> {
     /// Whole messages.
     Whole {
-        /// They.
+        /// The messages.
         messages: Messages<'a>,
-        /// How many.
+        /// Their number.
         count: usize,
-        /// Bytes of the block with which they end.
+        /// Where they end in the block.
         used: usize,
     },
-    /// The beginning of a message, or nothing: all of it is in the buffer now.
-    Begun,
+    /// No whole message; the rest of the block is in the buffer now.
+    Partial,
     /// A message announces more payload than is allowed.
     Oversized,
 }
@@ -41,15 +40,15 @@ pub enum Piece<'a> {
 impl Pieces {
     /// The beginning of a stream.
     pub const fn new(order: Order) -> Self {
-        Self { order, message: Vec::new(), came: 0 }
+        Self { order, message: Vec::new(), from_before: 0 }
     }
 
     /// What stands at the front of `block`. The caller that takes all messages which were found
     /// calls [`Pieces::mark_taken`] before it asks for what follows; if it takes none, the next
     /// call with the same bytes finds them again.
     pub fn next<'a>(&'a mut self, block: &'a [u8], payload_max: u32) -> Piece<'a> {
-        if self.came > 0 {
-            return self.go_on(block, payload_max);
+        if self.from_before > 0 {
+            return self.continue_message(block, payload_max);
         }
         let (mut at, mut count, mut oversized) = (0, 0, false);
         while let Some(header) = block[at..].first_chunk::<HEADER_BYTES>() {
@@ -70,10 +69,10 @@ impl Pieces {
         self.begin(block)
     }
 
-    /// The message that an earlier block began.
-    fn go_on<'a>(&'a mut self, block: &'a [u8], payload_max: u32) -> Piece<'a> {
-        self.message.truncate(self.came);
-        let head = HEADER_BYTES.saturating_sub(self.came).min(block.len());
+    /// Continues the message that an earlier block began.
+    fn continue_message<'a>(&'a mut self, block: &'a [u8], payload_max: u32) -> Piece<'a> {
+        self.message.truncate(self.from_before);
+        let head = HEADER_BYTES.saturating_sub(self.from_before).min(block.len());
         self.message.extend_from_slice(&block[..head]);
         let Some(header) = self.message.first_chunk::<HEADER_BYTES>() else {
             return self.begin(&[]);
@@ -85,7 +84,7 @@ impl Pieces {
         let missing = HEADER_BYTES + size as usize - self.message.len();
         let rest = &block[head..];
         if rest.len() < missing {
-            // Twice as much each time, but no more than is announced.
+            // Doubles the buffer, but not beyond the announced size.
             if self.message.capacity() - self.message.len() < rest.len() {
                 let more = missing.min(self.message.len().max(KEPT_MAX)).max(rest.len());
                 self.message.reserve_exact(more);
@@ -98,27 +97,27 @@ impl Pieces {
 
     fn begin<'a>(&mut self, rest: &[u8]) -> Piece<'a> {
         self.message.extend_from_slice(rest);
-        self.came = self.message.len();
-        Piece::Begun
+        self.from_before = self.message.len();
+        Piece::Partial
     }
 
     fn whole<'a>(&self, bytes: &'a [u8]) -> Messages<'a> {
         Messages::new(bytes, Layout::Classic(self.order))
     }
 
-    /// Bytes of memory that are held for the message under way.
+    /// Bytes of memory for the incomplete message.
     pub fn buffered(&self) -> usize {
         self.message.capacity()
     }
 
-    /// Bytes of the message under way that have come.
+    /// Bytes of the incomplete message that have arrived.
     pub fn partial_bytes(&self) -> usize {
         self.message.len()
     }
 
-    /// All messages that were found are taken.
+    /// The caller has taken all messages that were found.
     pub fn mark_taken(&mut self) {
-        self.came = 0;
+        self.from_before = 0;
         self.message.clear();
         if self.message.capacity() > KEPT_MAX {
             self.message = Vec::new();
@@ -145,7 +144,7 @@ mod tests {
         let mut at = 0;
         loop {
             match pieces.next(&block[at..], 40) {
-                Piece::Begun => return true,
+                Piece::Partial => return true,
                 Piece::Oversized => return false,
                 Piece::Whole { mut messages, count, used } => {
                     let before = messages.remaining().len();
@@ -205,7 +204,7 @@ mod tests {
     fn a_buffer_that_was_long_is_given_back() {
         let mut pieces = Pieces::new(Order::Big);
         let long = message(1, KEPT_MAX);
-        assert!(matches!(pieces.next(&long[..100], u32::MAX), Piece::Begun));
+        assert!(matches!(pieces.next(&long[..100], u32::MAX), Piece::Partial));
         assert!(matches!(pieces.next(&long[100..], u32::MAX), Piece::Whole { count: 1, .. }));
         pieces.mark_taken();
         assert_eq!((pieces.partial_bytes(), pieces.message.capacity()), (0, 0));

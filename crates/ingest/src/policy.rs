@@ -1,13 +1,27 @@
-//! When which acknowledgement is due: the five strategies over one connection's frames.
+//! Classic acknowledgements: when they are due, by strategy, and their bytes.
+//!
+//! ```text
+//!  request-reply: one per message        the others: one for several messages
+//!  0                8                    0                8              12
+//!  +----------------+                    +----------------+--------------+
+//!  | id, echoed     |                    | id of the last | skipped, u32 | little-endian: messages
+//!  +----------------+                    +----------------+--------------+ covered besides it
+//!
+//!  request-reply    at once, each message
+//!  sync             at once, one for each read that completed a message
+//!  throttled,       at the next tick of 5 ms since the connection began
+//!  head-rest
+//!  async            after 22 reads, or 5 ms after the last read
+//! ```
 
 use crate::{Frames, Id, Strategy};
 use base::MonoNs;
 
-/// The cadence of timed acknowledgements, and the silence that an asynchronous one waits for.
+/// The period of timed acknowledgements, and the pause after which an asynchronous one is sent.
 pub const TICK_NS: u64 = 5_000_000;
-/// The block that forces an asynchronous acknowledgement: so many wait at most.
+/// After so many blocks an asynchronous acknowledgement is sent.
 pub const BLOCKS_MAX: u32 = 22;
-/// Messages that one acknowledgement covers at most: `skipped` has 32 bits.
+/// The most messages that one acknowledgement covers: `skipped` has 32 bits.
 pub const COVERED_MAX: u64 = 1 << 32;
 /// Bytes of an acknowledgement that covers several messages.
 pub const ACK_BYTES: usize = 12;
@@ -17,7 +31,7 @@ pub const ACK_BYTES: usize = 12;
 pub struct Policy {
     strategy: Strategy,
     frames: Frames,
-    /// When its own clock of ticks began.
+    /// When the connection began: the time of its tick 0.
     born: MonoNs,
     /// Whole messages without an acknowledgement, and the last of them.
     covered: u64,
@@ -34,8 +48,8 @@ pub struct Report {
     pub messages: u64,
     /// Acknowledgements that were written.
     pub acks: u64,
-    /// The next message is larger than allowed: what is whole is acknowledged, the rest is not to
-    /// be read.
+    /// The next message is larger than allowed. Whole messages before it are acknowledged; nothing
+    /// more is to be read.
     pub oversized: bool,
 }
 
@@ -53,8 +67,8 @@ impl Policy {
         }
     }
 
-    /// Takes what one read brought; writes the acknowledgements that this makes due to the end of
-    /// `out`. O(messages).
+    /// Takes the bytes of one read, and appends the acknowledgements that are due to `out`.
+    /// O(messages).
     #[inline]
     pub fn receive(
         &mut self,
@@ -98,22 +112,21 @@ impl Policy {
         Report { messages: scan.whole, acks, oversized: scan.oversized }
     }
 
-    /// When [`Policy::tick`] has something to write; `None` while nothing waits.
+    /// When [`Policy::tick`] has an acknowledgement to write; `None` if there is none.
     #[inline]
     pub fn due(&self) -> Option<MonoNs> {
         self.due.filter(|_| self.covered > 0)
     }
 
-    /// Writes the acknowledgement whose time has come, if there is one. The number of
-    /// acknowledgements.
+    /// Writes the acknowledgement that is due by now, if there is one. Returns how many.
     pub fn tick(&mut self, now: MonoNs, out: &mut Vec<u8>) -> u64 {
         if self.due().is_some_and(|due| due <= now) { self.flush(out) } else { 0 }
     }
 
-    /// Acknowledges everything that is whole. The number of acknowledgements, 0 or 1.
+    /// Acknowledges all whole messages. Returns the number of acknowledgements, 0 or 1.
     pub fn flush(&mut self, out: &mut Vec<u8>) -> u64 {
         if self.covered == 0 {
-            return 0; // blocks that completed nothing go on counting
+            return 0; // blocks without a whole message still count
         }
         out.extend_from_slice(&self.last);
         out.extend_from_slice(&((self.covered - 1) as u32).to_le_bytes());
@@ -123,7 +136,7 @@ impl Policy {
         1
     }
 
-    /// True if no message is under way.
+    /// True if no message is incomplete.
     pub const fn is_between(&self) -> bool {
         self.frames.is_between()
     }

@@ -1,4 +1,4 @@
-//! Where messages go.
+//! Sinks: what becomes of messages.
 
 use std::fmt;
 
@@ -19,13 +19,13 @@ pub enum Target {
 /// How many entries a stream keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MaxLen {
-    /// So many.
+    /// The number of entries.
     pub count: u64,
-    /// To the entry; else to the node, as with `~`.
+    /// Trimmed exactly; otherwise by whole nodes, as with `~`.
     pub exact: bool,
 }
 
-/// Where messages go: the target, and the key of a list or stream.
+/// Where messages are stored: the target, and the key of a list or stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sink {
     /// What becomes of a message.
@@ -34,7 +34,7 @@ pub struct Sink {
     pub db: u32,
     /// The key; empty for [`Target::Null`].
     pub key: Box<[u8]>,
-    /// Of a stream.
+    /// The bound of a stream.
     pub maxlen: Option<MaxLen>,
 }
 

@@ -354,7 +354,7 @@ impl<'a> Guard<'a> {
                 self.w.seq_max = self.w.seq_max.max(self.ks.slot(slot).last_seq());
             }
             Mode::Growing => {
-                assert!(self.covers(slot), "a walk of a transaction has surveyed its slots")
+                assert!(self.covers(slot), "a walk of a transaction has surveyed its slots");
             }
             Mode::One(_) | Mode::Many => panic!("a walk locks its slots one by one"),
         }

@@ -125,7 +125,7 @@ pub(crate) struct Undo {
     pub notices: Vec<Notice>,
     /// The command panics after so many further changes; 0: never.
     pub fuse: u32,
-    /// Who listens to changes ([`listens`]): the one word that the door tests.
+    /// Who listens to changes ([`listeners`]): the one word that each change tests.
     pub listeners: u32,
     /// Events of committed changes.
     pub events: VecDeque<KeyEvent>,

@@ -4,7 +4,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Event, Guard, Intent, Key, Keyspace, Options};
+use keyspace::{Access, EntryMut, Event, Guard, Intent, Key, Keyspace, Options};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use value::{NewStr, encode};
@@ -76,7 +76,9 @@ fn key_name(n: u16) -> Vec<u8> {
     }
 }
 
-type Model = BTreeMap<u16, BTreeMap<Vec<u8>, (Vec<u8>, Option<i64>)>>;
+/// Texts and expiries by key.
+type Values = BTreeMap<Vec<u8>, (Vec<u8>, Option<i64>)>;
+type Model = BTreeMap<u16, Values>;
 
 struct Pair {
     ks: Arc<Keyspace>,
@@ -126,143 +128,159 @@ impl Pair {
 
     fn apply(&mut self, op: &Op) {
         self.forget_expired();
-        let ks = Arc::clone(&self.ks);
-        let now = self.now;
         match op {
-            Op::Set(db, n, text, due) => {
-                let name = key_name(*n);
-                let due = due.map(|d| now + d);
-                let key = ks.key(&name);
-                self.locked(&[key], |g| {
-                    g.insert(Event::SILENT, DbIndex::new(*db), &key, encode(text), due.map(UnixMs));
-                    g.commit();
-                });
-                self.model.get_mut(db).expect("db").insert(name, (text.clone(), due));
-            }
-            Op::Del(db, n) => {
-                let name = key_name(*n);
-                let key = ks.key(&name);
-                let removed =
-                    self.locked(&[key], |g| g.remove(Event::SILENT, DbIndex::new(*db), &key));
-                let expected = self.model.get_mut(db).expect("db").remove(&name).is_some();
-                assert_eq!(removed, expected);
-            }
+            Op::Set(db, n, text, due) => self.set(*db, *n, text, *due),
+            Op::Del(db, n) => self.delete(*db, *n),
             Op::Get(db, n) => self.check(*db, &key_name(*n)),
             Op::Append(db, n, bytes) => self.edit(*db, *n, bytes, None),
             Op::WriteAt(db, n, at, bytes) => self.edit(*db, *n, bytes, Some(*at)),
-            Op::SetInt(db, n, value) => {
-                let name = key_name(*n);
-                let key = ks.key(&name);
-                self.locked(&[key], |g| {
-                    if let Some(mut entry) = g.entry_mut(Event::SILENT, DbIndex::new(*db), &key) {
-                        entry.set_int(*value);
-                    }
-                });
-                if let Some((text, _)) = self.model.get_mut(db).expect("db").get_mut(&name) {
-                    *text = value.to_string().into_bytes();
-                }
-            }
-            Op::SetStr(db, n, bytes, keep) => {
-                let name = key_name(*n);
-                let key = ks.key(&name);
-                self.locked(&[key], |g| {
-                    if let Some(mut entry) = g.entry_mut(Event::SILENT, DbIndex::new(*db), &key) {
-                        entry.set_str(NewStr::Raw(bytes), *keep);
-                        assert_eq!(entry.str().to_vec(), *bytes);
-                    }
-                });
-                if let Some((text, due)) = self.model.get_mut(db).expect("db").get_mut(&name) {
-                    text.clone_from(bytes);
-                    *due = due.filter(|_| *keep);
-                }
-            }
-            Op::Expire(db, n, due) => {
-                let name = key_name(*n);
-                let key = ks.key(&name);
-                let at = due.map(|d| now + d);
-                self.locked(&[key], |g| {
-                    if let Some(mut entry) = g.entry_mut(Event::SILENT, DbIndex::new(*db), &key) {
-                        entry.set_expiry(at.map(UnixMs));
-                        assert_eq!(entry.expiry(), at.map(UnixMs));
-                    }
-                });
-                if let Some((_, old)) = self.model.get_mut(db).expect("db").get_mut(&name) {
-                    *old = at;
-                }
-            }
-            Op::Copy(from, k, to, l) | Op::Move(from, k, to, l) => {
-                let (source, target) = (key_name(*k), key_name(*l));
-                let (source_key, target_key) = (ks.key(&source), ks.key(&target));
-                let moves = matches!(op, Op::Move(..));
-                let done = self.locked(&[source_key, target_key], |g| {
-                    let (from, to) = (DbIndex::new(*from), DbIndex::new(*to));
-                    if moves {
-                        g.move_entry([Event::SILENT; 2], from, &source_key, to, &target_key)
-                    } else {
-                        g.copy_entry(Event::SILENT, from, &source_key, to, &target_key)
-                    }
-                });
-                let value = self.model[from].get(&source).cloned();
-                assert_eq!(done, value.is_some());
-                if let Some(value) = value {
-                    if moves {
-                        self.model.get_mut(from).expect("db").remove(&source);
-                    }
-                    self.model.get_mut(to).expect("db").insert(target, value);
-                }
-            }
-            Op::Pass(ms) => {
-                self.now += ms;
-                if ms % 2 == 0 {
-                    let report =
-                        self.access.expire_step(UnixMs(self.now), u64::MAX, || base::MonoNs(0));
-                    assert!(!report.more);
-                    self.forget_expired();
-                    for db in 0..DATABASES {
-                        let due = self.model[&db].values().filter_map(|v| v.1);
-                        let (keys, left) =
-                            due.fold((0, 0), |(n, sum), at| (n + 1, sum + at - self.now));
-                        assert_eq!(ks.db_expires(DbIndex::new(db)), keys as u64);
-                        let average = left.checked_div(keys).unwrap_or(0) as u64;
-                        assert_eq!(ks.average_ttl_ms(DbIndex::new(db), UnixMs(self.now)), average);
-                    }
-                }
-            }
+            Op::SetInt(db, n, value) => self.set_int(*db, *n, *value),
+            Op::SetStr(db, n, bytes, keep) => self.set_str(*db, *n, bytes, *keep),
+            Op::Expire(db, n, due) => self.expire(*db, *n, *due),
+            Op::Copy(from, k, to, l) => self.relocate((*from, *k), (*to, *l), false),
+            Op::Move(from, k, to, l) => self.relocate((*from, *k), (*to, *l), true),
+            Op::Pass(ms) => self.pass(*ms),
             Op::Flush(db) => {
                 self.world(|g, _| {
                     g.flush_db(DbIndex::new(*db));
                     g.commit();
                 });
-                self.model.get_mut(db).expect("db").clear();
+                self.values(*db).clear();
                 self.access.reclaim(100);
             }
-            Op::FlushAll => {
-                self.world(|g, _| {
-                    g.flush_all();
-                });
-                self.model.values_mut().for_each(BTreeMap::clear);
-                while self.access.reclaim(100) {}
-                assert_eq!(ks.memory().entries, 0, "everything was freed");
-                assert_eq!(ks.memory().buckets, 0, "every bucket came back");
-            }
-            Op::Swap(a, b) => {
-                self.world(|g, _| g.swap_db(DbIndex::new(*a), DbIndex::new(*b)));
-                let first = self.model.remove(a).expect("db");
-                let second = self.model.insert(*b, first).filter(|_| a != b);
-                if let Some(second) = second {
-                    self.model.insert(*a, second);
-                }
-            }
+            Op::FlushAll => self.flush_all(),
+            Op::Swap(a, b) => self.swap(*a, *b),
             Op::Many(db, from, n) => {
-                for n in *from..from + n {
-                    self.apply(&Op::Set(*db, n, n.to_string().into_bytes(), None));
-                }
+                (*from..from + n).for_each(|n| self.set(*db, n, n.to_string().as_bytes(), None));
             }
-            Op::RemoveMany(db, from, n) => {
-                for n in *from..from + n {
-                    self.apply(&Op::Del(*db, n));
-                }
+            Op::RemoveMany(db, from, n) => (*from..from + n).for_each(|n| self.delete(*db, n)),
+        }
+    }
+
+    /// What a database should hold.
+    fn values(&mut self, db: u16) -> &mut Values {
+        self.model.get_mut(&db).expect("db")
+    }
+
+    /// Runs `f` on a key's entry, if there is one.
+    fn change(&mut self, db: u16, n: u16, f: impl FnOnce(&mut EntryMut<'_, '_>)) {
+        let name = key_name(n);
+        let ks = Arc::clone(&self.ks);
+        let key = ks.key(&name);
+        self.locked(&[key], |g| {
+            if let Some(mut entry) = g.entry_mut(Event::SILENT, DbIndex::new(db), &key) {
+                f(&mut entry);
             }
+        });
+    }
+
+    fn set(&mut self, db: u16, n: u16, text: &[u8], due: Option<i64>) {
+        let name = key_name(n);
+        let due = due.map(|d| self.now + d);
+        let ks = Arc::clone(&self.ks);
+        let key = ks.key(&name);
+        self.forget_expired();
+        self.locked(&[key], |g| {
+            g.insert(Event::SILENT, DbIndex::new(db), &key, encode(text), due.map(UnixMs));
+            g.commit();
+        });
+        self.values(db).insert(name, (text.to_vec(), due));
+    }
+
+    fn delete(&mut self, db: u16, n: u16) {
+        let name = key_name(n);
+        let ks = Arc::clone(&self.ks);
+        let key = ks.key(&name);
+        self.forget_expired();
+        let removed = self.locked(&[key], |g| g.remove(Event::SILENT, DbIndex::new(db), &key));
+        assert_eq!(removed, self.values(db).remove(&name).is_some());
+    }
+
+    fn set_int(&mut self, db: u16, n: u16, value: i64) {
+        self.change(db, n, |entry| entry.set_int(value));
+        if let Some((text, _)) = self.values(db).get_mut(&key_name(n)) {
+            *text = value.to_string().into_bytes();
+        }
+    }
+
+    fn set_str(&mut self, db: u16, n: u16, bytes: &[u8], keeps_ttl: bool) {
+        self.change(db, n, |entry| {
+            entry.set_str(NewStr::Raw(bytes), keeps_ttl);
+            assert_eq!(entry.str().to_vec(), *bytes);
+        });
+        if let Some((text, due)) = self.values(db).get_mut(&key_name(n)) {
+            *text = bytes.to_vec();
+            *due = due.filter(|_| keeps_ttl);
+        }
+    }
+
+    fn expire(&mut self, db: u16, n: u16, due: Option<i64>) {
+        let at = due.map(|d| self.now + d);
+        self.change(db, n, |entry| {
+            entry.set_expiry(at.map(UnixMs));
+            assert_eq!(entry.expiry(), at.map(UnixMs));
+        });
+        if let Some((_, old)) = self.values(db).get_mut(&key_name(n)) {
+            *old = at;
+        }
+    }
+
+    /// Copies or moves a key; each is a database and a number.
+    fn relocate(&mut self, from: (u16, u16), to: (u16, u16), moves: bool) {
+        let (source, target) = (key_name(from.1), key_name(to.1));
+        let ks = Arc::clone(&self.ks);
+        let (source_key, target_key) = (ks.key(&source), ks.key(&target));
+        let done = self.locked(&[source_key, target_key], |g| {
+            let (from, to) = (DbIndex::new(from.0), DbIndex::new(to.0));
+            if moves {
+                g.move_entry([Event::SILENT; 2], from, &source_key, to, &target_key)
+            } else {
+                g.copy_entry(Event::SILENT, from, &source_key, to, &target_key)
+            }
+        });
+        let value = self.values(from.0).get(&source).cloned();
+        assert_eq!(done, value.is_some());
+        if let Some(value) = value {
+            if moves {
+                self.values(from.0).remove(&source);
+            }
+            self.values(to.0).insert(target, value);
+        }
+    }
+
+    /// Lets time pass; every other time the sweep runs, and the counters of expiries are checked.
+    fn pass(&mut self, ms: i64) {
+        self.now += ms;
+        if ms % 2 != 0 {
+            return;
+        }
+        let report = self.access.expire_step(UnixMs(self.now), u64::MAX, || base::MonoNs(0));
+        assert!(!report.more);
+        self.forget_expired();
+        for db in 0..DATABASES {
+            let due = self.model[&db].values().filter_map(|v| v.1);
+            let (keys, left) = due.fold((0, 0), |(n, sum), at| (n + 1, sum + at - self.now));
+            assert_eq!(self.ks.db_expires(DbIndex::new(db)), keys as u64);
+            let average = left.checked_div(keys).unwrap_or(0) as u64;
+            assert_eq!(self.ks.average_ttl_ms(DbIndex::new(db), UnixMs(self.now)), average);
+        }
+    }
+
+    fn flush_all(&mut self) {
+        self.world(|g, _| {
+            g.flush_all();
+        });
+        self.model.values_mut().for_each(BTreeMap::clear);
+        while self.access.reclaim(100) {}
+        assert_eq!(self.ks.memory().entries, 0, "everything was freed");
+        assert_eq!(self.ks.memory().buckets, 0, "every bucket was freed");
+    }
+
+    fn swap(&mut self, a: u16, b: u16) {
+        self.world(|g, _| g.swap_db(DbIndex::new(a), DbIndex::new(b)));
+        let first = self.model.remove(&a).expect("db");
+        if let Some(second) = self.model.insert(b, first).filter(|_| a != b) {
+            self.model.insert(a, second);
         }
     }
 

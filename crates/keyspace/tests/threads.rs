@@ -188,6 +188,50 @@ fn writes_to_many_keys_are_atomic() {
     assert!(reads.load(Ordering::Relaxed) > 100);
 }
 
+/// Sets or removes a random key.
+fn write_somewhere(access: &mut Access, random: &mut Random) {
+    let ks = Arc::clone(access.keyspace());
+    let name = format!("k{}", random.below(3000));
+    let key = ks.key(name.as_bytes());
+    let db = DbIndex::new(random.below(2) as u16);
+    let due = UnixMs(NOW.0 + 1 + random.below(50) as i64);
+    with(access, &[key.slot], |guard| {
+        if random.below(4) == 0 {
+            guard.remove(Event::SILENT, db, &key);
+        } else {
+            guard.insert(Event::SILENT, db, &key, NewStr::Raw(name.as_bytes()), Some(due));
+        }
+    });
+}
+
+/// Under World: counters and walks agree, two databases are swapped, and sometimes all is flushed.
+fn swap_and_flush(access: &mut Access, random: &mut Random) {
+    assert!(access.holds_world());
+    let ks = Arc::clone(access.keyspace());
+    let lens = || [0, 1].map(|db| ks.db_len(DbIndex::new(db)));
+    let mut guard = access.world(NOW);
+    let (counts, mut walked) = (lens(), [0, 0]);
+    for db in 0..2 {
+        let mut cursor = 0;
+        loop {
+            let next = guard.scan(DbIndex::new(db), cursor, 1000, |_| walked[db as usize] += 1);
+            cursor = next.expect("World holds everything");
+            if cursor == 0 {
+                break;
+            }
+        }
+    }
+    assert_eq!(counts, walked, "the counters are exact while the world stands still");
+    guard.swap_db(DB, DbIndex(1));
+    assert_eq!(lens(), [counts[1], counts[0]]);
+    guard.commit();
+    if random.below(3) == 0 {
+        assert_eq!(guard.flush_all(), counts[0] + counts[1]);
+        assert_eq!(lens(), [0, 0]);
+        guard.commit();
+    }
+}
+
 /// FLUSHALL and SWAPDB against writers: under World the keyspace stands still.
 #[test]
 fn world_stands_still() {
@@ -199,55 +243,14 @@ fn world_stands_still() {
         let start = Instant::now();
         while start.elapsed() < RUN {
             if random.below(50) != 0 {
-                let name = format!("k{}", random.below(3000));
-                let key = ks.key(name.as_bytes());
-                let db = DbIndex::new(random.below(2) as u16);
-                let due = UnixMs(NOW.0 + 1 + random.below(50) as i64);
-                with(&mut access, &[key.slot], |guard| {
-                    if random.below(4) == 0 {
-                        guard.remove(Event::SILENT, db, &key);
-                    } else {
-                        guard.insert(
-                            Event::SILENT,
-                            db,
-                            &key,
-                            NewStr::Raw(name.as_bytes()),
-                            Some(due),
-                        );
-                    }
-                });
+                write_somewhere(&mut access, &mut random);
                 continue;
             }
             while !access.enter() {
                 thread::yield_now();
             }
             if access.try_world().is_ok() {
-                assert!(access.holds_world());
-                let mut guard = access.world(NOW);
-                let counts = [0, 1].map(|db| ks.db_len(DbIndex::new(db)));
-                let mut walked = [0, 0];
-                for db in 0..2 {
-                    let mut cursor = 0;
-                    loop {
-                        let next = guard.scan(DbIndex::new(db), cursor, 1000, |_| {
-                            walked[db as usize] += 1;
-                        });
-                        cursor = next.expect("World holds everything");
-                        if cursor == 0 {
-                            break;
-                        }
-                    }
-                }
-                assert_eq!(counts, walked, "the counters are exact while the world stands still");
-                guard.swap_db(DB, DbIndex(1));
-                assert_eq!([0, 1].map(|db| ks.db_len(DbIndex::new(db))), [counts[1], counts[0]]);
-                guard.commit();
-                if random.below(3) == 0 {
-                    assert_eq!(guard.flush_all(), counts[0] + counts[1]);
-                    assert_eq!([0, 1].map(|db| ks.db_len(DbIndex::new(db))), [0, 0]);
-                    guard.commit();
-                }
-                drop(guard);
+                swap_and_flush(&mut access, &mut random);
                 access.open_world();
                 worlds.fetch_add(1, Ordering::Relaxed);
             }
@@ -275,6 +278,36 @@ impl Waker for Post {
     }
 }
 
+/// Up to five of the first slots, ascending.
+fn some_slots(random: &mut Random, among: usize) -> Vec<SlotId> {
+    let mut slots: Vec<SlotId> =
+        (0..=random.below(4)).map(|_| SlotId::new(random.below(among) as u16)).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    slots
+}
+
+/// Locks slots, perhaps for long; nobody else has any of them meanwhile.
+fn hold_alone(
+    access: &mut Access,
+    slots: &[SlotId],
+    held: &[AtomicBool],
+    is_long: bool,
+) -> Result<(), Parked> {
+    let mut guard = access.lock(slots, NOW, Intent::Write)?;
+    for slot in slots {
+        assert!(!held[slot.index()].swap(true, Ordering::Relaxed), "held twice");
+    }
+    if is_long {
+        guard.mark_long();
+        thread::sleep(Duration::from_micros(50));
+    }
+    for slot in slots {
+        held[slot.index()].store(false, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
 /// Random lock sets, some held long, some at the gate: every session gets its turn, and a set of
 /// slots is held by one at a time.
 #[test]
@@ -297,12 +330,7 @@ fn random_lock_sets_never_deadlock() {
                 waiting.swap_remove(at)
             } else if start.elapsed() < RUN && waiting.len() < 50 {
                 token += 1;
-                let mut slots: Vec<SlotId> = (0..=random.below(4))
-                    .map(|_| SlotId::new(random.below(held.len()) as u16))
-                    .collect();
-                slots.sort_unstable();
-                slots.dedup();
-                (token, slots)
+                (token, some_slots(&mut random, held.len()))
             } else if waiting.is_empty() {
                 break;
             } else {
@@ -321,18 +349,7 @@ fn random_lock_sets_never_deadlock() {
                     access.open_world();
                 })
             } else {
-                access.lock(&slots, NOW, Intent::Write).map(|mut guard| {
-                    for slot in &slots {
-                        assert!(!held[slot.index()].swap(true, Ordering::Relaxed), "held twice");
-                    }
-                    if random.below(5) == 0 {
-                        guard.mark_long();
-                        thread::sleep(Duration::from_micros(50));
-                    }
-                    for slot in &slots {
-                        held[slot.index()].store(false, Ordering::Relaxed);
-                    }
-                })
+                hold_alone(&mut access, &slots, &held, random.below(5) == 0)
             };
             if let Err(at) = result {
                 if access.park(at, token) {
@@ -535,9 +552,47 @@ fn behind_a_grower_sessions_park() {
     drop(a.grow(&[one], NOW, Intent::Write).expect("nobody grows, and nobody holds it"));
 }
 
-/// Long holders follow each other on three workers without a pause, walks and growers come upon
-/// their slots, and a fourth worker wants World again and again. Nobody sleeps behind them; World
-/// gets in, a grower gets what it needs, and so do the long holders.
+/// Leaves the section, parks and waits until it is woken.
+fn park(access: &mut Access, at: Parked, wakeups: &Wakeups) {
+    access.leave();
+    if access.park(at, 1) {
+        let mine = &wakeups.0[access.number()];
+        while mine.lock().expect("no panic under it").pop_front().is_none() {
+            thread::yield_now();
+        }
+    }
+}
+
+/// Goes inside, and waits at the gate while it is closed.
+fn enter(access: &mut Access, wakeups: &Wakeups) {
+    while !access.enter() {
+        park(access, Parked::Gate, wakeups);
+    }
+}
+
+/// Holds a slot for long, as a command that waits for the end of a turn. False if it was held.
+fn hold_long(access: &mut Access, slot: SlotId, wakeups: &Wakeups) -> bool {
+    enter(access, wakeups);
+    if let Err(at) = access.may_be_long() {
+        park(access, at, wakeups);
+        access.set_exempt_from_turns(true);
+        enter(access, wakeups);
+    }
+    let held = access.lock_one(slot, NOW, Intent::Write).map(|mut guard| {
+        guard.mark_long();
+        thread::sleep(Duration::from_micros(300));
+    });
+    match held {
+        Ok(()) => access.leave(),
+        Err(at) => park(access, at, wakeups),
+    }
+    access.set_exempt_from_turns(false);
+    held.is_ok()
+}
+
+/// Long holders follow each other on three workers without a pause, walks and growers need their
+/// slots, and a fourth worker wants World again and again. Nobody sleeps behind them; World gets
+/// in, a grower gets its slots, and the long holders continue.
 #[test]
 fn world_and_growers_have_their_turns_among_long_holders() {
     const TURNS: usize = 30;
@@ -551,38 +606,10 @@ fn world_and_growers_have_their_turns_among_long_holders() {
     let (done, long) = (AtomicBool::new(false), AtomicU64::new(0));
     run_all(WORKERS, |worker| {
         let mut access = Access::new(Arc::clone(&ks), worker);
-        let park = |access: &mut Access, at: Parked| {
-            access.leave();
-            if access.park(at, 1) {
-                while wakeups.0[worker].lock().expect("no panic under it").pop_front().is_none() {
-                    thread::yield_now();
-                }
-            }
-        };
-        let enter = |access: &mut Access| {
-            while !access.enter() {
-                park(access, Parked::Gate);
-            }
-        };
         if worker > 0 {
             while !done.load(Ordering::Relaxed) {
-                enter(&mut access);
-                if let Err(at) = access.may_be_long() {
-                    park(&mut access, at);
-                    access.set_exempt_from_turns(true);
-                    enter(&mut access);
-                }
-                let held = access.lock_one(slots[worker], NOW, Intent::Write).map(|mut guard| {
-                    guard.mark_long();
-                    thread::sleep(Duration::from_micros(300));
-                });
-                if let Err(at) = held {
-                    park(&mut access, at);
-                } else {
-                    long.fetch_add(1, Ordering::Relaxed);
-                    access.leave();
-                }
-                access.set_exempt_from_turns(false);
+                let held = hold_long(&mut access, slots[worker], &wakeups);
+                long.fetch_add(held.into(), Ordering::Relaxed);
             }
             return;
         }
@@ -595,16 +622,16 @@ fn world_and_growers_have_their_turns_among_long_holders() {
                 let turned_back = if turn % 2 == 0 {
                     access.try_world().map(|()| access.open_world())
                 } else {
-                    enter(&mut access);
+                    enter(&mut access, &wakeups);
                     access.set_exempt_from_turns(waits.is_some());
                     access.grow(&[], NOW, Intent::Write).and_then(|mut guard| {
                         slots.iter().rev().try_for_each(|&slot| guard.cover(slot))
                     })
                 };
                 let Err(at) = turned_back else { break };
-                assert!(!access.is_world_closed(), "nobody stands behind who was turned back");
+                assert!(!access.is_world_closed(), "the gate is open again");
                 waits.get_or_insert_with(|| Turn::wait(&ks));
-                park(&mut access, at);
+                park(&mut access, at, &wakeups);
             }
             access.leave();
             drop(waits);
@@ -612,7 +639,7 @@ fn world_and_growers_have_their_turns_among_long_holders() {
             while long.load(Ordering::Relaxed) == before && began.elapsed() < 100 * RUN {
                 thread::yield_now();
             }
-            assert!(long.load(Ordering::Relaxed) > before, "long holders go on behind a turn");
+            assert!(long.load(Ordering::Relaxed) > before, "long holders continue after a turn");
         }
         done.store(true, Ordering::Relaxed);
     });

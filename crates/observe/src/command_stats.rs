@@ -33,7 +33,7 @@ pub struct CommandTotals {
 }
 
 impl CommandStats {
-    /// For a table of so many commands.
+    /// Counts for a table of so many commands.
     pub fn new(commands: usize) -> Self {
         CommandStats {
             rows: (0..commands).map(|_| Row::default()).collect(),
@@ -41,7 +41,7 @@ impl CommandStats {
         }
     }
 
-    /// One execution.
+    /// Counts one execution.
     #[inline]
     pub fn executed(&self, command: usize, ns: u64) {
         let row = &self.rows[command];
@@ -49,12 +49,12 @@ impl CommandStats {
         row.ns.add(ns);
     }
 
-    /// More time of an execution that was counted before.
+    /// Adds time to an execution that was counted before.
     pub fn add_time(&self, command: usize, ns: u64) {
         self.rows[command].ns.add(ns);
     }
 
-    /// `n` executions of `ns` each.
+    /// Counts `n` executions of `ns` each.
     #[inline]
     pub fn executed_times(&self, command: usize, n: u64, ns: u64) {
         let row = &self.rows[command];
@@ -62,31 +62,31 @@ impl CommandStats {
         row.ns.add(n * ns);
     }
 
-    /// The latency of `n` executions of `ns` each.
+    /// Records the latency of `n` executions of `ns` each.
     #[inline]
     pub fn latency_times(&self, command: usize, n: u64, ns: u64) {
         self.latencies[command].record_times(n, ns);
     }
 
-    /// The latency of one execution, where latencies are tracked.
+    /// Records the latency of one execution, where latencies are tracked.
     #[inline]
     pub fn latency(&self, command: usize, ns: u64) {
         self.latencies[command].record(ns);
     }
 
-    /// One refusal before execution.
+    /// Counts one refusal before execution.
     #[inline]
     pub fn rejected(&self, command: usize) {
         self.rows[command].rejected.add(1);
     }
 
-    /// One execution that answered an error; [`Self::executed`] counts the call.
+    /// Counts one execution that replied an error; [`Self::executed`] counts the call.
     #[inline]
     pub fn failed(&self, command: usize) {
         self.rows[command].failed.add(1);
     }
 
-    /// Forgets everything; only the writer may, or counts may come back.
+    /// Resets all counts. Only the writing worker may call it; otherwise old counts may reappear.
     pub fn reset(&self) {
         for row in &self.rows {
             for counter in [&row.calls, &row.ns, &row.rejected, &row.failed] {
@@ -112,7 +112,7 @@ impl CommandStats {
 }
 
 impl CommandTotals {
-    /// Whether there is anything to tell.
+    /// True if nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.calls == 0 && self.rejected == 0 && self.failed == 0
     }

@@ -1,13 +1,13 @@
-//! Latency spikes by event, as `LATENCY` tells them: one series per event for all workers. Whether
-//! something was slow is decided without this; only what was takes the lock.
+//! Latency spikes by event, for the command LATENCY: one series per event for all workers. The
+//! caller decides what is slow; only slow events take the lock.
 
 use base::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 
-/// Spikes that a series keeps: `LATENCY HISTORY` is documented to tell up to 160.
+/// Spikes that a series keeps: `LATENCY HISTORY` is documented to return up to 160.
 pub const SAMPLES_MAX: usize = 160;
 
-/// What can be slow.
+/// An event whose spikes are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpikeEvent {
     /// A command.
@@ -21,7 +21,7 @@ pub enum SpikeEvent {
 }
 
 impl SpikeEvent {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order of LATENCY LATEST.
     pub const ALL: [SpikeEvent; 4] = [
         SpikeEvent::Command,
         SpikeEvent::CommandUnblocking,
@@ -54,7 +54,7 @@ pub struct Spike {
     pub ms: u64,
 }
 
-/// What is known of one event.
+/// The spikes of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Series {
     /// The last spikes, oldest first.
@@ -79,7 +79,7 @@ pub struct SeriesFacts {
 }
 
 impl Series {
-    /// Takes a spike in; several of one second are one, the longest.
+    /// Adds a spike. Of several within a second the longest is kept.
     fn add(&mut self, spike: Spike) {
         self.max_ms = self.max_ms.max(spike.ms);
         if let Some(last) = self.samples.back_mut().filter(|last| last.unix_s == spike.unix_s) {
@@ -115,17 +115,17 @@ impl Series {
 pub struct Spikes(Mutex<[Series; SpikeEvent::ALL.len()]>);
 
 impl Spikes {
-    /// Takes a spike in.
+    /// Adds a spike.
     pub fn add(&self, event: SpikeEvent, spike: Spike) {
         self.lock()[event as usize].add(spike);
     }
 
-    /// A copy of what is known of an event.
+    /// A copy of an event's series.
     pub fn series(&self, event: SpikeEvent) -> Series {
         self.lock()[event as usize].clone()
     }
 
-    /// Forgets an event; true if there was something to forget.
+    /// Clears the series of an event; true if it was not empty.
     pub fn reset(&self, event: SpikeEvent) -> bool {
         let forgotten = std::mem::take(&mut self.lock()[event as usize]);
         !forgotten.samples.is_empty()

@@ -8,38 +8,38 @@ use ingest::v2::Fault;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not done in the time given. Nothing is lost: what was sent is kept, and the call may be
-    /// repeated. The text says why the last connection ended, if one did.
+    /// The call did not finish in time. Nothing is lost: sent messages are kept, and the call may
+    /// be repeated. The text says why the last connection ended, if one did.
     Timeout(String),
-    /// Too much is unacknowledged; this message was not taken.
+    /// Too many messages are unacknowledged; this one was not accepted.
     WouldBlock,
-    /// The message is larger than the server takes or the buffer can hold; it was not taken.
+    /// The message is larger than the server or the buffer allows; it was not accepted.
     TooLarge {
-        /// Its bytes.
+        /// The bytes of the message.
         size: usize,
-        /// The most that is taken.
+        /// The most that is allowed.
         max: usize,
     },
     /// The producer was closed.
     Closed,
-    /// The options cannot be said in a Hello.
+    /// The options do not fit into a Hello.
     Options(&'static str),
-    /// The server sent what is none of this protocol.
+    /// The server sent bytes that do not follow the protocol.
     Protocol(&'static str),
-    /// The server holds other messages than this producer sent: somebody else uses its name.
+    /// The server holds messages that this producer did not send: another one uses its name.
     NumbersDisagree {
-        /// What the server holds.
+        /// The highest number that the server holds.
         held: u64,
-        /// What it had acknowledged.
+        /// The highest number that it had acknowledged.
         acknowledged: u64,
-        /// What was sent last.
+        /// The number of the last message.
         last: u64,
     },
     /// All numbers are used up.
     NumbersEnd,
     /// No thread could be started.
     Thread(String),
-    /// The server ended it.
+    /// The server ended the producer with an Error frame.
     Server(ServerError),
 }
 
@@ -55,9 +55,9 @@ pub struct ServerError {
 }
 
 impl Error {
-    /// The server's reason, if it ended the producer for one of this version's. After
-    /// [`Fault::UnknownProducer`] what it acknowledged may be gone: it was started anew, or forgot
-    /// this producer.
+    /// The server's fault, if it ended the producer with one of this version. After
+    /// [`Fault::UnknownProducer`] acknowledged messages may be lost: the server was restarted, or
+    /// has forgotten this producer.
     pub fn fault(&self) -> Option<Fault> {
         match self {
             Self::Server(error) => Fault::from_code(error.code),
@@ -69,18 +69,20 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Timeout(why) if why.is_empty() => f.write_str("not done in time"),
-            Self::Timeout(why) => write!(f, "not done in time; the last connection: {why}"),
-            Self::WouldBlock => f.write_str("too much is unacknowledged"),
-            Self::TooLarge { size, max } => write!(f, "{size} bytes, {max} are allowed"),
-            Self::Closed => f.write_str("it is closed"),
-            Self::Options(what) => write!(f, "options that cannot be: {what}"),
-            Self::Protocol(what) => write!(f, "this is no server of ingest protocol 2: {what}"),
-            Self::NumbersDisagree { held, acknowledged, last } => {
-                write!(f, "the server holds {held}, here {acknowledged} to {last} are expected")
+            Self::Timeout(why) if why.is_empty() => f.write_str("timed out"),
+            Self::Timeout(why) => write!(f, "timed out; the last connection ended: {why}"),
+            Self::WouldBlock => f.write_str("too many messages are unacknowledged"),
+            Self::TooLarge { size, max } => {
+                write!(f, "the message has {size} bytes, {max} are allowed")
             }
-            Self::NumbersEnd => f.write_str("all numbers are used up"),
-            Self::Thread(why) => write!(f, "no thread: {why}"),
+            Self::Closed => f.write_str("the producer is closed"),
+            Self::Options(what) => write!(f, "invalid options: {what}"),
+            Self::Protocol(what) => write!(f, "not a server of ingest protocol 2: {what}"),
+            Self::NumbersDisagree { held, acknowledged, last } => {
+                write!(f, "the server holds message {held}; expected is {acknowledged} to {last}")
+            }
+            Self::NumbersEnd => f.write_str("no message numbers are left"),
+            Self::Thread(why) => write!(f, "cannot start a thread: {why}"),
             Self::Server(error) => {
                 let name = Fault::from_code(error.code).map_or("unknown error", Fault::name);
                 write!(f, "{name} ({}): {}", error.code, error.text)

@@ -1,12 +1,13 @@
-//! Which numbers are given out, sent and acknowledged, and what may be sent now. No I/O.
+//! The messages of a producer: which are waiting, sent and acknowledged, and what may be sent now.
+//! Does no I/O.
 //!
 //! ```text
 //!  buffer  | acknowledged |  sent  |  waiting  |    messages as in a Data frame: size, payload
 //!          0            head    framed        end
 //! ```
 //!
-//! What is acknowledged is dropped once it is half of the buffer, so each byte is moved once at
-//! most, and the buffer holds at most twice what may be unacknowledged.
+//! Acknowledged messages are removed when they are half of the buffer. So each byte is moved once
+//! at most, and the buffer is at most twice as large as what may be unacknowledged.
 
 use ingest::v2::{DATA_HEADER_BYTES, HEADER_BYTES, Welcome, data_header, write_message};
 use ingest::{Layout, Messages};
@@ -41,7 +42,7 @@ pub struct Ledger {
     framed_id: u64,
     last: u64,
     durable: u64,
-    /// Of this connection: bytes of Data frames so far and allowed, and the server's limits.
+    /// For this connection: the bytes of Data frames sent and allowed, and the server's limits.
     total: u64,
     credit: u64,
     max_message: usize,
@@ -82,42 +83,42 @@ impl Ledger {
         self.durable
     }
 
-    /// Something was sent and is not acknowledged.
+    /// True if a message was sent and is not acknowledged.
     pub const fn is_owed(&self) -> bool {
         self.framed_id > self.acknowledged
     }
 
-    /// Everything was sent on this connection.
+    /// True if every message was sent on this connection.
     pub const fn is_all_framed(&self) -> bool {
         self.framed_id == self.last
     }
 
-    /// The largest payload that is taken.
+    /// The largest payload that is accepted.
     pub fn message_max(&self) -> usize {
         self.max_message.min(self.bounds.bytes.saturating_sub(SIZE_BYTES as usize))
     }
 
-    /// May a payload of this size be kept?
+    /// True if there is room for a payload of this size.
     pub fn has_room(&self, size: usize) -> bool {
         let bytes = self.buffer.len() - self.head + SIZE_BYTES as usize + size;
         self.last - self.acknowledged < self.bounds.messages && bytes <= self.bounds.bytes
     }
 
-    /// Keeps a message; its number.
+    /// Adds a message and returns its number.
     pub fn add(&mut self, payload: &[u8]) -> Result<u64, Error> {
         self.last = self.last.checked_add(1).ok_or(Error::NumbersEnd)?;
         write_message(&mut self.buffer, payload);
         Ok(self.last)
     }
 
-    /// What is not acknowledged.
+    /// The messages that are not acknowledged.
     pub fn unacknowledged(&self) -> Messages<'_> {
         let first = self.acknowledged.wrapping_add(1);
         Messages::new(&self.buffer[self.head..], Layout::Numbered(first))
     }
 
-    /// A connection stands: what the server does not hold has to be sent, again if it was. The
-    /// `first` one says where numbers begin.
+    /// Begins a connection: messages that the server does not hold are to be sent, even if they
+    /// were sent before. On the `first` connection numbers continue behind what the server holds.
     pub fn begin(&mut self, welcome: &Welcome, first: bool) -> Result<(), Error> {
         let held = welcome.last_id;
         if first {
@@ -129,7 +130,7 @@ impl Ledger {
         }
         self.max_frame = u64::from(welcome.max_frame);
         let Some(most) = welcome.max_frame.checked_sub((FIRST_ID_BYTES + SIZE_BYTES) as u32) else {
-            return Err(Error::Protocol("a Welcome that allows no message"));
+            return Err(Error::Protocol("its Welcome allows no message"));
         };
         self.max_message = welcome.max_message.min(most) as usize;
         self.cover(held);
@@ -142,22 +143,22 @@ impl Ledger {
         }
     }
 
-    /// Frees what an acknowledgement covers.
+    /// Removes the messages that an acknowledgement covers.
     pub fn ack(&mut self, id: u64, durable: u64) -> Result<(), Error> {
         if !(self.acknowledged..=self.framed_id).contains(&id) {
-            return Err(Error::Protocol("an acknowledgement of what was not sent"));
+            return Err(Error::Protocol("it acknowledges a message that was not sent"));
         }
         self.cover(id);
         self.durable = durable;
         Ok(())
     }
 
-    /// So many bytes of Data frames may be sent in all.
+    /// Allows so many bytes of Data frames in all.
     pub fn grant(&mut self, limit: u64) {
         self.credit = self.credit.max(limit);
     }
 
-    /// Appends a Data frame with as much of what waits as credit and limits allow. False: nothing
+    /// Appends a Data frame with as many waiting messages as credit and limits allow. False if none
     /// may be sent.
     pub fn next_frame(&mut self, out: &mut Vec<u8>) -> bool {
         let left = self.credit.saturating_sub(self.total).saturating_sub(HEADER_BYTES as u64);
@@ -190,7 +191,7 @@ impl Ledger {
         self.buffer.len()
     }
 
-    /// Frees messages up to `id`, which is not beyond the last one.
+    /// Removes the messages up to `id`, which is at most the last one.
     fn cover(&mut self, id: u64) {
         let mut messages = self.unacknowledged();
         let before = messages.remaining().len();

@@ -1,8 +1,8 @@
 //! A producer for ingest protocol 2 (`docs/formats/ingest.md`).
 //!
-//! Each message is in the key once and in order, whatever happens to connections: it is numbered
-//! and kept until the server acknowledges it; a lost connection is made again, and what the server
-//! does not hold is sent again.
+//! Each message is stored once and in order, whatever happens to connections: it gets a number and
+//! is kept until the server acknowledges it. After a lost connection the producer reconnects and
+//! sends again what the server does not hold.
 //!
 //! ```no_run
 //! use sheafdb_producer::{Options, Producer, SinkKind};
@@ -11,13 +11,13 @@
 //! options.sink = SinkKind::Stream;
 //! options.key = b"events".to_vec();
 //! let producer = Producer::connect(options)?;
-//! producer.send(b"one")?; // numbered, kept until it is acknowledged
-//! producer.flush()?; // everything so far is in the key
+//! producer.send(b"one")?; // gets a number; kept until it is acknowledged
+//! producer.flush()?; // waits until everything so far is in the key
 //! producer.close()?;
 //! # Ok::<(), sheafdb_producer::Error>(())
 //! ```
 //!
-//! One thread makes connections and writes, one reads. Calls may come from any thread.
+//! One thread connects and writes, another one reads. The methods may be called from any thread.
 
 mod error;
 mod ledger;

@@ -1,4 +1,4 @@
-//! Connections, one after the other: the thread that makes and writes them, and the one that reads.
+//! Connections, one after another: the thread that connects and writes, and the one that reads.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind, Read, Write};
@@ -14,13 +14,13 @@ use crate::{Error, Options};
 
 /// Bytes of one read.
 const READ_BYTES: usize = 64 << 10;
-/// The shortest time that a read may be given; none at all would be an error.
+/// The shortest timeout of a read (0 would be an error).
 const READ_MIN: Duration = Duration::from_millis(1);
 
-/// Makes connections until the producer ends. The Hellos are those of the first connection and of
-/// the others.
+/// Connects, again and again, until the producer ends. `hellos` are the frames for the first
+/// connection and for later ones.
 pub fn run(shared: &Arc<Shared>, options: &Options, hellos: &[Vec<u8>; 2]) {
-    // Also if a step panics, nobody waits for ever.
+    // Even after a panic no caller waits for ever.
     let _end = OnEnd(shared);
     let (mut tried, mut address) = (0, 0);
     loop {
@@ -61,12 +61,12 @@ struct OnEnd<'a>(&'a Shared);
 impl Drop for OnEnd<'_> {
     fn drop(&mut self) {
         self.0.lock().stopping = true;
-        self.0.tell();
+        self.0.notify_callers();
     }
 }
 
-/// Doubles with each try without success; a random part, so that many producers do not come at
-/// once.
+/// The pause before the next try. It doubles with each failure, and has a random part, so that many
+/// producers do not reconnect at the same time.
 fn pause(options: &Options, tried: u32) -> Duration {
     let longest = options.backoff_min.saturating_mul(1 << tried.min(20)).min(options.backoff_max);
     let half = longest / 2;
@@ -74,7 +74,7 @@ fn pause(options: &Options, tried: u32) -> Duration {
     half + Duration::from_nanos(random % (half.as_nanos() as u64 + 1))
 }
 
-/// A TCP connection; of several addresses the next one each time that one did not answer.
+/// Connects by TCP. With several addresses, each failure moves on to the next one.
 fn connect(options: &Options, next: &mut usize) -> io::Result<TcpStream> {
     let all: Vec<SocketAddr> = options.address.to_socket_addrs()?.collect();
     let address = *all.get(*next % all.len().max(1)).ok_or(ErrorKind::AddrNotAvailable)?;
@@ -87,7 +87,7 @@ fn connect(options: &Options, next: &mut usize) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Hello, Welcome, and then both directions until the connection ends.
+/// Sends Hello, waits for Welcome, then reads and writes until the connection ends.
 fn converse(
     shared: &Arc<Shared>,
     options: &Options,
@@ -118,7 +118,7 @@ fn converse(
         stream.set_read_timeout(Some(left.max(READ_MIN)))?;
         match (&*stream).read(&mut buffer) {
             Ok(0) => return Err(End::Lost("the server closed the connection".into())),
-            Ok(read) => shared.take(&mut reader, &buffer[..read])?,
+            Ok(read) => shared.on_input(&mut reader, &buffer[..read])?,
             Err(error) if is_nothing_yet(&error) => {}
             Err(error) => return Err(error.into()),
         }
@@ -166,7 +166,7 @@ fn speak(shared: &Shared, options: &Options, mut stream: &TcpStream) {
         }
         out.clear();
     }
-    // It fails only if the connection has ended already. The reading thread meets the end.
+    // Fails only if the connection has ended already. The reading thread notices the end.
     let _ = stream.shutdown(Shutdown::Both);
 }
 
@@ -178,16 +178,16 @@ fn listen(
     reader: &mut Reader,
     buffer: &mut [u8],
 ) -> Result<(), End> {
-    // How often it looks whether an acknowledgement is owed for too long.
-    let look = (options.stall_timeout / 4).clamp(READ_MIN, Duration::from_secs(1));
-    stream.set_read_timeout(Some(look))?;
+    // How often it checks whether an acknowledgement is overdue.
+    let check_interval = (options.stall_timeout / 4).clamp(READ_MIN, Duration::from_secs(1));
+    stream.set_read_timeout(Some(check_interval))?;
     loop {
         match stream.read(buffer) {
             Ok(0) => return Err(End::Lost("the server closed the connection".into())),
-            Ok(read) => shared.take(reader, &buffer[..read])?,
+            Ok(read) => shared.on_input(reader, &buffer[..read])?,
             Err(error) if is_nothing_yet(&error) => {
                 let state = shared.lock();
-                if state.ledger.is_owed() && state.heard.elapsed() > options.stall_timeout {
+                if state.ledger.is_owed() && state.last_progress.elapsed() > options.stall_timeout {
                     return Err(End::Lost("no acknowledgement for too long".into()));
                 }
             }

@@ -6,14 +6,14 @@ use ingest::v2::{Acking, HEADER_BYTES, HELLO_MAX, Hello, Level, SinkKind, write_
 
 use crate::Error;
 
-/// What a [`Producer`](crate::Producer) is made of. `new` fills in what is usual.
+/// The options of a [`Producer`](crate::Producer); `new` sets the usual ones.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// `HOST:PORT` of the listener.
     pub address: String,
     /// The producer's name, 1 to 64 bytes.
     pub producer: Vec<u8>,
-    /// Where messages go: the listener's sink unless told.
+    /// Where messages go; the default is the listener's own sink.
     pub sink: SinkKind,
     /// The key of a list or stream.
     pub key: Vec<u8>,
@@ -21,9 +21,9 @@ pub struct Options {
     pub db: u32,
     /// Entries that a stream keeps; 0: all.
     pub maxlen: u64,
-    /// `maxlen` cuts to the entry, not to the node.
+    /// `maxlen` trims exactly, not by whole nodes.
     pub exact: bool,
-    /// What an acknowledgement must mean.
+    /// What an acknowledgement must guarantee.
     pub level: Level,
     /// When the server acknowledges.
     pub strategy: Acking,
@@ -31,7 +31,7 @@ pub struct Options {
     pub ack_messages: u32,
     /// Acknowledge when the oldest waits so long; 0: the server's choice.
     pub ack_micros: u32,
-    /// Who asks; empty: `default`.
+    /// The user; empty: `default`.
     pub user: Vec<u8>,
     /// The password; with an empty user too: no authentication.
     pub password: Vec<u8>,
@@ -53,7 +53,7 @@ pub struct Options {
     pub backoff_min: Duration,
     /// The longest pause. 2 s.
     pub backoff_max: Duration,
-    /// A connection that owes acknowledgements and says nothing for so long is made anew. 60 s.
+    /// After so long without a sign of a server that owes acknowledgements, reconnect. 60 s.
     pub stall_timeout: Duration,
 }
 
@@ -87,7 +87,7 @@ impl Options {
         }
     }
 
-    /// The frame with which a connection begins.
+    /// The Hello frame.
     pub(crate) fn hello(&self, resume: bool) -> Result<Vec<u8>, Error> {
         let strings = [&self.producer, &self.key, &self.user, &self.password];
         let bytes: usize = strings.iter().map(|string| string.len()).sum();

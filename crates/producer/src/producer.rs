@@ -1,4 +1,4 @@
-//! The producer as callers see it.
+//! The interface of a producer.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,8 +8,8 @@ use crate::ledger::{Bounds, Ledger};
 use crate::state::{Bye, Shared};
 use crate::{Error, Options, link};
 
-/// A producer of one key. Dropping it ends it at once: what is not acknowledged then may or may not
-/// be in the key.
+/// A producer of one key. Dropping it ends it at once: messages that are not acknowledged by then
+/// may or may not be in the key.
 #[derive(Debug)]
 pub struct Producer {
     shared: Arc<Shared>,
@@ -18,7 +18,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Connects and waits for the Welcome. Numbers go on behind what the server holds
+    /// Connects and waits for the Welcome. Numbers continue behind those that the server holds
     /// ([`Self::acknowledged`]).
     pub fn connect(options: Options) -> Result<Self, Error> {
         let hellos = [options.hello(options.resume)?, options.hello(true)?];
@@ -39,13 +39,13 @@ impl Producer {
         Ok(producer)
     }
 
-    /// Takes a message and returns its number. Waits while too much is unacknowledged;
+    /// Accepts a message and returns its number. Waits while too much is unacknowledged;
     /// [`Error::WouldBlock`] if that takes longer than [`Options::timeout`].
     pub fn send(&self, payload: &[u8]) -> Result<u64, Error> {
         self.send_within(payload, self.timeout)
     }
 
-    /// The same without waiting.
+    /// As [`Self::send`], without waiting.
     pub fn try_send(&self, payload: &[u8]) -> Result<u64, Error> {
         self.send_within(payload, Duration::ZERO)
     }
@@ -70,7 +70,7 @@ impl Producer {
         Ok(id)
     }
 
-    /// Waits until everything is acknowledged that was sent before; the number up to which that is.
+    /// Waits until all messages so far are acknowledged, and returns the number of the last one.
     pub fn flush(&self) -> Result<u64, Error> {
         self.flush_within(self.timeout)
     }
@@ -87,8 +87,8 @@ impl Producer {
         Ok(goal)
     }
 
-    /// Waits until everything is acknowledged, takes leave and ends. It is closed also if that
-    /// fails: [`Self::unacknowledged`] tells what is left.
+    /// Waits until all messages are acknowledged, sends Bye and ends. After an error, too, the
+    /// producer is closed: [`Self::unacknowledged`] returns what is left.
     pub fn close(&self) -> Result<(), Error> {
         self.close_within(self.timeout)
     }
@@ -101,8 +101,7 @@ impl Producer {
             if state.failure.is_none() && !state.stopping {
                 state.bye = Bye::Wanted;
                 self.shared.wake(&mut state);
-                // Everything is safe: nobody needs to wait longer for a farewell, and how it ends
-                // is no matter.
+                // Everything is acknowledged, so the Bye may fail.
                 self.shared.wait_end(state, self.attempt_timeout);
             }
         }
@@ -110,12 +109,12 @@ impl Producer {
         flushed.map(|_| ())
     }
 
-    /// Has it ended? Then why.
+    /// The error that has ended the producer, if one has.
     pub fn check(&self) -> Result<(), Error> {
         self.shared.lock().check()
     }
 
-    /// The number of the last message that was taken.
+    /// The number of the last message.
     pub fn last(&self) -> u64 {
         self.shared.lock().ledger.last()
     }
@@ -130,18 +129,18 @@ impl Producer {
         self.shared.lock().ledger.durable()
     }
 
-    /// How often a connection was made again.
+    /// How often the producer has reconnected.
     pub fn reconnects(&self) -> u64 {
         self.shared.lock().connections.saturating_sub(1)
     }
 
-    /// What is kept, with its numbers: for a new producer, after an error has ended this one.
+    /// The unacknowledged messages with their numbers: for a new producer, after an error.
     pub fn unacknowledged(&self) -> Vec<(u64, Vec<u8>)> {
         let state = self.shared.lock();
         state.ledger.unacknowledged().map(|(id, payload)| (id, payload.to_vec())).collect()
     }
 
-    /// Waits for the number of connections and of what is acknowledged.
+    /// Waits until `reached` is true of the connections so far and the acknowledged number.
     fn until(&self, limit: Duration, reached: impl Fn(u64, u64) -> bool) -> Result<(), Error> {
         let (state, done) = self.shared.wait(self.shared.lock(), limit, |state| {
             reached(state.connections, state.ledger.acknowledged())
@@ -154,7 +153,7 @@ impl Producer {
         state.stopping = true;
         state.hang_up();
         self.shared.wake(&mut state);
-        self.shared.tell();
+        self.shared.notify_callers();
     }
 }
 

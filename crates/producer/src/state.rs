@@ -1,5 +1,5 @@
-//! What callers and the two threads share: the ledger, the connection that stands, and how the
-//! producer ends.
+//! The state that callers and the two threads share: the ledger, the present connection, and how
+//! the producer ends.
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
@@ -14,7 +14,7 @@ use crate::{Error, ServerError};
 /// Why a connection ended.
 #[derive(Debug)]
 pub enum End {
-    /// It may be made again.
+    /// The producer may reconnect.
     Lost(String),
     /// The producer ends.
     Failed(Error),
@@ -32,14 +32,14 @@ impl From<Error> for End {
     }
 }
 
-/// The farewell.
+/// The state of the Bye frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bye {
-    /// Nobody asked for it.
+    /// Not requested.
     No,
-    /// It is to be said once everything is acknowledged.
+    /// Sent when everything is acknowledged.
     Wanted,
-    /// It was said.
+    /// Sent.
     Said,
 }
 
@@ -48,29 +48,29 @@ pub enum Bye {
 pub struct State {
     /// Messages and numbers.
     pub ledger: Ledger,
-    /// How often a server said Welcome.
+    /// How often a server sent Welcome.
     pub connections: u64,
     /// What ended the producer.
     pub failure: Option<Error>,
     /// Why the last connection ended.
     pub lost: String,
-    /// Up to which number somebody waits.
+    /// The number up to which a caller waits.
     pub flush: u64,
-    /// Whether everything is over; no further connection is made.
+    /// The producer ends: it does not reconnect.
     pub stopping: bool,
-    /// The farewell.
+    /// The state of the Bye frame.
     pub bye: Bye,
-    /// The connection that stands, for who wants to end it.
+    /// The present connection, to be shut down by [`State::hang_up`].
     pub stream: Option<Arc<TcpStream>>,
-    /// The server has said Welcome on it.
+    /// The server has sent Welcome on it.
     pub greeted: bool,
     /// Nothing more is read from it.
     pub broken: bool,
-    /// When something was read from it, or it began to owe acknowledgements.
-    pub heard: Instant,
-    /// Up to which number the server was asked on it to acknowledge now.
+    /// When bytes were read from it, or when it began to owe acknowledgements.
+    pub last_progress: Instant,
+    /// The number up to which a Flush was sent on it.
     flushed: u64,
-    /// The writing thread waits and must be woken.
+    /// The writing thread sleeps and must be woken.
     asleep: bool,
 }
 
@@ -87,20 +87,20 @@ impl State {
             stream: None,
             greeted: false,
             broken: false,
-            heard: Instant::now(),
+            last_progress: Instant::now(),
             flushed: 0,
             asleep: false,
         }
     }
 
-    /// A TCP connection stands.
+    /// Begins a new TCP connection.
     pub fn connected(&mut self, stream: Arc<TcpStream>) {
         self.stream = Some(stream);
         (self.greeted, self.broken, self.flushed) = (false, false, 0);
-        self.heard = Instant::now();
+        self.last_progress = Instant::now();
     }
 
-    /// Ends the connection under whoever reads or writes.
+    /// Shuts the connection down, which ends reading and writing.
     pub fn hang_up(&self) {
         if let Some(stream) = &self.stream {
             // It fails only if the connection has ended already.
@@ -108,7 +108,7 @@ impl State {
         }
     }
 
-    /// What a caller is told instead of being served.
+    /// The error for callers when the producer has ended.
     pub fn check(&self) -> Result<(), Error> {
         match &self.failure {
             Some(failure) => Err(failure.clone()),
@@ -117,12 +117,12 @@ impl State {
         }
     }
 
-    /// Appends what is to be sent next; false if there is nothing to say.
+    /// Appends the frames to send next; false if there are none.
     fn output(&mut self, out: &mut Vec<u8>) -> bool {
         let owed = self.ledger.is_owed();
         if self.ledger.next_frame(out) {
             if !owed {
-                self.heard = Instant::now(); // only from now on it owes an acknowledgement
+                self.last_progress = Instant::now(); // from now on it owes an acknowledgement
             }
             return true;
         }
@@ -137,13 +137,13 @@ impl State {
         !out.is_empty()
     }
 
-    fn take(&mut self, frame: ServerFrame<'_>) -> Result<(), End> {
+    fn on_frame(&mut self, frame: ServerFrame<'_>) -> Result<(), End> {
         match frame {
             ServerFrame::Error { code, id, text } => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 let again = match Fault::from_code(code) {
                     Some(Fault::Shutdown | Fault::Idle) => true,
-                    Some(Fault::Limit) => self.connections > 0, // perhaps only our last one is still there
+                    Some(Fault::Limit) => self.connections > 0, // our previous connection may still count
                     _ => false,
                 };
                 return Err(if again {
@@ -159,7 +159,7 @@ impl State {
             }
             ServerFrame::Ack(ack) if self.greeted => self.ledger.ack(ack.id, ack.durable)?,
             ServerFrame::Credit(limit) if self.greeted => self.ledger.grant(limit),
-            _ => return Err(Error::Protocol("a frame that does not belong here").into()),
+            _ => return Err(Error::Protocol("an unexpected frame").into()),
         }
         Ok(())
     }
@@ -176,7 +176,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Nothing is connected.
+    /// A producer without a connection.
     pub fn new(ledger: Ledger) -> Self {
         Self {
             state: Mutex::new(State::new(ledger)),
@@ -187,7 +187,7 @@ impl Shared {
 
     /// The state.
     pub fn lock(&self) -> MutexGuard<'_, State> {
-        // No step leaves the state in between if it panics.
+        // A panic under this mutex leaves a consistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -199,7 +199,7 @@ impl Shared {
     }
 
     /// Wakes callers.
-    pub fn tell(&self) {
+    pub fn notify_callers(&self) {
         self.changed.notify_all();
     }
 
@@ -210,7 +210,7 @@ impl Shared {
         limit: Duration,
         mut reached: impl FnMut(&State) -> bool,
     ) -> Result<(MutexGuard<'a, State>, bool), Error> {
-        // Nobody can wait longer than an Instant can tell.
+        // A limit that an Instant cannot represent is no limit.
         let until = Instant::now().checked_add(limit);
         while !reached(&state) {
             state.check()?;
@@ -227,8 +227,8 @@ impl Shared {
 
     /// Waits until the producer has ended, no longer than `limit`.
     pub fn wait_end(&self, state: MutexGuard<'_, State>, limit: Duration) {
-        let goes_on = |state: &mut State| !state.stopping;
-        drop(self.changed.wait_timeout_while(state, limit, goes_on));
+        let is_running = |state: &mut State| !state.stopping;
+        drop(self.changed.wait_timeout_while(state, limit, is_running));
     }
 
     /// The writing thread waits until it is woken, no longer than `limit`.
@@ -248,8 +248,7 @@ impl Shared {
         state
     }
 
-    /// Waits for something to be sent and appends it. False: nothing more can be, on this
-    /// connection.
+    /// Waits for frames to send and appends them. False if this connection can send no more.
     pub fn next_output(&self, out: &mut Vec<u8>) -> bool {
         let mut state = self.lock();
         loop {
@@ -263,21 +262,21 @@ impl Shared {
         }
     }
 
-    /// Takes what was read.
-    pub fn take(&self, reader: &mut Reader, mut input: &[u8]) -> Result<(), End> {
+    /// Handles bytes that were read.
+    pub fn on_input(&self, reader: &mut Reader, mut input: &[u8]) -> Result<(), End> {
         let mut state = self.lock();
-        state.heard = Instant::now();
+        state.last_progress = Instant::now();
         let mut result = Ok(());
         while let Some(frame) = reader.next(&mut input) {
             result = frame
                 .map_err(|fault| Error::Protocol(fault.text()).into())
-                .and_then(|frame| state.take(frame));
+                .and_then(|frame| state.on_frame(frame));
             if result.is_err() {
                 break;
             }
         }
         self.wake(&mut state);
-        self.tell();
+        self.notify_callers();
         result
     }
 }

@@ -110,14 +110,14 @@ fn data_is_that_of_the_vectors() {
 fn what_a_server_may_not_say_ends_the_producer() {
     let mut count = 0;
     for (_, bytes) in vectors("bad s") {
-        let taken = Shared::new(Ledger::new(BOUNDS)).take(&mut Reader::new(), &bytes);
+        let taken = Shared::new(Ledger::new(BOUNDS)).on_input(&mut Reader::new(), &bytes);
         assert!(matches!(taken, Err(End::Failed(Error::Protocol(_)))), "{taken:?}");
         count += 1;
     }
     assert!(count >= 5);
     for kind in ["ack", "credit"] {
         for (_, bytes) in vectors(&format!("frame {kind}")) {
-            let taken = Shared::new(Ledger::new(BOUNDS)).take(&mut Reader::new(), &bytes);
+            let taken = Shared::new(Ledger::new(BOUNDS)).on_input(&mut Reader::new(), &bytes);
             assert!(matches!(taken, Err(End::Failed(Error::Protocol(_)))), "before a Welcome");
         }
     }
@@ -126,7 +126,7 @@ fn what_a_server_may_not_say_ends_the_producer() {
 #[test]
 fn errors_carry_code_and_text() {
     for (words, bytes) in vectors("frame error") {
-        let taken = Shared::new(Ledger::new(BOUNDS)).take(&mut Reader::new(), &bytes);
+        let taken = Shared::new(Ledger::new(BOUNDS)).on_input(&mut Reader::new(), &bytes);
         let Err(End::Failed(Error::Server(error))) = taken else { panic!("{taken:?}") };
         assert_eq!(error.code.to_string(), words["code"]);
         assert_eq!(error.id.to_string(), *words.get("id").unwrap_or(&"0"));

@@ -16,7 +16,7 @@ pub struct Conn<S> {
     /// The room above does not want bytes.
     pub paused: bool,
     /// Kept input is to be delivered without receiving.
-    pub again: bool,
+    pub redelivers: bool,
     /// Close once the backlog is empty.
     pub closing: bool,
     /// It stopped sending while it was not read: that was told, no need to hear it again.
@@ -26,14 +26,14 @@ pub struct Conn<S> {
     /// A segment of it waits to be sent with others.
     pub queued: bool,
     /// Its next read waits for bytes to gather.
-    pub held: bool,
+    pub gathering: bool,
     /// The turn of its last `Data` (the low bits of a counter: compared for equality with the
     /// current one).
     pub turn: u32,
     /// Whether its reads may wait at all.
     pub gathers: bool,
     pub patience: Patience,
-    pub kept: Vec<u8>,
+    pub put_back: Vec<u8>,
     pub backlog: Option<Box<Backlog>>,
 }
 
@@ -74,16 +74,16 @@ impl<S> Conns<S> {
             interest,
             stale: false,
             paused: false,
-            again: false,
+            redelivers: false,
             closing: false,
             hangup_seen: false,
             dead: false,
             queued: false,
-            held: false,
+            gathering: false,
             turn: 0,
             gathers: false,
             patience: Patience::default(),
-            kept: Vec::new(),
+            put_back: Vec::new(),
             backlog: None,
         });
     }

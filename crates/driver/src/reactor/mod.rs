@@ -55,11 +55,11 @@ pub struct Reactor<P: Poller, M> {
     /// Connections that have a backlog since, to be told of.
     backlogged: Vec<ConnId>,
     /// Kept input to deliver next turn, and what is left of this turn's.
-    again: Vec<ConnId>,
-    due: VecDeque<ConnId>,
+    redeliver_next: Vec<ConnId>,
+    redeliver_now: VecDeque<ConnId>,
     ended: VecDeque<(ConnId, CloseReason)>,
     /// Connections whose next read waits, and until when, in that order.
-    held: VecDeque<(MonoNs, ConnId)>,
+    gathering: VecDeque<(MonoNs, ConnId)>,
     mailbox: Mailbox<M>,
     mail: VecDeque<M>,
     now: MonoNs,
@@ -90,10 +90,10 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             queued: Vec::new(),
             short: Vec::new(),
             backlogged: Vec::new(),
-            again: Vec::new(),
-            due: VecDeque::new(),
+            redeliver_next: Vec::new(),
+            redeliver_now: VecDeque::new(),
             ended: VecDeque::new(),
-            held: VecDeque::new(),
+            gathering: VecDeque::new(),
             mailbox: Mailbox::new(poller.waker()),
             mail: VecDeque::new(),
             now,
@@ -118,7 +118,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     }
 
     /// Looks at the registration of this connection before the next poll.
-    fn touch(&mut self, id: ConnId) {
+    fn mark_stale(&mut self, id: ConnId) {
         if let Some(conn) = self.conns.find_mut(id)
             && !conn.stale
         {
@@ -139,7 +139,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             let unsent = conn.backlog.is_some();
             let mut want = EventFlags::empty();
             if !conn.paused && !conn.closing {
-                want.set(EventFlags::IN, !conn.held);
+                want.set(EventFlags::IN, !conn.gathering);
             } else if !conn.closing && !conn.hangup_seen {
                 want |= EventFlags::RDHUP;
             }
@@ -159,25 +159,25 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     }
 
     /// Reads again from those that have waited.
-    fn release_held(&mut self, now: MonoNs) {
-        while let Some((until, id)) = self.held.front().copied()
+    fn end_gathering(&mut self, now: MonoNs) {
+        while let Some((until, id)) = self.gathering.front().copied()
             && until <= now
         {
-            self.held.pop_front();
+            self.gathering.pop_front();
             if let Some(conn) = self.conns.find_mut(id) {
-                conn.held = false;
-                self.touch(id);
+                conn.gathering = false;
+                self.mark_stale(id);
             }
         }
     }
 
     /// A sleep that ended because the wait of a read was over: what has gathered is read in this
     /// turn.
-    fn look_at_released(&mut self) {
-        if self.held.is_empty() || !self.ready.is_empty() {
+    fn poll_released(&mut self) {
+        if self.gathering.is_empty() || !self.ready.is_empty() {
             return;
         }
-        self.release_held(self.clock.now());
+        self.end_gathering(self.clock.now());
         if !self.stale.is_empty() {
             self.register();
             self.poller.poll(&mut self.ready, Wait::NoWait);
@@ -190,7 +190,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         if !conn.dead {
             conn.dead = true;
             conn.backlog = None;
-            conn.kept = Vec::new();
+            conn.put_back = Vec::new();
             self.ended.push_back((id, why));
             // Level-triggered hang-ups would be reported at every poll until the place is given
             // back.
@@ -200,13 +200,13 @@ impl<P: Poller, M: Send> Reactor<P, M> {
 
     /// True if the coming turn has something to do whatever the poll says.
     fn has_work(&self) -> bool {
-        !self.due.is_empty() || !self.ended.is_empty() || !self.mailbox.is_empty()
+        !self.redeliver_now.is_empty() || !self.ended.is_empty() || !self.mailbox.is_empty()
     }
 
     fn spin_or_sleep(&mut self, until: Option<MonoNs>, started: MonoNs) {
         // While a client is given time to send more, spinning would take its processor, or bring
         // its bytes one by one.
-        let budget = if self.held.is_empty() { self.spin.budget(started) } else { 0 };
+        let budget = if self.gathering.is_empty() { self.spin.budget(started) } else { 0 };
         if budget > 0 {
             if self.spin.wants_sample(started) {
                 self.spin.sample(started, self.poller.involuntary_switches());
@@ -348,16 +348,16 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         self.ready_at = 0;
         let started = self.clock.now();
         self.accept_again(started);
-        self.release_held(started);
+        self.end_gathering(started);
         self.register();
-        self.due.extend(self.again.drain(..));
-        let held = self.held.front().map(|(until, _)| *until);
+        self.redeliver_now.extend(self.redeliver_next.drain(..));
+        let held = self.gathering.front().map(|(until, _)| *until);
         let until = [until, self.listening.retry_at, held].into_iter().flatten().min();
         if self.has_work() || until.is_some_and(|u| u <= started) {
             self.poller.poll(&mut self.ready, Wait::NoWait);
         } else {
             self.spin_or_sleep(until, started);
-            self.look_at_released();
+            self.poll_released();
         }
         self.mailbox.take_all(&mut self.mail);
         self.refresh_now();
@@ -369,7 +369,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         if let Some(message) = self.mail.pop_front() {
             return Some(Event::Message(message));
         }
-        while let Some(id) = self.due.pop_front() {
+        while let Some(id) = self.redeliver_now.pop_front() {
             if let Some(event) = self.deliver_kept(id) {
                 return Some(event);
             }
@@ -400,7 +400,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         if let Some(c) = self.conns.find_mut(conn) {
             c.paused = true;
             c.hangup_seen = false;
-            self.touch(conn);
+            self.mark_stale(conn);
         }
     }
 
@@ -408,8 +408,8 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         let Some(c) = self.conns.find_mut(conn) else { return };
         c.paused = false;
         c.hangup_seen = false;
-        let kept = !c.kept.is_empty();
-        self.touch(conn);
+        let kept = !c.put_back.is_empty();
+        self.mark_stale(conn);
         if kept {
             self.redeliver(conn);
         }
@@ -417,10 +417,10 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
 
     fn redeliver(&mut self, conn: ConnId) {
         if let Some(c) = self.conns.find_mut(conn)
-            && !c.again
+            && !c.redelivers
         {
-            c.again = true;
-            self.again.push(conn);
+            c.redelivers = true;
+            self.redeliver_next.push(conn);
         }
     }
 
@@ -468,16 +468,16 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
     fn close_after_flush(&mut self, conn: ConnId) {
         let Some(c) = self.conns.find_mut(conn) else { return };
         c.closing = true;
-        c.kept = Vec::new();
+        c.put_back = Vec::new();
         if c.backlog.is_none() {
             self.finish(conn);
         } else {
-            self.touch(conn);
+            self.mark_stale(conn);
         }
     }
 
     fn end_output(&mut self, conn: ConnId) {
-        self.say_end(conn);
+        self.shutdown_output(conn);
     }
 
     fn release(&mut self, conn: ConnId) {

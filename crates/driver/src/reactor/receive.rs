@@ -29,19 +29,19 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             self.ready[self.ready_at].flags.remove(EventFlags::OUT);
             return self.flush_backlog(id);
         }
-        if conn.dead || conn.again || conn.turn == self.turn {
+        if conn.dead || conn.redelivers || conn.turn == self.turn {
             self.ready_at += 1; // level-triggered: reported again
             return None;
         }
         if conn.paused || conn.closing {
             self.ready_at += 1;
-            return self.look_at_paused(id, flags);
+            return self.on_paused(id, flags);
         }
         if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
             self.ready_at += 1;
             return None;
         }
-        let (start, kept) = (self.area_at, conn.kept.len());
+        let (start, kept) = (self.area_at, conn.put_back.len());
         if AREA.saturating_sub(start) < kept + RECV_MAX {
             return Some(Event::AreaFull);
         }
@@ -52,15 +52,15 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             Ok(received) => {
                 conn.turn = self.turn;
                 if conn.gathers && conn.patience.read(self.now, received) {
-                    conn.held = true;
-                    self.held.push_back((self.now.plus(WAIT_NS), id));
+                    conn.gathering = true;
+                    self.gathering.push_back((self.now.plus(WAIT_NS), id));
                     self.stats.receives_held += 1;
-                    self.touch(id);
+                    self.mark_stale(id);
                 }
                 let conn = self.conns.find_mut(id)?;
                 if kept > 0 {
-                    self.area[start..start + kept].copy_from_slice(&conn.kept);
-                    recycle(&mut self.spares, std::mem::take(&mut conn.kept));
+                    self.area[start..start + kept].copy_from_slice(&conn.put_back);
+                    recycle(&mut self.spares, std::mem::take(&mut conn.put_back));
                 }
                 self.stats.receives += 1;
                 self.stats.bytes_received += received as u64;
@@ -85,7 +85,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
 
     /// A connection that is not read reports something: it ends on an error. A hang-up is told, for
     /// its peer may want answers to what it sent before it stopped sending.
-    fn look_at_paused(&mut self, id: ConnId, flags: EventFlags) -> Option<Event<M>> {
+    fn on_paused(&mut self, id: ConnId, flags: EventFlags) -> Option<Event<M>> {
         let conn = self.conns.find_mut(id)?;
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
             self.end(id, CloseReason::Error);
@@ -93,11 +93,11 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
         let mut event = None;
         if flags.contains(EventFlags::RDHUP) && !conn.closing {
-            let unread = !conn.kept.is_empty() || self.poller.has_input(&conn.stream);
+            let unread = !conn.put_back.is_empty() || self.poller.has_input(&conn.stream);
             let is_known = std::mem::replace(&mut conn.hangup_seen, true);
             event = (!is_known).then_some(Event::Hangup { conn: id, unread });
         }
-        self.touch(id);
+        self.mark_stale(id);
         event
     }
 
@@ -111,32 +111,32 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             return self.end(id, CloseReason::Error);
         }
         if bytes.len() > SPARE_BYTES {
-            conn.kept = bytes.to_vec();
+            conn.put_back = bytes.to_vec();
             return;
         }
-        if conn.kept.capacity() == 0 && !bytes.is_empty() {
-            conn.kept = self.spares.pop().unwrap_or_default();
+        if conn.put_back.capacity() == 0 && !bytes.is_empty() {
+            conn.put_back = self.spares.pop().unwrap_or_default();
         }
-        conn.kept.clear();
-        conn.kept.extend_from_slice(bytes);
+        conn.put_back.clear();
+        conn.put_back.extend_from_slice(bytes);
     }
 
     /// Delivers kept input without receiving.
     pub(super) fn deliver_kept(&mut self, id: ConnId) -> Option<Event<M>> {
         let conn = self.conns.find_mut(id)?;
-        let (start, kept) = (self.area_at, conn.kept.len());
+        let (start, kept) = (self.area_at, conn.put_back.len());
         if conn.dead || conn.paused || conn.closing || kept == 0 {
-            conn.again = false;
+            conn.redelivers = false;
             return None;
         }
         if AREA.saturating_sub(start) < kept {
-            self.due.push_front(id);
+            self.redeliver_now.push_front(id);
             return Some(Event::AreaFull);
         }
-        conn.again = false;
+        conn.redelivers = false;
         conn.turn = self.turn;
-        self.area[start..start + kept].copy_from_slice(&conn.kept);
-        recycle(&mut self.spares, std::mem::take(&mut conn.kept));
+        self.area[start..start + kept].copy_from_slice(&conn.put_back);
+        recycle(&mut self.spares, std::mem::take(&mut conn.put_back));
         Some(self.data(id, kept))
     }
 }

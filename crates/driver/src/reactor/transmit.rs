@@ -35,7 +35,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             return 0;
         }
         if conn.backlog.is_some() {
-            return self.push_rest(id, s, 0);
+            return self.push_unsent(id, s, 0);
         }
         if conn.queued {
             if let Some((last, before)) = self.queued.last_mut()
@@ -91,7 +91,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
 
     fn cut_short(&mut self, id: ConnId, s: Segment, sent: usize) {
         self.count_send(sent);
-        self.push_rest(id, s, sent);
+        self.push_unsent(id, s, sent);
         self.backlogged.push(id);
     }
 
@@ -133,7 +133,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
                 }
             }
         }
-        self.push_rest(id, s, sent)
+        self.push_unsent(id, s, sent)
     }
 
     fn count_send(&mut self, bytes: usize) {
@@ -175,7 +175,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     }
 
     /// What was not sent goes to the backlog: bytes by copy, big values by reference.
-    fn push_rest(&mut self, id: ConnId, s: Segment, sent: usize) -> usize {
+    fn push_unsent(&mut self, id: ConnId, s: Segment, sent: usize) -> usize {
         let Some(conn) = self.conns.find_mut(id) else { return 0 };
         if segment_len(&self.out, s) == sent {
             return conn.backlog.as_ref().map_or(0, |b| b.len());
@@ -191,7 +191,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             }
         }
         let left = backlog.len();
-        self.touch(id);
+        self.mark_stale(id);
         left
     }
 
@@ -225,7 +225,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         conn.backlog = None;
         conn.hangup_seen = false; // it was told while replies waited: perhaps it means something else now
         let closing = conn.closing;
-        self.touch(id);
+        self.mark_stale(id);
         if closing {
             self.finish(id);
             return None;
@@ -234,7 +234,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     }
 
     /// Nothing more will be sent; input still comes.
-    pub(super) fn say_end(&mut self, id: ConnId) {
+    pub(super) fn shutdown_output(&mut self, id: ConnId) {
         if P::DEFERS && self.conns.find(id).is_some_and(|c| c.queued) {
             self.send_queued();
         }

@@ -1,5 +1,5 @@
-//! Listening sockets under the ring: connections are accepted as they come and wait here to be
-//! taken.
+//! Listening sockets under the ring: the kernel accepts connections as they arrive, and they wait
+//! here until the reactor takes them.
 
 use super::ring::{Done, Ring};
 use super::streams::Op;
@@ -18,17 +18,17 @@ pub struct Listening(u32);
 
 struct Place {
     generation: u32,
-    /// The socket; open longer than it listens if an accept is under way.
+    /// The socket of a closed listener while an accept is active.
     fd: Option<OwnedFd>,
     listener: Option<Listener>,
     number: usize,
     armed: bool,
     accept: Op,
-    came: VecDeque<OwnedFd>,
+    accepted: VecDeque<OwnedFd>,
     error: Option<Errno>,
 }
 
-/// All of them. Few: each poll looks at every one.
+/// All listening sockets of a ring. They are few: each poll visits every one.
 #[derive(Default)]
 pub struct Listeners {
     places: Vec<Place>,
@@ -37,7 +37,7 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Takes a listening socket in.
+    /// Adds a listening socket.
     pub fn insert(&mut self, listener: Listener) -> Listening {
         self.generation = self.generation.wrapping_add(1);
         let place = Place {
@@ -46,11 +46,11 @@ impl Listeners {
             listener: Some(listener),
             number: 0,
             armed: false,
-            accept: Op::Off,
-            came: VecDeque::new(),
+            accept: Op::Idle,
+            accepted: VecDeque::new(),
             error: None,
         };
-        let is_free = |p: &Place| p.listener.is_none() && p.accept == Op::Off;
+        let is_free = |p: &Place| p.listener.is_none() && p.accept == Op::Idle;
         let free = self.places.iter().position(is_free);
         let at = free.unwrap_or(self.places.len());
         match self.places.get_mut(at) {
@@ -66,14 +66,14 @@ impl Listeners {
         listener.as_ref().expect("a listener is open until it is closed")
     }
 
-    /// Nobody can connect from now on. An accept under way holds the socket: it is told to end, and
-    /// stops listening now.
+    /// Stops listening at once. An active accept still uses the socket, so it is cancelled, and the
+    /// socket is closed when it has completed.
     pub fn close(&mut self, id: &Listening) {
         let place = &mut self.places[id.0 as usize];
         place.armed = false;
-        place.came.clear();
+        place.accepted.clear();
         if let Some(listener) = place.listener.take()
-            && place.accept != Op::Off
+            && place.accept != Op::Idle
         {
             // Fails only for a socket that does not listen.
             let _ = shutdown(&listener.fd, Shutdown::Both);
@@ -82,22 +82,22 @@ impl Listeners {
         self.stale = true;
     }
 
-    /// Reports under this number from now on, or no longer.
+    /// Starts to report under this number, or stops.
     pub fn arm(&mut self, id: &Listening, number: usize, armed: bool) {
         let place = &mut self.places[id.0 as usize];
         (place.number, place.armed) = (number, armed);
         self.stale = true;
     }
 
-    /// True if some listener waits for a descriptor to become free.
-    pub fn rests(&self) -> bool {
+    /// True if a listener is paused because the process has no free descriptor.
+    pub fn has_paused(&self) -> bool {
         self.places.iter().any(|p| p.listener.is_some() && !p.armed)
     }
 
     /// Takes one connection.
     pub fn accept(&mut self, id: &Listening) -> Result<OwnedFd, Errno> {
         let place = &mut self.places[id.0 as usize];
-        match (place.came.pop_front(), place.error.take()) {
+        match (place.accepted.pop_front(), place.error.take()) {
             (Some(fd), error) => {
                 place.error = error;
                 Ok(fd)
@@ -116,7 +116,7 @@ impl Listeners {
         // to another port.
         assert_eq!(Tag::new(Kind::Accept, place.generation, tag.place), tag);
         if place.listener.is_some() {
-            place.came.extend(accepted); // (of a closed one they are closed)
+            place.accepted.extend(accepted); // (dropping them closes them)
             if let Some(error) = error
                 && Accept::of(error) != Accept::Nobody
             {
@@ -124,7 +124,7 @@ impl Listeners {
             }
         }
         if !more {
-            place.accept = Op::Off;
+            place.accept = Op::Idle;
             if place.listener.is_none() {
                 place.fd = None;
             }
@@ -132,7 +132,7 @@ impl Listeners {
         }
     }
 
-    /// Appends the listeners that have something.
+    /// Appends the listeners that have a connection or an error.
     pub fn report(&self, ready: &mut Vec<Ready>) {
         for place in self.places.iter().filter(|p| p.has_report()) {
             if ready.len() < EVENTS_MAX {
@@ -146,23 +146,23 @@ impl Listeners {
         self.places.iter().any(Place::has_report)
     }
 
-    /// Starts and takes back accepts.
-    pub fn settle(&mut self, ring: &mut Ring) {
+    /// Starts and cancels accepts.
+    pub fn submit_changes(&mut self, ring: &mut Ring) {
         if !std::mem::take(&mut self.stale) {
             return;
         }
         for (at, place) in self.places.iter_mut().enumerate() {
             let tag = Tag::new(Kind::Accept, place.generation, at as u32);
             match (place.accept, place.armed, &place.listener) {
-                // An error is told first: the reactor may want a rest.
-                (Op::Off, true, Some(listener)) if place.error.is_none() => {
+                // An error is reported first: the reactor may pause accepting.
+                (Op::Idle, true, Some(listener)) if place.error.is_none() => {
                     ring.accept(listener.fd.as_fd(), tag);
-                    place.accept = Op::On;
+                    place.accept = Op::Active;
                 }
-                (Op::Off, true, Some(_)) => self.stale = true,
-                (Op::On, false, _) => {
+                (Op::Idle, true, Some(_)) => self.stale = true,
+                (Op::Active, false, _) => {
                     ring.cancel(tag);
-                    place.accept = Op::Ending;
+                    place.accept = Op::Cancelling;
                 }
                 _ => {}
             }
@@ -172,6 +172,6 @@ impl Listeners {
 
 impl Place {
     fn has_report(&self) -> bool {
-        self.armed && (!self.came.is_empty() || self.error.is_some())
+        self.armed && (!self.accepted.is_empty() || self.error.is_some())
     }
 }

@@ -1,17 +1,35 @@
-//! Provided buffers: memory that the kernel receives into, for all connections of a ring.
+//! Provided buffers: memory that the kernel receives into, one group for all connections of a ring.
 //!
-//! One mapping: a ring of 16-byte descriptors (address, length, number; its tail in the first one's
-//! last two bytes, as io_uring_setup_buf_ring(3) draws it), then the buffers. The kernel takes
-//! buffers from the head, the driver gives them back at the tail. Pages are touched first when a
-//! receive writes to them, so an idle driver holds the descriptors alone. What a connection has
-//! received is a list of buffers in order of arrival, linked through `next`: no allocation per
-//! receive.
+//! ```text
+//! one mapping
+//! +------------------------------+--------------+--------------+- - -+----------------+
+//! | 256 descriptors, 4 KiB       | buffer 0     | buffer 1     |     | buffer 255     |
+//! +------------------------------+--------------+--------------+- - -+----------------+
+//!   ring, shared with the kernel   each STRIDE = 20 KiB: 16 KiB, beginning at another
+//!                                  cache line of its first page than its neighbours
+//!   descriptor, 16 bytes
+//!   0            8         12       14
+//!   +------------+---------+--------+------+
+//!   | address    | length  | number | tail |   the tail: only that of descriptor 0 is used
+//!   +------------+---------+--------+------+   (io_uring_setup_buf_ring(3))
 //!
-//! The kernel takes them in turns, so all that it has are written to, however few connections there
-//! are: a small load would walk through megabytes and find each buffer cold. So it has few at first
-//! and gets as many again when it found none; what was not needed for a while is withheld again,
-//! and its memory given back. Buffers begin at different lines of their pages: at the same one they
-//! would push each other out of the first cache.
+//! a buffer is
+//!   provided   in the descriptors [head, tail): the kernel may receive into it
+//!      |  a receive completes: `mark_filled`
+//!      v
+//!   filled     the driver's: in the list of a connection, in order of arrival
+//!      |       filled[number] = (bytes, next buffer of the connection, or NONE)
+//!      |  all its bytes were read: `release`
+//!      +---> provided again, or withheld if there are more than `wanted`
+//!   withheld   nobody's; its memory is returned to the system
+//! ```
+//!
+//! The kernel uses provided buffers in turn, so a small load on many buffers would find each one
+//! cold in the cache. So there are 16 at first (`wanted`). When a receive finds none, or more than
+//! half are filled, their number doubles, up to 256. When 4,096 turns never had a quarter of them
+//! filled, it is halved. Buffers begin at different lines of their pages because at the same line
+//! they would compete for the same set of the first cache. Pages get memory when a receive first
+//! writes to them.
 #![allow(unsafe_code)]
 
 use io_uring::types::BufRingEntry;
@@ -20,41 +38,43 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU16, Ordering::Release};
 
-/// Buffers of one ring at most.
+/// The most buffers of one ring.
 pub const BUFFERS: usize = 256;
-/// Those that the kernel has at first, and at least.
+/// The number of buffers at first, and at least.
 pub const BUFFERS_MIN: usize = 16;
-/// After so many looks at what was needed, what was not is withheld.
-const LOOKS: u32 = 4096;
+/// After so many turns a half of the buffers that was not needed is withheld.
+const TURNS: u32 = 4096;
 /// Bytes of one: several hundred small commands, or a quarter of what a turn receives.
 pub const BUFFER_BYTES: usize = 16 << 10;
 
-/// The end of a list.
+/// The end of a list of buffers.
 pub const NONE: u16 = u16::MAX;
 
 const RING_BYTES: usize = (BUFFERS * size_of::<BufRingEntry>()).next_multiple_of(4096);
-/// From one buffer to the next: a page more, to begin anywhere in the first.
+/// From one buffer to the next: a page more than a buffer, which may begin at any line of the
+/// first.
 const STRIDE: usize = BUFFER_BYTES + PAGE;
 const PAGE: usize = 4096;
 const LINE: usize = 64;
 const MAP_BYTES: usize = RING_BYTES + BUFFERS * STRIDE;
 const _: () = assert!(BUFFERS.is_power_of_two() && BUFFERS < NONE as usize);
+const _: () = assert!(size_of::<BufRingEntry>() == 16 && RING_BYTES == 4096);
 
 /// The buffers.
 pub struct Buffers {
     base: NonNull<u8>,
     tail: u16,
-    /// Bytes received into each, and the next one of the same connection.
+    /// For each buffer: the bytes received into it, and the next buffer of the same connection.
     filled: Vec<(u32, u16)>,
-    held: usize,
-    /// Buffers that the kernel does not get.
+    /// Filled buffers.
+    filled_count: usize,
+    /// Withheld buffers.
     withheld: Vec<u16>,
-    /// How many the kernel and the driver's lists have together, or shall have as soon as enough
-    /// came back.
-    used: usize,
-    /// The most that were held at a look since `looks` was 0.
-    held_max: usize,
-    looks: u32,
+    /// How many are to be provided or filled; more may be until they are released.
+    wanted: usize,
+    /// The most that were filled at the beginning of a turn, since `turns` was 0.
+    filled_max: usize,
+    turns: u32,
 }
 
 // SAFETY: the mapping is reached through this value alone, and by the kernel, which does not care
@@ -62,7 +82,7 @@ pub struct Buffers {
 unsafe impl Send for Buffers {}
 
 impl Buffers {
-    /// Maps the memory and hands every buffer to the (not yet registered) ring.
+    /// Maps the memory and provides the first buffers.
     pub fn new() -> Result<Self, Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -77,11 +97,11 @@ impl Buffers {
             base,
             tail: 0,
             filled: vec![(0, NONE); BUFFERS],
-            held: 0,
+            filled_count: 0,
             withheld: (0..BUFFERS as u16).rev().collect(),
-            used: 0,
-            held_max: 0,
-            looks: 0,
+            wanted: 0,
+            filled_max: 0,
+            turns: 0,
         };
         buffers.add(BUFFERS_MIN);
         Ok(buffers)
@@ -92,63 +112,63 @@ impl Buffers {
         self.base.as_ptr().addr() as u64
     }
 
-    /// Buffers that were received into and not given back.
+    /// Filled buffers.
     #[cfg(test)]
-    fn held(&self) -> usize {
-        self.held
+    fn filled_count(&self) -> usize {
+        self.filled_count
     }
 
-    /// True if so many are held that soon none is left.
+    /// True if more than half of the buffers are filled.
     pub fn is_crowded(&self) -> bool {
-        self.held > self.used / 2
+        self.filled_count > self.wanted / 2
     }
 
-    /// Gives the kernel as many again as there are in use; false if it has all.
+    /// Doubles the number of buffers; false if all are in use.
     pub fn add_more(&mut self) -> bool {
-        self.add(self.used)
+        self.add(self.wanted)
     }
 
     fn add(&mut self, count: usize) -> bool {
-        let count = count.min(BUFFERS - self.used);
-        self.used += count;
+        let count = count.min(BUFFERS - self.wanted);
+        self.wanted += count;
         for _ in 0..count {
-            // Fewer, if some that were to be withheld are still held: those simply stay.
+            // Fewer, if some that were to be withheld are not released yet: they stay.
             let Some(number) = self.withheld.pop() else { break };
-            self.hand_over(number);
+            self.provide(number);
         }
-        (self.looks, self.held_max) = (0, 0);
+        (self.turns, self.filled_max) = (0, 0);
         count > 0
     }
 
-    /// A turn begins. Now and then a half that was not needed is withheld.
+    /// Called at the beginning of each turn. Halves `wanted` if that many were not needed.
     #[inline]
-    pub fn look(&mut self) {
-        self.held_max = self.held_max.max(self.held);
-        self.looks += 1;
-        if self.looks >= LOOKS {
-            if self.used > BUFFERS_MIN && self.held_max < self.used / 4 {
-                self.used /= 2;
+    pub fn begin_turn(&mut self) {
+        self.filled_max = self.filled_max.max(self.filled_count);
+        self.turns += 1;
+        if self.turns >= TURNS {
+            if self.wanted > BUFFERS_MIN && self.filled_max < self.wanted / 4 {
+                self.wanted /= 2;
             }
-            (self.looks, self.held_max) = (0, 0);
+            (self.turns, self.filled_max) = (0, 0);
         }
     }
 
-    /// The kernel received `len` bytes into a buffer: it is the driver's until it is given back.
+    /// The kernel has received `len` bytes into a buffer, which is the driver's until its release.
     #[inline]
-    pub fn take(&mut self, number: u16, len: usize) {
+    pub fn mark_filled(&mut self, number: u16, len: usize) {
         assert!(len <= BUFFER_BYTES, "the kernel writes no more than there is room");
         self.filled[number as usize] = (len as u32, NONE);
-        self.held += 1;
+        self.filled_count += 1;
     }
 
-    /// What was received into a buffer that was taken.
+    /// The bytes of a filled buffer.
     #[inline]
     pub fn bytes(&self, number: u16) -> &[u8] {
         let (len, _) = self.filled[number as usize];
         let at = place(number);
         // SAFETY: the index above checked `number`, so `at..at + len` lies in its stride of the
         // mapping (`take` bounds `len`); anonymous memory is initialised. The kernel writes only to
-        // buffers that it was given: not to this one before `give_back`, which needs `&mut self`
+        // provided buffers: not to this one before `release`, which needs `&mut self`
         // and so ends this borrow.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), len as usize) }
     }
@@ -165,22 +185,22 @@ impl Buffers {
         self.filled[before as usize].1 = number;
     }
 
-    /// The kernel may receive into this buffer again, unless it has enough.
+    /// Provides a filled buffer again, or withholds it if there are enough.
     #[inline]
-    pub fn give_back(&mut self, number: u16) {
-        assert!((number as usize) < BUFFERS && self.held > 0, "it was taken");
-        self.held -= 1;
-        if BUFFERS - self.withheld.len() > self.used {
+    pub fn release(&mut self, number: u16) {
+        assert!((number as usize) < BUFFERS && self.filled_count > 0, "it was taken");
+        self.filled_count -= 1;
+        if BUFFERS - self.withheld.len() > self.wanted {
             return self.withhold(number);
         }
-        self.hand_over(number);
+        self.provide(number);
     }
 
     #[cold]
     fn withhold(&mut self, number: u16) {
         let at = RING_BYTES + number as usize * STRIDE;
         // SAFETY: the buffer's pages lie in the mapping and hold nothing else. The kernel was not
-        // given this buffer since it was taken, and nobody borrows its bytes: that needs a borrow
+        // given this buffer since it was filled, and nobody borrows its bytes: that needs a borrow
         // of `self`. Their content is not needed any more.
         let _ =
             unsafe { madvise(self.base.as_ptr().add(at).cast(), STRIDE, Advice::LinuxDontNeed) };
@@ -188,13 +208,13 @@ impl Buffers {
     }
 
     #[inline]
-    fn hand_over(&mut self, number: u16) {
+    fn provide(&mut self, number: u16) {
         let at = place(number);
         let entries: *mut BufRingEntry = self.base.as_ptr().cast();
         // SAFETY: the masked index lies in the descriptors at the mapping's start, which are
         // page-aligned and plain integers. The kernel does not look at a descriptor at or behind
         // the tail, and this one is at it: at most BUFFERS are between head and tail, since a
-        // buffer comes here only after it was taken or withheld. Only three fields are written, so
+        // buffer comes here only after it was filled or withheld. Only three fields are written, so
         // the tail in the first descriptor stays.
         unsafe {
             let entry = &mut *entries.add(self.tail as usize & (BUFFERS - 1));
@@ -212,7 +232,7 @@ impl Buffers {
     }
 }
 
-/// Where a buffer begins in the mapping: each at another line of its first page.
+/// The offset of a buffer in the mapping: each begins at another line of its first page.
 #[inline]
 const fn place(number: u16) -> usize {
     let number = number as usize;
@@ -234,24 +254,24 @@ mod tests {
     #[test]
     fn lists_link_what_was_taken() {
         let mut buffers = Buffers::new().expect("memory");
-        assert_eq!(buffers.held(), 0);
-        buffers.take(3, 5);
-        buffers.take(9, BUFFER_BYTES);
-        assert_eq!((buffers.held(), buffers.next(3)), (2, NONE));
+        assert_eq!(buffers.filled_count(), 0);
+        buffers.mark_filled(3, 5);
+        buffers.mark_filled(9, BUFFER_BYTES);
+        assert_eq!((buffers.filled_count(), buffers.next(3)), (2, NONE));
         buffers.link(3, 9);
         assert_eq!((buffers.next(3), buffers.next(9)), (9, NONE));
         assert_eq!((buffers.bytes(3), buffers.bytes(9).len()), (&[0; 5][..], BUFFER_BYTES));
-        buffers.give_back(3);
-        buffers.give_back(9);
-        assert_eq!(buffers.held(), 0);
+        buffers.release(3);
+        buffers.release(9);
+        assert_eq!(buffers.filled_count(), 0);
     }
 
     /// The kernel has `n` more of them, and they come back.
     fn pass(buffers: &mut Buffers, numbers: std::ops::Range<u16>) {
         for number in numbers.clone() {
-            buffers.take(number, 1);
+            buffers.mark_filled(number, 1);
         }
-        numbers.for_each(|number| buffers.give_back(number));
+        numbers.for_each(|number| buffers.release(number));
     }
 
     #[test]
@@ -263,8 +283,8 @@ mod tests {
             assert_eq!(BUFFERS - buffers.withheld.len(), has * BUFFERS_MIN);
         }
         assert!(!buffers.add_more(), "that was all");
-        for _ in 0..LOOKS {
-            buffers.look();
+        for _ in 0..TURNS {
+            buffers.begin_turn();
         }
         // It withholds as they come back.
         assert_eq!(buffers.withheld.len(), 0);
@@ -273,11 +293,11 @@ mod tests {
         // What is needed stays.
         let held = BUFFERS as u16 / 8;
         let last = BUFFERS as u16 / 2;
-        (last..last + held).for_each(|number| buffers.take(number, 1));
-        for _ in 0..LOOKS {
-            buffers.look();
+        (last..last + held).for_each(|number| buffers.mark_filled(number, 1));
+        for _ in 0..TURNS {
+            buffers.begin_turn();
         }
-        (last..last + held).for_each(|number| buffers.give_back(number));
+        (last..last + held).for_each(|number| buffers.release(number));
         assert_eq!(buffers.withheld.len(), BUFFERS / 2);
         assert!(buffers.add_more() && buffers.withheld.is_empty());
     }
@@ -296,8 +316,8 @@ mod tests {
     #[should_panic(expected = "it was taken")]
     fn a_buffer_comes_back_once() {
         let mut buffers = Buffers::new().expect("memory");
-        buffers.take(1, 1);
-        buffers.give_back(1);
-        buffers.give_back(1);
+        buffers.mark_filled(1, 1);
+        buffers.release(1);
+        buffers.release(1);
     }
 }

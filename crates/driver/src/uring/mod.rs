@@ -1,13 +1,22 @@
 //! The io_uring back end: one ring per worker under the same reactor as epoll.
 //!
-//! The kernel accepts and receives by itself (multishot) into buffers provided to it, and what it
-//! brings waits here until the reactor takes it; so the reactor sees readiness as level-triggered
-//! epoll would tell it. Replies of a turn leave with one call that also brings what has arrived
-//! meanwhile. Between calls a mapped flag tells whether entering would bring anything: spinning
-//! costs no system call. What polls are used for is rare: stalled senders, paused receivers,
-//! signals, wake-ups.
+//! ```text
+//! reactor (reactor/)                     sees readiness as from level-triggered epoll
+//!    |  Poller: poll, recv, accept, send_batch
+//! Uring
+//!    +-- streams.rs    per connection: wanted and active operations, unread input
+//!    +-- accept.rs     per listener: accepted connections that were not taken
+//!    +-- buffers.rs    memory that the kernel receives into
+//!    +-- ring.rs       submission and completion queues; the only file with operations
+//!    +-- tag.rs        which operation a completion belongs to
+//! ```
 //!
-//! `docs/design/0008-io-uring.md` tells what each of these brings and what was tried.
+//! The kernel accepts and receives by itself (multishot operations), into buffers provided to it.
+//! The replies of a turn leave with one system call, which also fetches what has arrived meanwhile.
+//! Between calls a mapped flag tells whether entering the kernel would bring anything, so spinning
+//! costs no system call. Polls are rare: for stalled senders, paused receivers, signals, wake-ups.
+//!
+//! `docs/design/0008-io-uring.md` gives the reasons and measurements.
 
 mod accept;
 mod buffers;
@@ -69,11 +78,12 @@ pub struct Uring {
     listeners: Listeners,
     wake: Arc<OwnedFd>,
     signals: Signals,
-    /// Special descriptors whose multishot poll is not under way: the wake-up, then the signals.
+    /// Special descriptors whose multishot poll must be started: the wake-up and the signals.
     unwatched: Vec<Tag>,
-    came: Vec<usize>,
-    /// Completions taken while descriptors were borrowed.
-    later: Vec<Done>,
+    /// Signals that arrived, by their place.
+    signalled: Vec<usize>,
+    /// Completions that arrived during a batch of sends, which borrows the streams.
+    deferred: Vec<Done>,
     seed: u64,
     secret: u128,
 }
@@ -94,8 +104,8 @@ impl Uring {
             wake,
             signals,
             unwatched,
-            came: Vec::new(),
-            later: Vec::new(),
+            signalled: Vec::new(),
+            deferred: Vec::new(),
             seed,
             secret,
         })
@@ -106,10 +116,10 @@ impl Uring {
         self.ring.mode
     }
 
-    /// Brings what is under way to what is wanted.
-    fn settle(&mut self) {
-        self.streams.settle(&mut self.ring);
-        self.listeners.settle(&mut self.ring);
+    /// Starts and cancels operations, so that the active ones become the wanted ones.
+    fn submit_changes(&mut self) {
+        self.streams.submit_changes(&mut self.ring);
+        self.listeners.submit_changes(&mut self.ring);
         for tag in self.unwatched.drain(..) {
             let fd = match tag.kind {
                 Kind::Wake => Some(self.wake.as_fd()),
@@ -122,41 +132,43 @@ impl Uring {
     }
 
     fn drain(&mut self) {
-        let Self { ring, streams, listeners, unwatched, came, .. } = self;
+        let Self { ring, streams, listeners, unwatched, signalled, .. } = self;
         ring.drain(|buffers, done| match done.tag().kind {
             Kind::Receive | Kind::Poll => streams.on_done(buffers, &done),
             Kind::Accept => listeners.on_done(done),
-            Kind::Wake | Kind::Signal => watched(unwatched, came, &done),
+            Kind::Wake | Kind::Signal => on_special(unwatched, signalled, &done),
             Kind::Ignored => {}
             Kind::Send => debug_assert!(false, "sends complete within their batch"),
         });
     }
 
-    /// Handles completions that came with a batch of sends.
-    fn catch_up(&mut self) {
-        for done in self.later.drain(..) {
+    /// Handles completions that arrived during a batch of sends.
+    fn handle_deferred(&mut self) {
+        for done in self.deferred.drain(..) {
             match done.tag().kind {
                 Kind::Receive | Kind::Poll => self.streams.on_done(&mut self.ring.buffers, &done),
                 Kind::Accept => self.listeners.on_done(done),
-                Kind::Wake | Kind::Signal => watched(&mut self.unwatched, &mut self.came, &done),
+                Kind::Wake | Kind::Signal => {
+                    on_special(&mut self.unwatched, &mut self.signalled, &done);
+                }
                 Kind::Ignored | Kind::Send => {}
             }
         }
     }
 
     fn has_report(&self) -> bool {
-        !self.came.is_empty() || self.streams.has_report() || self.listeners.has_report()
+        !self.signalled.is_empty() || self.streams.has_report() || self.listeners.has_report()
     }
 }
 
-/// The wake-up or a signal came. (The wake-up's counter is not read: the poll tells every write.) A
-/// worker that nobody can wake is none: if its poll fails, that is the end.
-fn watched(unwatched: &mut Vec<Tag>, came: &mut Vec<usize>, done: &Done) {
+/// Handles the poll of the wake-up or of a signal. (The counter of the wake-up is not read: the
+/// poll reports every write.) An error is fatal: nobody could wake this worker.
+fn on_special(unwatched: &mut Vec<Tag>, signalled: &mut Vec<usize>, done: &Done) {
     if let Some(error) = done.error().filter(|error| *error != Errno::CANCELED) {
         fatal("the poll of a wake-up", error);
     }
     if done.tag().kind == Kind::Signal && done.result() > 0 {
-        came.push(done.tag().place as usize);
+        signalled.push(done.tag().place as usize);
     }
     if !done.more() {
         unwatched.push(done.tag());
@@ -194,11 +206,11 @@ impl Poller for Uring {
     }
 
     fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait) {
-        self.settle();
+        self.submit_changes();
         self.drain();
         let found = self.has_report();
-        // A batch of sends entered and took everything; if none did, it must be done here, or a
-        // connection that nobody takes from would keep all others from being heard.
+        // A batch of sends enters the kernel and fetches all completions. If there was none, that
+        // is done here: otherwise a connection that is never read would block all others.
         let entered = std::mem::take(&mut self.ring.entered);
         if found || wait == Wait::NoWait {
             if !(found && entered) && self.ring.wants_enter() {
@@ -217,7 +229,7 @@ impl Poller for Uring {
         }
         self.listeners.report(ready);
         ready.extend(
-            self.came
+            self.signalled
                 .drain(..)
                 .map(|place| Ready { token: Token::signal(place), flags: EventFlags::IN }),
         );
@@ -243,12 +255,12 @@ impl Poller for Uring {
     }
 
     fn remove(&mut self, stream: &Stream) {
-        self.streams.forget(stream, &mut self.ring.buffers);
+        self.streams.deregister(stream, &mut self.ring.buffers);
     }
 
     #[inline]
     fn recv(&mut self, stream: &Stream, room: &mut [u8]) -> Result<usize, Errno> {
-        self.streams.take(stream, room, &mut self.ring.buffers)
+        self.streams.read(stream, room, &mut self.ring.buffers)
     }
 
     fn has_input(&mut self, stream: &Stream) -> bool {
@@ -271,7 +283,7 @@ impl Poller for Uring {
         batch: impl Iterator<Item = (u32, &'a Stream, &'a [u8])>,
         short: &mut Vec<(u32, Result<usize, Errno>)>,
     ) {
-        let Self { ring, streams, later, .. } = self;
+        let Self { ring, streams, deferred, .. } = self;
         let batch = batch.map(|(number, stream, bytes)| (number, streams.fd(stream), bytes));
         ring.send_all(batch, |_, done| match done.tag().kind {
             Kind::Send => {
@@ -279,10 +291,10 @@ impl Poller for Uring {
                 short.push((done.tag().place, sent));
             }
             Kind::Ignored => {}
-            _ => later.push(done),
+            _ => deferred.push(done),
         });
         short.sort_unstable_by_key(|&(number, _)| number);
-        self.catch_up();
+        self.handle_deferred();
     }
 
     fn discard(&mut self, stream: &Stream, most: usize) {
@@ -300,9 +312,10 @@ impl Poller for Uring {
 
     fn close(&mut self, stream: Stream) {
         self.streams.close(&stream, &mut self.ring.buffers);
-        if self.listeners.rests() {
-            // Somebody waits for just this descriptor: it is freed now, not with the next poll.
-            self.streams.settle(&mut self.ring);
+        if self.listeners.has_paused() {
+            // A listener waits for a free descriptor: this one is freed now, not with the next
+            // poll.
+            self.streams.submit_changes(&mut self.ring);
             self.ring.enter(0, None);
             self.drain();
         }

@@ -247,7 +247,7 @@ impl Ring {
         loop {
             let Self { kernel, buffers, .. } = self;
             for entry in kernel.completion() {
-                let completion = take(buffers, &entry);
+                let completion = completion_of(buffers, &entry);
                 done(buffers, completion);
             }
             if !self.kernel.submission().cq_overflow() {
@@ -270,7 +270,7 @@ impl Ring {
         while !self.has_room() {
             if self.enter(0, None) == Some(Enter::Short) {
                 let Self { kernel, buffers, early, .. } = self;
-                early.extend(kernel.completion().map(|entry| take(buffers, &entry)));
+                early.extend(kernel.completion().map(|entry| completion_of(buffers, &entry)));
             }
         }
         // SAFETY: the operations of this driver point to no memory but the registered buffers,
@@ -283,11 +283,11 @@ impl Ring {
 
 /// Takes a completion, and the buffer that it has filled.
 #[inline]
-fn take(buffers: &mut Buffers, entry: &cqueue::Entry) -> Done {
+fn completion_of(buffers: &mut Buffers, entry: &cqueue::Entry) -> Done {
     let tag = Tag::from_bits(entry.user_data());
     let done = Done { tag, result: entry.result(), flags: entry.flags() };
     if let (Kind::Receive, Some(number)) = (tag.kind, done.buffer()) {
-        buffers.take(number, done.result.max(0) as usize);
+        buffers.mark_filled(number, done.result.max(0) as usize);
     }
     done
 }

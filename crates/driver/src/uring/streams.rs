@@ -1,10 +1,27 @@
-//! Connections under the ring: what is asked of the kernel for each, and what has come and was not
-//! taken yet.
+//! Connections under the ring: the operations on each, and input that the reactor has not read yet.
 //!
-//! A place stays taken until every operation on it has completed, so its descriptor's number cannot
-//! come back while the kernel still works on it. What the reactor wants (its interest, as epoll
-//! would have it) and what is under way are kept apart; [`Streams::settle`] brings the second to
-//! the first, once per poll.
+//! ```text
+//!  reactor                         Place of a connection                        kernel
+//!  -------                         ---------------------                        ------
+//!  register(interest)  -------->   wanted:   wants_receive(), wanted_poll()
+//!                                     |  submit_changes(), once per poll:
+//!                                     |  Idle and wanted -> start; Active and not wanted -> cancel
+//!                                     v
+//!                                     |  Idle and wanted: start; Active and unwanted: cancel
+//!                                                                                poll
+//!                                  arrived:  buffers first..last, copied,   <--  completions
+//!  recv: read()        <--------             ended, error, found                 (on_done)
+//!  poll: report()      <--------   flags() of the above, as epoll would report them
+//!
+//!  Op:   Idle --start--> Active --the kernel ended it--> Idle
+//!                          |                              ^
+//!                          +--cancel--> Cancelling -------+  its last completion
+//! ```
+//!
+//! A place is reused only after all operations on it have completed, so the number of its
+//! descriptor cannot belong to another connection while the kernel still uses it. A connection is
+//! not received from while it has [`HELD_MAX`] buffers. When all buffers are filled, input that was
+//! not read is copied out of them, so that others can be received from.
 
 use super::buffers::{Buffers, NONE};
 use super::ring::{Done, Ring};
@@ -16,32 +33,32 @@ use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
-/// A connection that holds so many buffers is not received from until some of them were taken.
+/// A connection with so many filled buffers is not received from until some are read.
 pub const HELD_MAX: usize = 2 * RECV_MAX / super::buffers::BUFFER_BYTES;
 
-/// An operation that completes once, whatever it did before.
+/// The state of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Op {
-    /// Not under way.
+    /// Not started, or completed.
     #[default]
-    Off,
-    /// Under way.
-    On,
-    /// Taken back, not completed yet.
-    Ending,
+    Idle,
+    /// Started.
+    Active,
+    /// Cancelled, but not completed yet.
+    Cancelling,
 }
 
 /// A connection of the poller.
 pub struct Stream(u32);
 
-/// Input that no buffer holds any more.
+/// Input that was copied out of buffers.
 #[derive(Default)]
 struct Copied {
     bytes: Vec<u8>,
     taken: usize,
 }
 
-/// Epoll's flags in the 16 bits that the ones used here take.
+/// Those flags of epoll that are used here, in 16 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Flags(u16);
 
@@ -61,31 +78,31 @@ struct Place {
     fd: Option<OwnedFd>,
     generation: u32,
     token: Token,
-    /// What the reactor is told of, in epoll's words; nothing at all if it is not registered.
+    /// The events to report, as epoll flags; none while the connection is not registered.
     interest: Flags,
     registered: bool,
     closing: bool,
     receive: Op,
     poll: Op,
-    /// What the poll under way waits for.
+    /// The flags of the active poll.
     mask: Flags,
-    /// The latest poll told nothing of interest: the kernel always tells that the peer stopped
-    /// sending. The next one tells changes only.
-    edge: bool,
-    /// What polls found, to be reported.
+    /// The last poll reported nothing of interest (the kernel always reports that the peer stopped
+    /// sending): the next one reports changes only.
+    edge_triggered: bool,
+    /// Flags that polls found, to be reported.
     found: Flags,
-    /// In the list of those to look at in the next poll; in the list of those to settle.
-    marked: bool,
+    /// In the list `reportable`, and in the list `stale`.
+    reportable: bool,
     stale: bool,
     /// The peer stopped sending.
     ended: bool,
     error: Option<Errno>,
-    /// Buffers received into: the first, the last, their number, and the bytes taken of the first.
+    /// Filled buffers: the first, the last, their number, and the bytes read of the first.
     first: u16,
     last: u16,
     held: u16,
     taken: u16,
-    /// What was received before those.
+    /// Input before these buffers.
     copied: Option<Box<Copied>>,
 }
 
@@ -97,7 +114,7 @@ impl Place {
         self.first != NONE || self.copied.is_some()
     }
 
-    /// An operation on it has failed: taken back, or to be tried again, or the connection is over.
+    /// Records the error of an operation, unless it was cancelled or can be tried again.
     fn note(&mut self, error: Option<Errno>) {
         if let Some(error) = error.filter(|error| *error != Errno::CANCELED)
             && trouble::Stream::of(error) == trouble::Stream::Over
@@ -106,7 +123,7 @@ impl Place {
         }
     }
 
-    /// What is to be reported of it now.
+    /// The flags to report now.
     fn flags(&self) -> EventFlags {
         let mut flags = self.found.get();
         if self.interest.get().contains(EventFlags::IN)
@@ -129,7 +146,7 @@ impl Place {
             && (self.held as usize) < HELD_MAX
     }
 
-    /// What to poll for: whatever a receive does not tell.
+    /// The flags to poll for: those that a receive does not report.
     fn wanted_poll(&self) -> Option<EventFlags> {
         let wanted = self.interest.get() & (EventFlags::OUT | EventFlags::RDHUP);
         let needed = !self.interest.get().contains(EventFlags::IN) || !wanted.is_empty();
@@ -137,22 +154,22 @@ impl Place {
     }
 }
 
-/// All of them.
+/// All connections of a ring.
 #[derive(Default)]
 pub struct Streams {
     places: Vec<Place>,
     free: Vec<u32>,
     generation: u32,
     /// Places that may have something to report.
-    marked: Vec<u32>,
-    /// Places whose operations may not be those that are wanted.
+    reportable: Vec<u32>,
+    /// Places whose active operations may differ from the wanted ones.
     stale: Vec<u32>,
     /// A receive found no buffer since the last poll.
     starved: bool,
 }
 
 impl Streams {
-    /// Takes a socket in.
+    /// Adds a connection.
     pub fn insert(&mut self, fd: OwnedFd) -> Stream {
         self.generation = self.generation.wrapping_add(1);
         let place = Place {
@@ -162,12 +179,12 @@ impl Streams {
             interest: Flags::default(),
             registered: false,
             closing: false,
-            receive: Op::Off,
-            poll: Op::Off,
+            receive: Op::Idle,
+            poll: Op::Idle,
             mask: Flags::default(),
-            edge: false,
+            edge_triggered: false,
             found: Flags::default(),
-            marked: false,
+            reportable: false,
             stale: false,
             ended: false,
             error: None,
@@ -191,34 +208,34 @@ impl Streams {
         fd.as_ref().expect("a stream is open until it is closed").as_fd()
     }
 
-    /// Reports these flags under this token from now on.
+    /// Reports these flags under this token from the next poll on.
     pub fn register(&mut self, stream: &Stream, token: Token, interest: EventFlags) {
         let place = &mut self.places[stream.0 as usize];
         (place.token, place.interest, place.registered) = (token, Flags::of(interest), true);
-        place.edge = false;
+        place.edge_triggered = false;
         place.found = Flags::of(place.found.get() & (interest | EventFlags::HUP | EventFlags::ERR));
-        self.mark(stream.0);
-        self.touch(stream.0);
+        self.mark_reportable(stream.0);
+        self.mark_stale(stream.0);
     }
 
-    /// Reports nothing more; what has arrived is thrown away.
-    pub fn forget(&mut self, stream: &Stream, buffers: &mut Buffers) {
+    /// Stops reporting and discards unread input.
+    pub fn deregister(&mut self, stream: &Stream, buffers: &mut Buffers) {
         self.drop_input(stream.0, buffers);
         let place = &mut self.places[stream.0 as usize];
         (place.registered, place.interest) = (false, Flags::default());
         place.found = Flags::default();
-        self.touch(stream.0);
+        self.mark_stale(stream.0);
     }
 
-    /// Closes the socket as soon as nothing is under way on it.
+    /// Closes the socket when all operations on it have completed.
     pub fn close(&mut self, stream: &Stream, buffers: &mut Buffers) {
-        self.forget(stream, buffers);
+        self.deregister(stream, buffers);
         self.places[stream.0 as usize].closing = true;
         self.free_if_done(stream.0);
     }
 
-    /// Takes bytes that have arrived; 0 is the end.
-    pub fn take(
+    /// Reads input that has arrived; 0: the peer stopped sending.
+    pub fn read(
         &mut self,
         stream: &Stream,
         room: &mut [u8],
@@ -248,10 +265,10 @@ impl Streams {
             }
             (place.first, place.taken) = (buffers.next(number), 0);
             place.held -= 1;
-            buffers.give_back(number);
+            buffers.release(number);
         }
-        if place.receive != Op::On {
-            self.touch(stream.0);
+        if place.receive != Op::Active {
+            self.mark_stale(stream.0);
         } else if count > 0 {
             return Ok(count);
         }
@@ -264,12 +281,12 @@ impl Streams {
         }
     }
 
-    /// True if bytes that have arrived were not taken.
+    /// True if there is unread input.
     pub fn has_input(&self, stream: &Stream) -> bool {
         self.places[stream.0 as usize].has_input()
     }
 
-    /// Throws away what has arrived.
+    /// Discards unread input.
     pub fn discard(&mut self, stream: &Stream, buffers: &mut Buffers) {
         self.drop_input(stream.0, buffers);
     }
@@ -279,19 +296,19 @@ impl Streams {
         while place.first != NONE {
             let number = place.first;
             place.first = buffers.next(number);
-            buffers.give_back(number);
+            buffers.release(number);
         }
         (place.held, place.taken, place.copied) = (0, 0, None);
     }
 
-    fn mark(&mut self, at: u32) {
+    fn mark_reportable(&mut self, at: u32) {
         let place = &mut self.places[at as usize];
-        if !std::mem::replace(&mut place.marked, true) {
-            self.marked.push(at);
+        if !std::mem::replace(&mut place.reportable, true) {
+            self.reportable.push(at);
         }
     }
 
-    fn touch(&mut self, at: u32) {
+    fn mark_stale(&mut self, at: u32) {
         let place = &mut self.places[at as usize];
         if !std::mem::replace(&mut place.stale, true) {
             self.stale.push(at);
@@ -310,17 +327,17 @@ impl Streams {
         assert!(ours, "a place is reused when all its operations have completed");
         if tag.kind == Kind::Poll {
             if !done.more() {
-                place.poll = Op::Off;
+                place.poll = Op::Idle;
             }
             place.note(done.error());
             if done.result() > 0 && place.registered {
                 let found = EventFlags::from_bits_retain(done.result() as u32);
                 let told = place.interest.get() | EventFlags::HUP | EventFlags::ERR;
                 place.found = Flags::of(place.found.get() | (found & told));
-                place.edge = place.found == Flags::default();
+                place.edge_triggered = place.found == Flags::default();
             }
-            self.mark(at);
-            return self.touch(at);
+            self.mark_reportable(at);
+            return self.mark_stale(at);
         }
         if let Some(number) = done.buffer() {
             if done.result() > 0 && place.registered {
@@ -331,10 +348,10 @@ impl Streams {
                 place.last = number;
                 place.held += 1;
                 if place.held as usize == HELD_MAX {
-                    self.touch(at);
+                    self.mark_stale(at);
                 }
             } else {
-                buffers.give_back(number);
+                buffers.release(number);
             }
         }
         let place = &mut self.places[at as usize];
@@ -345,56 +362,55 @@ impl Streams {
         }
         let place = &mut self.places[at as usize];
         if !done.more() {
-            place.receive = Op::Off;
-            self.touch(at);
+            place.receive = Op::Idle;
+            self.mark_stale(at);
         }
-        self.mark(at);
+        self.mark_reportable(at);
     }
 
-    /// Appends what there is to report, no more than fits. What the reactor does not take is
-    /// reported again.
+    /// Appends events, at most as many as fit. As with level-triggered epoll, input that the
+    /// reactor does not read is reported again.
     pub fn report(&mut self, ready: &mut Vec<Ready>) {
         let mut kept = 0;
-        for i in 0..self.marked.len() {
-            let at = self.marked[i];
+        for i in 0..self.reportable.len() {
+            let at = self.reportable[i];
             let place = &mut self.places[at as usize];
             let flags = place.flags();
             let told = place.registered && !flags.is_empty();
             if !told && place.first == NONE {
-                place.marked = false;
+                place.reportable = false;
                 continue;
             }
-            // (One that only holds buffers stays in the list, where crowding finds it.)
+            // (A place with unread buffers stays in the list, where `make_room` finds it.)
             if told && ready.len() < EVENTS_MAX {
                 ready.push(Ready { token: place.token, flags });
                 if place.found != Flags::default() {
-                    // Level-triggered: whatever is under way, a new poll tells what still holds.
+                    // Level-triggered: a new poll finds what still holds.
                     (place.found, place.mask) = (Flags::default(), Flags::ALL);
-                    self.touch(at);
+                    self.mark_stale(at);
                 }
             }
-            self.marked[kept] = at;
+            self.reportable[kept] = at;
             kept += 1;
         }
-        // Those that did not fit are the first next time.
-        self.marked.truncate(kept);
+        // Events that did not fit come first next time.
+        self.reportable.truncate(kept);
         let told = ready.len().min(kept);
-        self.marked.rotate_left(told);
+        self.reportable.rotate_left(told);
     }
 
-    /// True if the next report has something to say.
+    /// True if there is an event to report.
     pub fn has_report(&self) -> bool {
-        self.marked.iter().any(|&at| {
+        self.reportable.iter().any(|&at| {
             let place = &self.places[at as usize];
             place.registered && !place.flags().is_empty()
         })
     }
 
-    /// Makes room in crowded buffers, then starts and takes back operations as is wanted. Where the
-    /// kernel has all buffers, what nobody took within a turn is copied, so that others can be
-    /// received from.
-    pub fn settle(&mut self, ring: &mut Ring) {
-        ring.buffers.look();
+    /// Provides more buffers if they are crowded, then starts and cancels operations, so that the
+    /// active ones become the wanted ones. If there are no more buffers, unread input is copied.
+    pub fn submit_changes(&mut self, ring: &mut Ring) {
+        ring.buffers.begin_turn();
         if self.starved || ring.buffers.is_crowded() {
             self.starved = false;
             if !ring.buffers.add_more() {
@@ -404,35 +420,35 @@ impl Streams {
         let mut stale = std::mem::take(&mut self.stale);
         for at in stale.drain(..) {
             self.places[at as usize].stale = false;
-            self.settle_one(at, ring);
+            self.submit_one(at, ring);
         }
-        debug_assert!(self.stale.is_empty(), "settling leaves nothing to settle");
+        debug_assert!(self.stale.is_empty(), "submitting changes makes none");
         self.stale = stale;
     }
 
-    fn settle_one(&mut self, at: u32, ring: &mut Ring) {
+    fn submit_one(&mut self, at: u32, ring: &mut Ring) {
         let place = &mut self.places[at as usize];
         let Some(fd) = &place.fd else { return };
         let tag = |kind| Tag::new(kind, place.generation, at);
         match (place.receive, place.wants_receive()) {
-            (Op::Off, true) => {
+            (Op::Idle, true) => {
                 ring.receive(fd.as_fd(), tag(Kind::Receive));
-                place.receive = Op::On;
+                place.receive = Op::Active;
             }
-            (Op::On, false) => {
+            (Op::Active, false) => {
                 ring.cancel(tag(Kind::Receive));
-                place.receive = Op::Ending;
+                place.receive = Op::Cancelling;
             }
             _ => {}
         }
         match (place.poll, place.wanted_poll()) {
-            (Op::Off, Some(mask)) => {
-                ring.poll(fd.as_fd(), mask.bits(), place.edge, tag(Kind::Poll));
-                (place.poll, place.mask) = (Op::On, Flags::of(mask));
+            (Op::Idle, Some(mask)) => {
+                ring.poll(fd.as_fd(), mask.bits(), place.edge_triggered, tag(Kind::Poll));
+                (place.poll, place.mask) = (Op::Active, Flags::of(mask));
             }
-            (Op::On, wanted) if wanted.map(Flags::of) != Some(place.mask) => {
+            (Op::Active, wanted) if wanted.map(Flags::of) != Some(place.mask) => {
                 ring.cancel(tag(Kind::Poll));
-                place.poll = Op::Ending;
+                place.poll = Op::Cancelling;
             }
             _ => {}
         }
@@ -441,17 +457,17 @@ impl Streams {
 
     fn free_if_done(&mut self, at: u32) {
         let place = &mut self.places[at as usize];
-        if place.closing && place.receive == Op::Off && place.poll == Op::Off {
+        if place.closing && place.receive == Op::Idle && place.poll == Op::Idle {
             place.closing = false;
             place.fd = None;
             self.free.push(at);
         }
     }
 
-    /// Copies what nobody took, and gives those buffers back.
+    /// Copies unread input and releases its buffers.
     fn make_room(&mut self, buffers: &mut Buffers) {
-        for i in 0..self.marked.len() {
-            let at = self.marked[i];
+        for i in 0..self.reportable.len() {
+            let at = self.reportable[i];
             let place = &mut self.places[at as usize];
             if place.first == NONE {
                 continue;
@@ -463,10 +479,10 @@ impl Streams {
                 let number = place.first;
                 copied.bytes.extend_from_slice(&buffers.bytes(number)[place.taken as usize..]);
                 (place.first, place.taken) = (buffers.next(number), 0);
-                buffers.give_back(number);
+                buffers.release(number);
             }
             place.held = 0;
-            self.touch(at);
+            self.mark_stale(at);
         }
     }
 }

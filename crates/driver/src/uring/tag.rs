@@ -1,13 +1,20 @@
-//! What a completion is of, in the 64 bits that the kernel hands back.
+//! Tags: the 64 bits of an operation that the kernel returns with its completion.
 //!
-//! `kind 8 | generation 24 | place 32`, from the highest bit. Places of streams and listeners are
-//! reused; only the generation tells a cancellation that comes late from its successor's operation.
+//! ```text
+//!  63     56 55              32 31                      0
+//! +---------+------------------+-------------------------+
+//! | kind    | generation       | place                   |
+//! +---------+------------------+-------------------------+
+//! ```
+//!
+//! The places of streams and listeners are reused. The generation distinguishes a late completion
+//! from those of the place's next user.
 
-/// The operation.
+/// The kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Something that nobody waits for: a cancellation that found nothing.
+    /// A completion that needs no handling: a cancellation that found nothing.
     Ignored,
     /// Multishot receive of a stream.
     Receive,
@@ -15,7 +22,7 @@ pub enum Kind {
     Poll,
     /// Multishot accept of a listener.
     Accept,
-    /// A send of the current batch that did not leave whole; the place is its number.
+    /// A send of the current batch that was not sent completely; the place is its number.
     Send,
     /// Multishot poll of the wake-up descriptor.
     Wake,
@@ -29,16 +36,16 @@ const GENERATIONS: u32 = 1 << 24;
 /// Names one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// Which operation.
+    /// The kind of operation.
     pub kind: Kind,
-    /// Of which user of the place.
+    /// The user of the place.
     pub generation: u32,
-    /// Of which stream, listener, signal or send.
+    /// The stream, listener, signal or send.
     pub place: u32,
 }
 
 impl Tag {
-    /// A completion that means nothing.
+    /// The tag of operations whose completion needs no handling.
     pub const IGNORED: u64 = 0;
 
     /// A tag; of `generation` the low 24 bits count.
@@ -46,12 +53,12 @@ impl Tag {
         Self { kind, generation: generation % GENERATIONS, place }
     }
 
-    /// As the kernel keeps it.
+    /// The tag as the kernel stores it.
     pub const fn bits(self) -> u64 {
         (self.kind as u64) << 56 | (self.generation as u64) << 32 | self.place as u64
     }
 
-    /// What came back.
+    /// The tag of a completion.
     #[inline]
     pub const fn from_bits(bits: u64) -> Self {
         let kind = match bits >> 56 {

@@ -1,53 +1,62 @@
-//! When acknowledgements are due: at each read, after several, or as is best for this producer.
+//! When acknowledgements are due: after each read, after several, or adapted to the producer.
 //!
-//! An adaptive connection holds or is quick. While it holds, acknowledgements wait for more reads.
-//! If none comes in [`HOLD_NS`], the producer probably waits for its acknowledgement, and the
-//! connection is quick: the next reads are acknowledged at once. Then it tries to hold again; if
-//! that was wrong again, it is quick for twice as long, until a hold has come to [`READS_MAX`]
-//! reads. More reads alone prove nothing: one who sends sixteen messages apart and then waits would
-//! look like one who does not wait. Nor does a read that fills the buffer: it may be the first part
-//! of all that the producer may send. `tests/adaptive.rs` weighs this against the other two.
+//! ```text
+//! adaptive
+//!               no read for HOLD_NS: acknowledge
+//!   holding  ------------------------------------->  quick: each read is acknowledged at once
+//!      ^                                               |
+//!      +-----------------------------------------------+
+//!               after 16 reads; after twice as many each time, up to 4,096
+//!
+//!   holding for READS_MAX reads: acknowledge, stay; the next quick phase has 16 reads again
+//! ```
+//!
+//! An adaptive connection holds acknowledgements back while reads follow each other. If there is no
+//! read for [`HOLD_NS`], the producer probably waits for its acknowledgement, and the connection
+//! becomes quick. Only [`READS_MAX`] held reads prove that it does not wait. Fewer do not: a
+//! producer that sends sixteen messages one by one and then waits would look the same. Nor does a
+//! read that fills the buffer: it may be the first part of all that the producer may send.
+//! `tests/adaptive.rs` compares this with the other two.
 
 use crate::v2::{Ack, Acking, write_ack};
 use base::MonoNs;
 
-/// Reads that one acknowledgement covers at most.
+/// The most reads that one acknowledgement covers.
 pub const READS_MAX: u32 = 22;
-/// The oldest message waits so long for a batched acknowledgement.
+/// The longest time that a message waits for a batched acknowledgement.
 pub const BATCH_NS: u64 = 5_000_000;
-/// An adaptive acknowledgement is held back so long after a read.
+/// How long after a read an adaptive acknowledgement is held back.
 pub const HOLD_NS: u64 = 400_000;
-/// Quick reads after the first hold in vain.
+/// Quick reads after the first hold that timed out.
 pub const QUICK_FIRST: u32 = 16;
-/// And after many.
+/// The most quick reads, after many such holds.
 pub const QUICK_MAX: u32 = 4096;
-/// Messages that wait at most: with those of one read they are fewer than an acknowledgement can
-/// cover.
+/// The most messages that wait: together with those of one read an acknowledgement can cover them.
 const WAITING_MAX: u64 = crate::COVERED_MAX / 2;
 
 /// One connection's acknowledgements.
 #[derive(Clone, Debug)]
 pub struct Acks {
     acking: Acking,
-    /// Bounds: messages that wait, and how long the oldest does.
+    /// Bounds: how many messages wait, and how long the oldest one.
     messages_max: u64,
     wait_ns: u64,
     /// The highest number that is held.
     last: u64,
-    /// Messages without an acknowledgement, when the first of them came, and reads since then.
+    /// Messages without an acknowledgement, when the first of them arrived, and reads since then.
     covered: u64,
     oldest: MonoNs,
     reads: u32,
     /// The last read.
     read: MonoNs,
-    /// Reads that are still quick, and how many will be after the next hold in vain.
+    /// Quick reads that are left, and how many there will be after the next hold that times out.
     quick: u32,
     quick_next: u32,
 }
 
 impl Acks {
-    /// A connection whose producer wants `acking` within these bounds (0: none but ours), and of
-    /// which `last_id` is held.
+    /// A connection whose producer asked for `acking` within these bounds (0: only the server's),
+    /// and of whose messages those up to `last_id` are held.
     pub const fn new(acking: Acking, ack_messages: u32, ack_micros: u32, last_id: u64) -> Self {
         let ours = match acking {
             Acking::Batched => BATCH_NS,
@@ -68,7 +77,7 @@ impl Acks {
         }
     }
 
-    /// `count` more messages are held (or were already), so that everything up to `last` is.
+    /// Adds `count` messages that are held now, or were already; everything up to `last` is held.
     ///
     /// # Panics
     /// If more wait than an acknowledgement covers: one read brings fewer than 2^31.
@@ -85,8 +94,8 @@ impl Acks {
         assert!(self.covered <= crate::COVERED_MAX, "one read brings fewer than 2^31 messages");
     }
 
-    /// The end of a read, and of taking what it brought. Writes the acknowledgement that is due, if
-    /// one is. The number of acknowledgements.
+    /// Called after the messages of a read were taken. Writes the acknowledgement that is due, if
+    /// there is one. Returns the number of acknowledgements.
     #[inline]
     pub fn read_done(&mut self, now: MonoNs, out: &mut Vec<u8>) -> u64 {
         if self.covered == 0 {
@@ -104,7 +113,7 @@ impl Acks {
             }
             Acking::Adaptive => {
                 if full {
-                    self.quick_next = QUICK_FIRST; // holding was right
+                    self.quick_next = QUICK_FIRST; // the producer does not wait
                 }
                 full
             }
@@ -112,8 +121,8 @@ impl Acks {
         if due { self.flush(out, false) } else { 0 }
     }
 
-    /// When [`Acks::tick`] has something to write; `None` while nothing waits. Moves to an earlier
-    /// time only after a tick.
+    /// When [`Acks::tick`] has an acknowledgement to write; `None` if no message waits. Becomes
+    /// earlier only after a tick.
     #[inline]
     pub fn due(&self) -> Option<MonoNs> {
         (self.covered > 0).then(|| {
@@ -126,9 +135,9 @@ impl Acks {
         })
     }
 
-    /// Writes the acknowledgement whose time has come. `now` is a time up to which everything that
-    /// came was read, that is when the events were fetched, not when they were worked off: else a
-    /// busy server takes itself for an idle producer. The number of acknowledgements.
+    /// Writes the acknowledgement that is due by now. `now` is the time at which the events of this
+    /// turn were fetched, not the present: otherwise a busy server would mistake its own delay for
+    /// a pause of the producer. Returns the number of acknowledgements.
     pub fn tick(&mut self, now: MonoNs, out: &mut Vec<u8>) -> u64 {
         if self.due().is_none_or(|due| due > now) {
             return 0;
@@ -140,7 +149,7 @@ impl Acks {
         self.flush(out, false)
     }
 
-    /// Acknowledges everything that is held; if `always`, says so even if that is nothing new. The
+    /// Acknowledges all messages that are held; with `always` even if none is new. Returns the
     /// number of acknowledgements.
     pub fn flush(&mut self, out: &mut Vec<u8>, always: bool) -> u64 {
         if self.covered == 0 && !always {
@@ -160,7 +169,7 @@ impl Acks {
         self.covered
     }
 
-    /// How long after a read more is waited for.
+    /// How long after a read acknowledgements are held back.
     const fn hold_ns(&self) -> u64 {
         if self.wait_ns < HOLD_NS { self.wait_ns } else { HOLD_NS }
     }

@@ -1,4 +1,4 @@
-//! Why a connection ends, as its error frame says.
+//! Faults: why a connection ends, as its Error frame says.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum Fault {
-    /// The first frame is no Hello.
+    /// The first frame is not a Hello.
     NoHello = 1,
-    /// A version that is not spoken here.
+    /// An unsupported version.
     Version,
-    /// Bytes that are none of the protocol's.
+    /// Bytes that do not follow the protocol.
     Malformed,
     /// A frame or message above the limits.
     TooLarge,
@@ -18,25 +18,25 @@ pub enum Fault {
     Authentication,
     /// No such database.
     Database,
-    /// A level that cannot be kept.
+    /// An acknowledgement level that is not supported.
     Level,
-    /// A sink or key that is not taken.
+    /// A sink or key that the listener does not accept.
     Sink,
-    /// It should be known and is not.
+    /// The producer wants to resume, and the server does not know it.
     UnknownProducer,
-    /// A newer connection of this producer is there.
+    /// A newer connection of this producer has replaced this one.
     TakenOver,
     /// The key holds another type.
     WrongType,
-    /// More bytes than were granted.
+    /// More bytes of Data than allowed.
     Credit,
     /// Numbers are missing, or there are none left.
     Gap,
-    /// As many connections or producers as are allowed.
+    /// The limit of connections or producers is reached.
     Limit,
-    /// The server ends.
+    /// The server shuts down.
     Shutdown,
-    /// Silence in the middle of a frame.
+    /// The rest of a frame did not arrive in time.
     Idle,
     /// The stream has no further ids.
     Full,

@@ -1,15 +1,34 @@
-//! Frames: their header, the fixed bodies, and how each is written.
+//! Frames: their header, their bodies, and how each is written. Numbers are little-endian.
 //!
 //! ```text
+//!  every frame
 //!  0           4      5       6         8                  8 + length
 //!  +-----------+------+-------+---------+-- - - - - - - - --+
 //!  | length, 4 | type | flags | 0, 2    | body              |
 //!  +-----------+------+-------+---------+-- - - - - - - - --+
+//!
+//!  from the producer
+//!  0x01 Hello    drawn in `hello.rs`
+//!  0x02 Data     8 first number | size, 4 | payload | size, 4 | payload | ...
+//!  0x03 Flush    no body
+//!  0x04 Bye      no body
+//!
+//!  from the server; offsets in the body
+//!  0x81 Welcome  0         2       3          4             8           12
+//!                | version | level | strategy | max message | max frame | idle ms
+//!                16           24         32            40
+//!                | last id, 8 | durable, 8 | credit, 8 |
+//!  0x82 Ack      0       8             12    16          24           32
+//!                | id, 8 | skipped, 4 | 0, 4 | memory, 8 | durable, 8 |     flag 1: nothing new
+//!  0x83 Credit   0                       8
+//!                | limit of Data bytes, 8 |
+//!  0x84 Error    0      2             4      8       16
+//!                | code | text length | 0, 4 | id, 8 | text
 //! ```
 
 use crate::v2::{Acking, Fault};
 
-/// The version that is spoken here.
+/// The version of the protocol.
 pub const VERSION: u16 = 2;
 /// Bytes before the body of a frame.
 pub const HEADER_BYTES: usize = 8;
@@ -17,7 +36,7 @@ pub const HEADER_BYTES: usize = 8;
 pub const DATA_HEADER_BYTES: usize = 16;
 /// Bytes of an Ack frame.
 pub const ACK_BYTES: usize = HEADER_BYTES + ACK_BODY;
-/// Bytes of a Hello's body at most.
+/// The most bytes of a Hello's body.
 pub const HELLO_MAX: u32 = 8192;
 
 pub(crate) const WELCOME_BODY: usize = 40;
@@ -39,15 +58,15 @@ pub(crate) mod kind {
     pub const ERROR: u8 = 0x84;
 }
 
-/// What an acknowledgement means.
+/// What an acknowledgement guarantees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
-    /// The server has the bytes.
+    /// The server has received the message.
     #[default]
     Received,
-    /// Readers of the key see the message.
+    /// The message is in the key.
     InMemory,
-    /// It is on disk.
+    /// The message is on disk.
     Fsynced,
 }
 
@@ -81,9 +100,9 @@ impl Header {
 /// The server's answer to Hello.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Welcome {
-    /// What its acknowledgements mean.
+    /// What its acknowledgements guarantee.
     pub level: Level,
-    /// When it acknowledges.
+    /// When the server acknowledges.
     pub acking: Acking,
     /// The largest payload.
     pub max_message: u32,
@@ -95,20 +114,20 @@ pub struct Welcome {
     pub last_id: u64,
     /// The highest number on disk.
     pub durable: u64,
-    /// The first limit of Data bytes.
+    /// How many bytes of Data may be sent at first.
     pub credit: u64,
 }
 
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
-    /// It covers no message; an answer to Flush.
+    /// It covers no message: the answer to a Flush.
     pub nothing_new: bool,
-    /// Everything up to here is held.
+    /// The server holds all messages up to this number.
     pub id: u64,
-    /// Messages covered besides the last one.
+    /// Covered messages besides the last one.
     pub skipped: u32,
-    /// The highest number that readers see.
+    /// The highest number that is in the key.
     pub memory: u64,
     /// The highest number on disk.
     pub durable: u64,
@@ -200,7 +219,7 @@ pub fn write_error(out: &mut Vec<u8>, code: u16, id: u64, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Numbers one behind another in a body; what is not there is malformed.
+/// Reads the fields of a body in order; a missing one is [`Fault::Malformed`].
 #[derive(Debug)]
 pub(crate) struct Fields<'a>(pub &'a [u8]);
 
@@ -238,7 +257,7 @@ impl<'a> Fields<'a> {
         all.get(usize::from(self.u8()?)).copied().ok_or(Fault::Malformed)
     }
 
-    /// Bytes behind their length.
+    /// A length of 2 bytes, and so many bytes.
     pub fn string(&mut self) -> Result<&'a [u8], Fault> {
         let len = self.u16()?;
         self.bytes(usize::from(len))

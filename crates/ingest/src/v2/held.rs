@@ -1,4 +1,11 @@
-//! What is held of one producer, and what of its messages is new.
+//! Which messages of a producer the server holds, and which of those that arrive are new.
+//!
+//! ```text
+//! numbers   1 ... last | last + 1 ...
+//! held      <--------->|
+//! arrived        <-----|-------->         first ..= first + count - 1
+//!                 duplicates, new          first > last + 1: Fault::Gap
+//! ```
 
 use crate::v2::Fault;
 
@@ -9,19 +16,19 @@ pub struct Held {
     pub last: Option<u64>,
 }
 
-/// Messages that may be taken: the first ones are held already, the rest is new.
+/// Messages that may be taken: the first `duplicates` are held already, the others are new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admit {
-    /// How many are held already, at most all.
+    /// How many are held already.
     pub duplicates: u64,
 }
 
 impl Held {
-    /// Judges `count` messages, the first of which has the number `first`.
+    /// Checks `count` messages, the first of which has the number `first`.
     ///
     /// # Errors
-    /// [`Fault::Gap`] if a number between them and the held ones is missing, or one of them has no
-    /// number.
+    /// [`Fault::Gap`] if numbers between the held ones and these are missing, or if one of these
+    /// has no valid number.
     pub const fn admit(&self, first: u64, count: u64) -> Result<Admit, Fault> {
         if first == 0 || (count > 0 && u64::MAX - first < count - 1) {
             return Err(Fault::Gap);
@@ -34,12 +41,12 @@ impl Held {
         Ok(Admit { duplicates: if held < count { held } else { count } })
     }
 
-    /// Notes that everything up to `last` is held now; never falls.
+    /// Records that everything up to `last` is held now; never decreases.
     pub fn hold(&mut self, last: u64) {
         self.last = self.last.max(Some(last));
     }
 
-    /// The number that Welcome and errors say: 0 if nothing is held.
+    /// The number for Welcome and Error frames: 0 if nothing is held.
     pub fn last_id(&self) -> u64 {
         self.last.unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! Hello: who sends, where the messages go, and what acknowledgements must mean.
+//! Hello: the producer, where its messages go, and what acknowledgements must guarantee.
 //!
 //! The body of the frame (its header is drawn in `frame.rs`); numbers are little-endian:
 //!
@@ -20,9 +20,9 @@ use crate::v2::frame::{Fields, begin, kind};
 use crate::v2::{Fault, Level, VERSION};
 use std::fmt;
 
-/// Bytes of a producer's name at most.
+/// The most bytes of a producer's name.
 pub const PRODUCER_MAX: usize = 64;
-/// Bytes of a key at most.
+/// The most bytes of a key.
 pub const KEY_MAX: usize = 4096;
 
 const MAGIC: &[u8; 4] = b"SHFI";
@@ -32,12 +32,12 @@ const EXACT: u16 = 2;
 /// When a connection is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Acking {
-    /// As is best for this producer; the server finds out.
+    /// Adapted to the producer by the server.
     #[default]
     Adaptive,
     /// After each read that completed a message.
     Synchronous,
-    /// After several reads, or a time.
+    /// After several reads, or a time limit.
     Batched,
 }
 
@@ -88,7 +88,7 @@ impl SinkKind {
 /// A producer's first frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// What an acknowledgement must mean.
+    /// What an acknowledgement must guarantee.
     pub level: Level,
     /// When to acknowledge.
     pub acking: Acking,
@@ -98,7 +98,7 @@ pub struct Hello<'a> {
     pub ack_micros: u32,
     /// The server must know this producer.
     pub resume: bool,
-    /// `maxlen` cuts to the entry.
+    /// `maxlen` trims exactly.
     pub exact: bool,
     /// Where messages go.
     pub sink: SinkKind,
@@ -110,7 +110,7 @@ pub struct Hello<'a> {
     pub producer: &'a [u8],
     /// The key of a list or stream.
     pub key: &'a [u8],
-    /// Who asks; empty: `default`.
+    /// The user; empty: `default`.
     pub user: &'a [u8],
     /// The password; with an empty user too: no authentication.
     pub password: &'a [u8],
@@ -120,7 +120,7 @@ impl<'a> Hello<'a> {
     /// Reads the body of a Hello frame.
     ///
     /// # Errors
-    /// A fault that any server finds in it: another magic or version, or malformed.
+    /// [`Fault::NoHello`], [`Fault::Version`] or [`Fault::Malformed`].
     pub fn parse(body: &'a [u8]) -> Result<Self, Fault> {
         let mut fields = Fields(body);
         if fields.bytes(4)? != MAGIC {
@@ -156,7 +156,7 @@ impl<'a> Hello<'a> {
         if named && fields.0.is_empty() { Ok(hello) } else { Err(Fault::Malformed) }
     }
 
-    /// Checks what this version keeps of what is well-formed, whatever the listener.
+    /// Checks whether this server supports a well-formed Hello, whatever the listener.
     ///
     /// # Errors
     /// [`Fault::Level`] or [`Fault::Sink`].
@@ -173,8 +173,8 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// Appends a Hello frame, as it stands: names and keys above their bounds are the server's to
-/// refuse.
+/// Appends a Hello frame. Names and keys are not checked: the server refuses those above its
+/// bounds.
 pub fn write_hello(out: &mut Vec<u8>, hello: &Hello<'_>) {
     let strings = [hello.producer, hello.key, hello.user, hello.password];
     let length = 32 + strings.iter().map(|s| 2 + s.len()).sum::<usize>();

@@ -1,4 +1,4 @@
-//! Takes apart what a producer sends, cut anywhere.
+//! Parses the frames of a producer, which arrive in arbitrary blocks.
 //!
 //! ```text
 //!              +-------- Hello --------+
@@ -9,12 +9,12 @@
 //!                            Part
 //! ```
 //!
-//! Whole messages that lie in the input are yielded where they lie. One that the input cuts is
-//! completed in a buffer, which grows with the bytes that come, never beyond the message, and is
-//! freed when it was large.
+//! Whole messages in the input are yielded in place. A message that the input cuts is assembled in
+//! a buffer, which grows with the bytes that arrive, never beyond the message, and is freed after
+//! use if it is large.
 //!
-//! What is yielded depends on the bytes alone, not on where they were cut: a fault shows as soon as
-//! the byte that proves it is there, and not before the messages in front of it.
+//! The events depend on the bytes alone, not on where the blocks end: a fault is reported as soon
+//! as the byte that proves it has arrived, after the messages before it.
 
 use crate::v2::frame::{Header, kind};
 use crate::v2::whole::{SIZE_BYTES, end_of, whole};
@@ -43,7 +43,7 @@ pub enum Event<'a> {
     Messages {
         /// The number of the first.
         first: u64,
-        /// How many they are, at least one; the last number is at most the largest.
+        /// How many, at least one; the last number does not overflow.
         count: u64,
         /// Sizes and payloads.
         bytes: &'a [u8],
@@ -52,7 +52,7 @@ pub enum Event<'a> {
     Flush,
     /// Acknowledge everything, then close.
     Bye,
-    /// Something is wrong; nothing comes after it.
+    /// The bytes are wrong; no event follows.
     Fault(Fault),
 }
 
@@ -65,14 +65,14 @@ pub struct Intake {
     greeted: bool,
     /// The number of the next message; 0 behind the largest.
     next_id: u64,
-    /// Bytes that the frame's body still misses.
+    /// Bytes of the frame's body that are still missing.
     left: u32,
-    /// Bytes of Data frames that came, and that may come.
+    /// Bytes of Data frames that have arrived, and that are allowed.
     received: u64,
     granted: u64,
-    /// What is kept of a unit that the input cut: a header, a first number, a message or a Hello.
-    kept: Vec<u8>,
-    /// The kept bytes were yielded: they go before anything else happens.
+    /// The beginning of a unit that the input cut: a header, a first number, a message or a Hello.
+    partial: Vec<u8>,
+    /// The unit in `partial` was yielded; the next call clears it.
     yielded: bool,
 }
 
@@ -86,7 +86,7 @@ enum State {
     First,
     /// Between two messages of Data.
     Messages,
-    /// In a message, whose beginning is kept.
+    /// In a message, whose beginning is in `partial`.
     Part,
     /// Behind a fault.
     Over,
@@ -103,34 +103,33 @@ impl Intake {
             left: 0,
             received: 0,
             granted: 0,
-            kept: Vec::new(),
+            partial: Vec::new(),
             yielded: false,
         }
     }
 
-    /// Takes one event from the front of `input`; `None`: all of it is taken, or a fault was found
-    /// before. Call it until then: large buffers are freed by the call after the one that yielded
-    /// them.
+    /// Takes one event off the front of `input`. `None`: all of it is used, or there was a fault.
+    /// Call it until then: a large buffer is freed by the call after the one that yielded it.
     #[inline]
     pub fn next<'a, 'i: 'a>(&'a mut self, input: &mut &'i [u8]) -> Option<Event<'a>> {
         if self.yielded {
-            self.forget();
+            self.clear_yielded();
         }
         match self.step(input) {
             Ok(Next::Messages(first, count, bytes)) => {
                 Some(Event::Messages { first, count, bytes })
             }
-            Ok(Next::KeptMessage(first)) => {
+            Ok(Next::BufferedMessage(first)) => {
                 self.yielded = true;
-                Some(Event::Messages { first, count: 1, bytes: &self.kept })
+                Some(Event::Messages { first, count: 1, bytes: &self.partial })
             }
-            Ok(Next::Again | Next::Wait) => None,
+            Ok(Next::Continue | Next::Wait) => None,
             Ok(Next::Flush) => Some(Event::Flush),
             Ok(Next::Bye) => Some(Event::Bye),
             Ok(Next::Hello(body)) => Some(greeting(&mut self.state, body)),
-            Ok(Next::KeptHello) => {
+            Ok(Next::BufferedHello) => {
                 self.yielded = true;
-                Some(greeting(&mut self.state, &self.kept))
+                Some(greeting(&mut self.state, &self.partial))
             }
             Err(fault) => {
                 self.state = State::Over;
@@ -139,24 +138,24 @@ impl Intake {
         }
     }
 
-    /// True if nothing of a next frame has come.
+    /// True between two frames: no byte of a next one has arrived.
     pub fn is_between(&self) -> bool {
-        self.state == State::Header && (self.kept.is_empty() || self.yielded)
+        self.state == State::Header && (self.partial.is_empty() || self.yielded)
     }
 
-    /// Allows so many bytes of Data frames in all; what was allowed before stays allowed.
+    /// Allows so many bytes of Data frames in all. Never reduces an earlier limit.
     pub fn grant(&mut self, limit: u64) {
         self.granted = self.granted.max(limit);
     }
 
-    /// Bytes of Data frames that were taken, headers included.
+    /// Bytes of Data frames that have arrived, headers included.
     pub const fn received(&self) -> u64 {
         self.received
     }
 
-    /// Bytes of memory that are held for a unit under way.
+    /// Bytes of memory for an incomplete unit.
     pub fn buffered(&self) -> usize {
-        self.kept.capacity()
+        self.partial.capacity()
     }
 
     #[inline(always)]
@@ -170,13 +169,13 @@ impl Intake {
                 State::Part => self.part(input)?,
                 State::Over => Next::Wait,
             };
-            if !matches!(next, Next::Again) {
+            if !matches!(next, Next::Continue) {
                 return Ok(next);
             }
         }
     }
 
-    /// Collects the header of a frame and judges it.
+    /// Collects the header of a frame and checks it.
     #[inline(always)]
     fn header<'a>(&mut self, input: &mut &'a [u8]) -> Result<Next<'a>, Fault> {
         let Some(header) = self.fixed(input, usize::MAX) else { return Ok(Next::Wait) };
@@ -194,7 +193,7 @@ impl Intake {
             kind::HELLO => {
                 self.greeted = true;
                 self.state = State::Hello;
-                Ok(Next::Again)
+                Ok(Next::Continue)
             }
             kind::DATA if length > self.limits.max_frame => Err(Fault::TooLarge),
             kind::DATA if length < DATA_MIN => Err(Fault::Malformed),
@@ -214,21 +213,21 @@ impl Intake {
 
     fn hello<'a>(&mut self, input: &mut &'a [u8]) -> Next<'a> {
         let length = self.left as usize;
-        if self.kept.is_empty()
+        if self.partial.is_empty()
             && let Some((body, rest)) = input.split_at_checked(length)
         {
             *input = rest;
             return Next::Hello(body);
         }
-        self.keep(input, length, usize::MAX);
-        if self.kept.len() == length { Next::KeptHello } else { Next::Wait }
+        self.buffer(input, length, usize::MAX);
+        if self.partial.len() == length { Next::BufferedHello } else { Next::Wait }
     }
 
     #[inline(always)]
     fn first<'a>(&mut self, input: &mut &'a [u8]) -> Result<Next<'a>, Fault> {
         let before = input.len();
         let first = self.fixed(input, self.room());
-        self.took(before - input.len());
+        self.count_used(before - input.len());
         let Some(first) = first else { return wait(input) };
         self.next_id = u64::from_le_bytes(first);
         if self.next_id == 0 {
@@ -238,7 +237,7 @@ impl Intake {
         self.messages(input)
     }
 
-    /// Yields the whole messages in front; keeps the beginning of the one behind them.
+    /// Yields the whole messages at the front; buffers the beginning of the next one.
     #[inline(always)]
     fn messages<'a>(&mut self, input: &mut &'a [u8]) -> Result<Next<'a>, Fault> {
         if (self.left as usize) < SIZE_BYTES {
@@ -263,122 +262,122 @@ impl Intake {
         }
         let (bytes, rest) = input.split_at(end);
         *input = rest;
-        self.took(end);
-        self.between(first.wrapping_add(count));
+        self.count_used(end);
+        self.after_message(first.wrapping_add(count));
         Ok(Next::Messages(first, count, bytes))
     }
 
-    /// Behind a message, or at the end of the frame.
-    fn between(&mut self, next_id: u64) {
+    /// Sets the state after a message: within the frame, or at its end.
+    fn after_message(&mut self, next_id: u64) {
         self.next_id = next_id;
         self.state = if self.left == 0 { State::Header } else { State::Messages };
     }
 
-    /// Completes the message that is kept.
+    /// Completes the message in `partial`.
     #[inline(never)]
     fn part<'a>(&mut self, input: &mut &'a [u8]) -> Result<Next<'a>, Fault> {
-        if self.kept.len() < SIZE_BYTES {
-            self.keep_data(input, SIZE_BYTES);
-            if self.kept.len() < SIZE_BYTES {
+        if self.partial.len() < SIZE_BYTES {
+            self.buffer_data(input, SIZE_BYTES);
+            if self.partial.len() < SIZE_BYTES {
                 return wait(input);
             }
         }
-        let size = self.kept.first_chunk().map_or(0, |size| u32::from_le_bytes(*size));
+        let size = self.partial.first_chunk().map_or(0, |size| u32::from_le_bytes(*size));
         if size > self.limits.max_message {
             return Err(Fault::TooLarge);
         }
-        let came = self.kept.len() - SIZE_BYTES;
-        if size as usize - came > self.left as usize {
+        let arrived = self.partial.len() - SIZE_BYTES;
+        if size as usize - arrived > self.left as usize {
             return Err(Fault::Malformed);
         }
         let whole = SIZE_BYTES + size as usize;
-        self.keep_data(input, whole);
-        if self.kept.len() < whole {
+        self.buffer_data(input, whole);
+        if self.partial.len() < whole {
             return wait(input);
         }
         let id = self.next_id;
-        self.between(id.wrapping_add(1));
-        Ok(Next::KeptMessage(id))
+        self.after_message(id.wrapping_add(1));
+        Ok(Next::BufferedMessage(id))
     }
 
-    /// Bytes of Data that are still granted.
+    /// Bytes of Data that are still allowed.
     fn room(&self) -> usize {
         usize::try_from(self.granted - self.received).unwrap_or(usize::MAX)
     }
 
-    /// Notes bytes of a Data body.
-    fn took(&mut self, bytes: usize) {
+    /// Counts bytes of a Data body that were used.
+    fn count_used(&mut self, bytes: usize) {
         self.left -= bytes as u32;
         self.received += bytes as u64;
     }
 
-    /// Eight bytes, at most `room` of them from the input, once all are there.
+    /// Eight bytes, when all have arrived; uses at most `room` bytes of the input.
     #[inline(always)]
     fn fixed(&mut self, input: &mut &[u8], room: usize) -> Option<[u8; 8]> {
-        if self.kept.is_empty()
+        if self.partial.is_empty()
             && room >= 8
             && let Some((bytes, rest)) = input.split_first_chunk::<8>()
         {
             *input = rest;
             return Some(*bytes);
         }
-        self.keep(input, 8, room);
-        let bytes = *self.kept.first_chunk::<8>()?;
-        self.kept.clear();
+        self.buffer(input, 8, room);
+        let bytes = *self.partial.first_chunk::<8>()?;
+        self.partial.clear();
         Some(bytes)
     }
 
-    /// Keeps bytes of a Data body until `whole` are kept.
-    fn keep_data(&mut self, input: &mut &[u8], whole: usize) {
+    /// Buffers bytes of a Data body until `partial` has `whole` bytes.
+    fn buffer_data(&mut self, input: &mut &[u8], whole: usize) {
         let before = input.len();
-        self.keep(input, whole, self.room());
-        self.took(before - input.len());
+        self.buffer(input, whole, self.room());
+        self.count_used(before - input.len());
     }
 
-    /// Keeps bytes until `whole` are kept, at most `room`. The buffer doubles, but not beyond
-    /// `whole`: a size that promises much costs nothing until it comes.
-    fn keep(&mut self, input: &mut &[u8], whole: usize, room: usize) {
-        let len = self.kept.len();
+    /// Buffers bytes until `partial` has `whole`, at most `room` of the input. The buffer doubles,
+    /// but not beyond `whole`: a large announced size costs nothing before its bytes arrive.
+    fn buffer(&mut self, input: &mut &[u8], whole: usize, room: usize) {
+        let len = self.partial.len();
         let taken = (whole - len).min(input.len()).min(room);
-        if self.kept.capacity() < len + taken {
+        if self.partial.capacity() < len + taken {
             let capacity = (len + taken).max(2 * len).min(whole);
-            self.kept.reserve_exact(capacity - len);
+            self.partial.reserve_exact(capacity - len);
         }
         let (bytes, rest) = input.split_at(taken);
-        self.kept.extend_from_slice(bytes);
+        self.partial.extend_from_slice(bytes);
         *input = rest;
     }
 
     #[cold]
-    fn forget(&mut self) {
+    fn clear_yielded(&mut self) {
         self.yielded = false;
-        if self.kept.capacity() > KEPT_BYTES {
-            self.kept = Vec::new();
+        if self.partial.capacity() > KEPT_BYTES {
+            self.partial = Vec::new();
         } else {
-            self.kept.clear();
+            self.partial.clear();
         }
     }
 }
 
-/// What a state says. Small: it is handed on for each frame.
+/// The result of a state. Small, because it is returned for each frame.
 enum Next<'a> {
-    /// Another state has its turn.
-    Again,
+    /// Continue with the new state.
+    Continue,
     /// More bytes are needed.
     Wait,
     /// The number of the first, how many, their bytes.
     Messages(u64, u64, &'a [u8]),
-    /// A message is whole in the buffer.
-    KeptMessage(u64),
+    /// A message is complete in `partial`; its number.
+    BufferedMessage(u64),
     /// The body of a Hello.
     Hello(&'a [u8]),
-    /// The same in the buffer.
-    KeptHello,
+    /// The body of a Hello is complete in `partial`.
+    BufferedHello,
     Flush,
     Bye,
 }
 
-/// What to do when the input is used up, or what is left of it was not granted.
+/// The result when the input is used up, or the rest of it is not allowed.
 fn wait<'a>(input: &[u8]) -> Result<Next<'a>, Fault> {
     if input.is_empty() { Ok(Next::Wait) } else { Err(Fault::Credit) }
 }

@@ -1,9 +1,21 @@
 //! Ingest protocol 2: producers number their messages and learn which of them are safe.
 //!
-//! `docs/formats/ingest.md` draws the bytes, `docs/formats/ingest2-vectors.txt` has examples.
-//! Nothing here does I/O or reads a clock: [`Intake`] takes what a producer sent apart, [`Held`]
-//! says what of it is new, [`Acks`] when which acknowledgement is due, [`Reader`] takes apart what
-//! the server sent.
+//! ```text
+//! producer                          server
+//!   Hello        -------------->    Intake parses it
+//!                <--------------    Welcome: last number held, limits, credit
+//!   Data         -------------->    Intake -> Messages -> Held: which are new -> the sink
+//!                <--------------    Ack (Acks decides when), Credit
+//!   Flush        -------------->
+//!                <--------------    Ack at once
+//!   Bye          -------------->
+//!                <--------------    Ack, then close
+//!                <--------------    Error (Fault), then close: at any time
+//! ```
+//!
+//! `frame.rs` and `hello.rs` draw the frames. `docs/formats/ingest.md` is the specification, and
+//! `docs/formats/ingest2-vectors.txt` has examples. [`Reader`] parses the server's frames for a
+//! producer. Nothing here does I/O or reads a clock.
 
 mod acks;
 mod fault;

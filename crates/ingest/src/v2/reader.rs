@@ -1,4 +1,4 @@
-//! Takes apart what the server sends, on a producer's side.
+//! Parses the frames of the server, for a producer.
 
 use crate::v2::frame::{
     ACK_BODY, CREDIT_BODY, ERROR_BODY, Fields, Header, NOTHING_NEW, WELCOME_BODY, kind,
@@ -8,15 +8,15 @@ use crate::v2::{Ack, Acking, Fault, HEADER_BYTES, Level, VERSION, Welcome};
 /// A frame of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFrame<'a> {
-    /// It took the Hello.
+    /// The server accepted the Hello.
     Welcome(Welcome),
-    /// Messages are held.
+    /// The server holds messages.
     Ack(Ack),
     /// Data may be sent up to so many bytes in all.
     Credit(u64),
     /// The connection ends.
     Error {
-        /// Why; [`Fault::from_code`] knows those of this version.
+        /// The reason; [`Fault::from_code`] knows those of this version.
         code: u16,
         /// The highest number held, 0 if the producer is not known.
         id: u64,
@@ -25,13 +25,13 @@ pub enum ServerFrame<'a> {
     },
 }
 
-/// One connection's incoming frames. Says nothing about their order: a Welcome or an Error comes
-/// first.
+/// One connection's incoming frames. Does not check their order (a Welcome or an Error comes
+/// first).
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
-    /// What came of a frame that the input cut.
-    kept: Vec<u8>,
-    /// The kept frame was yielded.
+    /// The beginning of a frame that the input cut.
+    partial: Vec<u8>,
+    /// The frame in `partial` was yielded; the next call clears it.
     yielded: bool,
     over: bool,
 }
@@ -42,14 +42,14 @@ impl Reader {
         Self::default()
     }
 
-    /// Takes one frame from the front of `input`; `None`: all of it is taken, or a fault was found
-    /// before. After a fault nothing more comes.
+    /// Takes one frame off the front of `input`. `None`: all of it is used, or there was a fault,
+    /// after which no frame follows.
     pub fn next<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],
     ) -> Option<Result<ServerFrame<'a>, Fault>> {
         if std::mem::take(&mut self.yielded) {
-            self.kept.clear();
+            self.partial.clear();
         }
         if self.over {
             return None;
@@ -57,9 +57,9 @@ impl Reader {
         let frame = match self.frame(input) {
             Ok(None) => return None,
             Ok(Some(Frame::Input(frame))) => parse(frame),
-            Ok(Some(Frame::Kept)) => {
+            Ok(Some(Frame::Buffered)) => {
                 self.yielded = true;
-                parse(&self.kept)
+                parse(&self.partial)
             }
             Err(fault) => Err(fault),
         };
@@ -69,31 +69,31 @@ impl Reader {
 
     /// A whole frame with its header.
     fn frame<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Fault> {
-        if self.kept.is_empty()
+        if self.partial.is_empty()
             && let Some(header) = input.first_chunk().copied()
             && let Some((frame, rest)) = input.split_at_checked(length(header)?)
         {
             *input = rest;
             return Ok(Some(Frame::Input(frame)));
         }
-        self.keep(input, HEADER_BYTES);
-        let Some(header) = self.kept.first_chunk().copied() else { return Ok(None) };
+        self.buffer(input, HEADER_BYTES);
+        let Some(header) = self.partial.first_chunk().copied() else { return Ok(None) };
         let length = length(header)?;
-        self.keep(input, length);
-        Ok((self.kept.len() == length).then_some(Frame::Kept))
+        self.buffer(input, length);
+        Ok((self.partial.len() == length).then_some(Frame::Buffered))
     }
 
-    fn keep(&mut self, input: &mut &[u8], whole: usize) {
-        let missing = whole.saturating_sub(self.kept.len());
+    fn buffer(&mut self, input: &mut &[u8], whole: usize) {
+        let missing = whole.saturating_sub(self.partial.len());
         let (bytes, rest) = input.split_at(missing.min(input.len()));
-        self.kept.extend_from_slice(bytes);
+        self.partial.extend_from_slice(bytes);
         *input = rest;
     }
 }
 
 enum Frame<'a> {
     Input(&'a [u8]),
-    Kept,
+    Buffered,
 }
 
 /// Bytes of a frame, header included; bounded by what its type allows.

@@ -1,4 +1,4 @@
-//! Finding the ends of messages that lie one behind another.
+//! Finds the ends of consecutive messages in the body of a Data frame.
 //!
 //! ```text
 //!  0         4                 4 + size
@@ -7,15 +7,15 @@
 //!  +---------+-- - - - - - - --+---------+-- - -
 //! ```
 //!
-//! Cost: one load and one comparison per message; messages of equal size are taken four at a time,
-//! so that the place of the next one does not wait for a load.
+//! Cost: one load and one comparison per message. Messages of equal size are taken four at a time,
+//! so that finding the next one does not wait for a load.
 
 /// Bytes of a message's size.
 pub(crate) const SIZE_BYTES: usize = 4;
 /// Messages taken at once if their sizes are equal.
 const RUN: usize = 4;
 
-/// How many messages are whole in front of `body` and not too large, and where they end.
+/// How many messages at the front of `body` are whole and not too large, and where they end.
 #[inline]
 pub(crate) fn whole(body: &[u8], payload_max: u32) -> (u64, usize) {
     let (mut count, mut at) = (0, 0);
@@ -28,7 +28,7 @@ pub(crate) fn whole(body: &[u8], payload_max: u32) -> (u64, usize) {
         count += 1;
         at += step;
         next = size_at(body, at);
-        // Others of this size behind it.
+        // Runs of the same size.
         while next.is_some_and(|next| next == size)
             && let Some(run) = body[at..].get(..RUN * step)
             && (1..RUN).all(|n| run[n * step..].starts_with(&size.to_le_bytes()))
@@ -41,7 +41,7 @@ pub(crate) fn whole(body: &[u8], payload_max: u32) -> (u64, usize) {
     (count, at)
 }
 
-/// Where the first `count` messages end, which are whole.
+/// Where the first `count` messages end; they are whole.
 #[cold]
 pub(crate) fn end_of(body: &[u8], count: u64) -> usize {
     (0..count).fold(0, |at, _| at + SIZE_BYTES + size_at(body, at).map_or(0, |size| size as usize))

@@ -76,7 +76,7 @@ impl SinkWriter {
         loop {
             let (messages, count, used) = match self.pieces.next(&block[at..], payload_max) {
                 Piece::Whole { messages, count, used } => (messages, count, used),
-                Piece::Begun | Piece::Oversized => return (block.len(), WriteEnd::All),
+                Piece::Partial | Piece::Oversized => return (block.len(), WriteEnd::All),
             };
             let (taken, end) = match core.pour(access, conn, &self.sink, messages.clone(), count) {
                 Poured::All => (count, WriteEnd::All),

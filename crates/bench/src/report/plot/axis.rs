@@ -142,7 +142,7 @@ impl Ranged for Axis {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        // Asked for lighter lines between the ticks there are none.
+        // There are no lighter lines between the ticks.
         if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
     }
 

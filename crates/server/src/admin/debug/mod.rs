@@ -66,13 +66,13 @@ impl Core {
                 reply.ok();
             }
             DebugOp::SetActiveExpire(on) => {
-                answer_ok(reply, || self.shared.active_expire.store(on, Relaxed))
+                answer_ok(reply, || self.shared.active_expire.store(on, Relaxed));
             }
             DebugOp::PauseCron(on) => {
-                answer_ok(reply, || self.shared.cron_paused.store(on, Relaxed))
+                answer_ok(reply, || self.shared.cron_paused.store(on, Relaxed));
             }
             DebugOp::DictResizing(on) => {
-                answer_ok(reply, || self.shared.keyspace.set_shrinking(on))
+                answer_ok(reply, || self.shared.keyspace.set_shrinking(on));
             }
             DebugOp::Leak(bytes) => answer_ok(reply, || _ = Box::leak(bytes)),
             DebugOp::ChangeReplId => self.change_replication_id(reply),
