@@ -61,6 +61,14 @@ impl Core {
         Outcome::Waiting
     }
 
+    /// Marks a session as suspended and remembers what must run later.
+    pub fn suspend(&mut self, caller: &Caller, why: Suspended) {
+        if matches!(why, Suspended::Task(_)) {
+            self.tasks.runnable.push_back(caller.conn());
+        }
+        caller.session(self).suspend(why);
+    }
+
     /// One step of a long command.
     pub(crate) fn step(
         &mut self,
