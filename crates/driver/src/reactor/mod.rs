@@ -1,6 +1,7 @@
-//! The driver for worlds that tell readiness: it waits, receives lazily, sends at once (or, where
-//! one call sends to many, when the arena is done), and owns everything an operation points to.
-//! epoll, io_uring and the simulated network run this same code.
+//! The driver over a [`Poller`], which reports the connections that are ready. Input is received
+//! when the worker asks for it. Replies are sent at once, or all together at the flush where one
+//! call sends to many. It owns everything that an operation points to. epoll, io_uring and the
+//! simulated network run this same code.
 //!
 //! Per request without a pipeline it makes one receive and one send; the poll and two looks at the
 //! clock are shared by all ready connections. Registrations change at most once a turn.
