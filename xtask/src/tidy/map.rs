@@ -49,10 +49,7 @@ fn is_there(tree: &Tree, words: &BTreeSet<&str>, quoted: &str) -> bool {
 fn alternatives(path: &str) -> Vec<String> {
     let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
     let (inside, after) = rest.split_once('}').unwrap_or((rest, ""));
-    inside
-        .split(',')
-        .flat_map(|one| alternatives(&format!("{before}{one}{after}")))
-        .collect()
+    inside.split(',').flat_map(|one| alternatives(&format!("{before}{one}{after}"))).collect()
 }
 
 /// The folder `src` of a crate may be left out, as in `keyspace/table.rs`.
