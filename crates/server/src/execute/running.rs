@@ -68,7 +68,7 @@ impl Running {
     }
 
     /// Work ahead of it took so long.
-    pub fn add_time_ahead(&mut self, ns: u64) {
+    pub fn set_time_ahead(&mut self, ns: u64) {
         self.timed_ahead_ns = ns;
     }
 
