@@ -357,6 +357,19 @@ fn what_clients_hold_is_told() {
     assert!(output.parse::<u64>().expect("a number") > 1_000_000, "{output}");
 }
 
+/// The ids that CLIENT LIST answers with these filters.
+fn found(wire: &mut Wire, filters: &str) -> Vec<String> {
+    let words: Vec<&str> = ["CLIENT", "LIST"].into_iter().chain(filters.split(' ')).collect();
+    match wire.command(&words).expect("answered") {
+        Value::Bulk(text) => String::from_utf8(text)
+            .expect("text")
+            .lines()
+            .filter_map(|line| line.strip_prefix("id=")?.split(' ').next().map(str::to_owned))
+            .collect(),
+        other => panic!("{filters}: {}", render::line(&other)),
+    }
+}
+
 /// The filters that Valkey 9 adds, on clients that differ in one thing each.
 #[test]
 fn clients_are_found_by_every_filter() {
@@ -377,17 +390,7 @@ fn clients_are_found_by_every_filter() {
     let (_library, library) = make(&[&lib_name, &lib_ver, &["CLIENT", "CAPA", "redirect", "x"]]);
     let (_multi, multi) = make(&[&["CLIENT", "NO-TOUCH", "ON"], &["CLIENT", "NO-EVICT", "ON"]]);
     let address = other.stream().local_addr().expect("connected").to_string();
-    let mut found = |filters: &str| -> Vec<String> {
-        let words: Vec<&str> = ["CLIENT", "LIST"].into_iter().chain(filters.split(' ')).collect();
-        match wire.command(&words).expect("answered") {
-            Value::Bulk(text) => String::from_utf8(text)
-                .expect("text")
-                .lines()
-                .filter_map(|line| line.strip_prefix("id=")?.split(' ').next().map(str::to_owned))
-                .collect(),
-            other => panic!("{filters}: {}", render::line(&other)),
-        }
-    };
+    let mut found = |filters: &str| found(&mut wire, filters);
     let all = [&me, &plain, &named, &library, &multi];
     let but = |out: &[&String]| -> Vec<String> {
         all.iter().filter(|id| !out.contains(id)).map(|id| (*id).clone()).collect()

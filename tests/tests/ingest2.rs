@@ -94,6 +94,31 @@ fn what_is_held_for_a_producer_counts() {
     wait_until("it is gone", || held(&mut wire) < BYTES / 2);
 }
 
+/// A Hello with the password of the server below.
+fn to(key: &str) -> Hello {
+    Hello { password: "secret".into(), ..Hello::new("p", key) }
+}
+
+/// What ends a connection by itself: its Hello, what it sends, and the code of the error.
+fn refused() -> Vec<(Hello, Vec<u8>, u16)> {
+    let known = to("");
+    vec![
+        (Hello { version: 1, ..known.clone() }, Vec::new(), 2),
+        (known.clone(), frame(9, &[]), 3),
+        (known.clone(), data(1, &[&[0; 1001]]), 4),
+        (known.clone(), vec![0, 0, 0, 1, 2, 0, 0, 0], 4),
+        (Hello::new("p", ""), Vec::new(), 5),
+        (Hello { password: "wrong!".into(), ..known.clone() }, Vec::new(), 5),
+        (Hello { db: 99, ..to("s") }, Vec::new(), 6),
+        (Hello { level: 2, ..known.clone() }, Vec::new(), 7),
+        (Hello { sink: 0, ..known.clone() }, Vec::new(), 8),
+        (Hello { flags: 1, ..to("unknown") }, Vec::new(), 9),
+        (to("text"), data(1, &[b"x"]), 11),
+        (to("full"), data(1, &[b"x"]), 17),
+        (known.clone(), data(0, &[b"x"]), 13),
+    ]
+}
+
 #[test]
 fn every_error_reaches_its_client_and_nobody_else() {
     let mut server = start(
@@ -110,28 +135,11 @@ fn every_error_reaches_its_client_and_nobody_else() {
     wire.command(&["XADD", "full", "18446744073709551615-18446744073709551615", "f", "v"])
         .expect("answered");
     let [any, own, narrow] = [0, 1, 2].map(|n| address(&mut wire, n));
-    let known = Hello { password: "secret".into(), ..Hello::new("p", "") };
-    let to = |key: &str| Hello { password: "secret".into(), ..Hello::new("p", key) };
     let (mut bystander, said) = Producer::greet(any, &Hello { producer: "b".into(), ..to("s") });
     assert_eq!(said, Said::Welcome(0, 65536));
     let x: &[u8] = b"x";
     let much: Vec<u8> = (0..1_000).flat_map(|n| data(1 + n, &[&[7; 1000]])).collect();
-    let cases: Vec<(Hello, Vec<u8>, u16)> = vec![
-        (Hello { version: 1, ..known.clone() }, Vec::new(), 2),
-        (known.clone(), frame(9, &[]), 3),
-        (known.clone(), data(1, &[&[0; 1001]]), 4),
-        (known.clone(), vec![0, 0, 0, 1, 2, 0, 0, 0], 4),
-        (Hello::new("p", ""), Vec::new(), 5),
-        (Hello { password: "wrong!".into(), ..known.clone() }, Vec::new(), 5),
-        (Hello { db: 99, ..to("s") }, Vec::new(), 6),
-        (Hello { level: 2, ..known.clone() }, Vec::new(), 7),
-        (Hello { sink: 0, ..known.clone() }, Vec::new(), 8),
-        (Hello { flags: 1, ..to("unknown") }, Vec::new(), 9),
-        (to("text"), data(1, &[x]), 11),
-        (to("full"), data(1, &[x]), 17),
-        (known.clone(), data(0, &[x]), 13),
-    ];
-    for (hello, bytes, code) in cases {
+    for (hello, bytes, code) in refused() {
         assert_eq!(ends_with(any, &hello, &bytes).0, code, "{hello:?}");
     }
     assert_eq!(ends_with(narrow, &to("much"), &much).0, 12);
@@ -146,7 +154,7 @@ fn every_error_reaches_its_client_and_nobody_else() {
     let (mut half, _) = Producer::greet(any, &to("half"));
     half.send(&data(1, &[x, x, x])[..27]);
     assert_eq!(half.error(), (16, 2), "two of its three messages were whole");
-    let mine = Hello { sink: 0, key: String::new(), ..known.clone() };
+    let mine = Hello { sink: 0, ..to("") };
     let (mut first, said) = Producer::greet(own, &mine);
     assert!(matches!(said, Said::Welcome(0, _)), "{said:?}");
     assert_eq!(Producer::connect(own).error(), (14, 0));

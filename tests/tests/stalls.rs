@@ -163,13 +163,31 @@ fn removing_a_million_elements_of_any_type_is_short() {
     assert!(us > 10 * COMMAND_US_MAX, "{us} us to copy a million members");
 }
 
+/// The first `count` fields of the hash are due at this time, in ms since 1970.
+fn expire_fields(wire: &mut Wire, count: usize, at: u128) {
+    const EACH: usize = 500;
+    const AT_ONCE: usize = 20;
+    for from in (0..count).step_by(EACH * AT_ONCE) {
+        let mut pipeline = Vec::new();
+        for from in (from..from + EACH * AT_ONCE).step_by(EACH) {
+            let head = ["HPEXPIREAT", "h", &at.to_string(), "FIELDS", &EACH.to_string()];
+            let mut args = head.map(str::to_owned).to_vec();
+            args.extend((from..from + EACH).map(|n| format!("field:{n}")));
+            pipeline.extend(encode(&args));
+        }
+        wire.send(&pipeline).expect("it takes requests");
+        for _ in 0..AT_ONCE {
+            assert!(matches!(wire.receive(), Ok(Value::Array(_))));
+        }
+    }
+}
+
 /// Fields of a hash that are due together are not seen from that moment on, whoever comes; and
 /// nobody waits until they are removed, which is done a few at a time.
 #[test]
 fn fields_that_are_due_together_are_hidden_at_once() {
     const FIELDS: usize = 600_000;
     const DUE: usize = 500_000;
-    const EACH: usize = 500;
     let _alone = alone();
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "1"]);
     let mut wire = server.connect();
@@ -182,22 +200,9 @@ fn fields_that_are_due_together_are_hidden_at_once() {
     for ahead_ms in [4_000, 8_000, 16_000, 32_000, 64_000] {
         assert_eq!(ask(&mut wire, "DEBUG SET-ACTIVE-EXPIRE 0"), ok());
         ask(&mut wire, "DEL h");
-        let field = |n: usize| format!("field:{n}");
         fill(&mut wire, "HSET", "h", FIELDS, |n| vec![format!("field:{n}"), format!("{n}")]);
         let at = unix_ms() + ahead_ms;
-        for from in (0..DUE).step_by(EACH * 20) {
-            let mut pipeline = Vec::new();
-            for from in (from..from + EACH * 20).step_by(EACH) {
-                let head = ["HPEXPIREAT", "h", &at.to_string(), "FIELDS", &EACH.to_string()];
-                let mut args = head.map(str::to_owned).to_vec();
-                args.extend((from..from + EACH).map(field));
-                pipeline.extend(encode(&args));
-            }
-            wire.send(&pipeline).expect("it takes requests");
-            for _ in 0..20 {
-                assert!(matches!(wire.receive(), Ok(Value::Array(_))));
-            }
-        }
+        expire_fields(&mut wire, DUE, at);
         let there = ask(&mut wire, "HLEN h");
         if unix_ms() >= at {
             continue;

@@ -619,6 +619,31 @@ fn generation(reply: &Value) -> i64 {
     }
 }
 
+/// SORT in each of its forms; each reply shows one generation of values.
+fn sort_in_turns(wire: &mut Wire, client: usize) {
+    let list = ["up", "down"][client % 2];
+    let sorts = [
+        format!("SORT {list} BY nosort GET v:*"),
+        format!("SORT {list} BY v:* GET v:*"),
+        format!("SORT_RO {list} ALPHA GET v:*"),
+    ];
+    for reply in &ask_all(wire, &sorts) {
+        generation(reply);
+    }
+    ask(wire, &format!("SORT {list} BY nosort GET v:* STORE kept:{client}"));
+    generation(&ask(wire, &format!("LRANGE kept:{client} 0 -1")));
+}
+
+/// A transaction that increments all values: it finds them equal.
+fn increment_all(wire: &mut Wire, names: &[String]) {
+    let mut queue = vec!["MULTI".to_owned()];
+    queue.extend(names.iter().rev().map(|n| format!("INCR v:{n}")));
+    queue.push("EXEC".into());
+    let replies = ask_all(wire, &queue);
+    let Some(Value::Array(done)) = replies.last() else { panic!("{replies:?}") };
+    assert!(done.windows(2).all(|two| two[0] == two[1]), "{done:?}");
+}
+
 /// SORT with patterns comes upon its keys while it runs, in any order: no two of them wait for each
 /// other, nor for those who lock in order, and each sees whole MSETs and transactions only.
 #[test]
@@ -643,21 +668,8 @@ fn growers_among_writers_see_whole_transactions() {
                 let (server, grown, running) = (&server, &grown, &running);
                 s.spawn(move || {
                     let mut wire = server.connect();
-                    let list = ["up", "down"][client % 2];
                     while running() {
-                        let sorts = [
-                            format!("SORT {list} BY nosort GET v:*"),
-                            format!("SORT {list} BY v:* GET v:*"),
-                            format!("SORT_RO {list} ALPHA GET v:*"),
-                        ];
-                        for reply in &ask_all(&mut wire, &sorts) {
-                            generation(reply);
-                        }
-                        ask(
-                            &mut wire,
-                            &format!("SORT {list} BY nosort GET v:* STORE kept:{client}"),
-                        );
-                        generation(&ask(&mut wire, &format!("LRANGE kept:{client} 0 -1")));
+                        sort_in_turns(&mut wire, client);
                         grown.fetch_add(1, Ordering::Relaxed);
                     }
                 });
@@ -678,14 +690,7 @@ fn growers_among_writers_see_whole_transactions() {
                 s.spawn(move || {
                     let mut wire = server.connect();
                     while running() {
-                        let mut queue = vec!["MULTI".to_owned()];
-                        queue.extend(names.iter().rev().map(|n| format!("INCR v:{n}")));
-                        queue.push("EXEC".into());
-                        let replies = ask_all(&mut wire, &queue);
-                        let Some(Value::Array(done)) = replies.last() else {
-                            panic!("{replies:?}")
-                        };
-                        assert!(done.windows(2).all(|two| two[0] == two[1]), "{done:?}");
+                        increment_all(&mut wire, names);
                     }
                 });
             }

@@ -58,7 +58,7 @@ pub enum Verdict {
     Better,
     /// B is worse, beyond chance.
     Worse,
-    /// A difference cannot be told from chance, or is too small to matter.
+    /// A difference may be chance, or is too small to matter.
     Same,
     /// No statement is possible: why.
     Unknown(String),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Measurement {
     /// What was asked of it, in a word or two: `set`, `1:10 set:get`, `request-reply`.
     pub load: String,
-    /// Who was measured.
+    /// The server that was measured.
     pub target: String,
     /// Parameters that a table shows as columns, in order (`connections` = `50`, `pipeline` = `16`
     /// ...).

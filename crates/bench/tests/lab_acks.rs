@@ -7,16 +7,14 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use bench::lab::acks::{Options, run};
 use bench::lab::target::{Target, free_ports};
-use bench::lab::{Setup, Told};
+use bench::lab::{Output, Setup};
 use bench::models::{Model, serve as serve_model};
 use ingest::v2::Acking;
 use ingest::{HEADER_BYTES, Order, PORTS, Strategy};
+use two::acceptor::Acceptor;
 
 /// How an acknowledgement is wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,46 +33,21 @@ enum Lie {
 /// strategy.
 struct Liar {
     base: SocketAddr,
-    stop: Arc<AtomicBool>,
-    acceptors: Vec<JoinHandle<()>>,
+    _acceptors: Vec<Acceptor>,
 }
 
 impl Liar {
     fn start(lies: Strategy, lie: Lie) -> Self {
         let (base, listeners) = five();
-        let stop = Arc::new(AtomicBool::new(false));
         let acceptors = listeners.into_iter().zip(Strategy::ALL).map(|(listener, strategy)| {
-            let stop = Arc::clone(&stop);
             let lie = if strategy == lies { lie } else { Lie::No };
-            std::thread::spawn(move || {
-                for stream in listener.incoming() {
-                    if stop.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let stream = stream.expect("it accepts");
-                    std::thread::spawn(move || serve(stream, strategy, lie));
-                }
-            })
+            Acceptor::on(listener, move |stream| serve(stream, strategy, lie))
         });
-        let acceptors = acceptors.collect();
-        Self { base, stop, acceptors }
+        Self { base, _acceptors: acceptors.collect() }
     }
 
-    fn told(&self) -> Told {
+    fn output(&self) -> Output {
         short(&[&self.base.to_string()], &Options { clients: vec![1], ..Options::default() })
-    }
-}
-
-impl Drop for Liar {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for port in 0..PORTS {
-            let address = SocketAddr::new(self.base.ip(), self.base.port() + port);
-            drop(TcpStream::connect(address));
-        }
-        for acceptor in self.acceptors.drain(..) {
-            acceptor.join().expect("the acceptor ends");
-        }
     }
 }
 
@@ -123,7 +96,7 @@ fn serve(mut stream: TcpStream, strategy: Strategy, lie: Lie) {
     }
 }
 
-fn short(targets: &[&str], options: &Options) -> Told {
+fn short(targets: &[&str], options: &Options) -> Output {
     let parse = |text: &&str| Target::parse(text).expect("a target");
     let setup = Setup {
         targets: targets.iter().map(parse).collect(),
@@ -136,13 +109,13 @@ fn short(targets: &[&str], options: &Options) -> Told {
 
 #[test]
 fn an_honest_server_passes_at_every_point() {
-    let told = Liar::start(Strategy::Sync, Lie::No).told();
-    assert_eq!(told.failed, Vec::<String>::new());
+    let output = Liar::start(Strategy::Sync, Lie::No).output();
+    assert_eq!(output.failed, Vec::<String>::new());
     // Points: the base, a size, a batch, two without NODELAY, one that looks after every write,
     // blocks, and one that waits; five strategies and three models, one of which never
     // acknowledges.
-    assert_eq!(told.measurements.len(), 8 * 8 - 1);
-    assert!(told.measurements.iter().all(|m| m.requests > 0 && m.failures.is_empty()));
+    assert_eq!(output.measurements.len(), 8 * 8 - 1);
+    assert!(output.measurements.iter().all(|m| m.requests > 0 && m.failures.is_empty()));
 }
 
 #[test]
@@ -153,13 +126,13 @@ fn a_wrong_acknowledgement_makes_the_run_fail_and_names_the_strategy() {
         (Strategy::Throttled, Lie::Closes, "lost"),
     ] {
         let liar = Liar::start(strategy, lie);
-        let told = liar.told();
+        let output = liar.output();
         let way = format!(", {},", strategy.name());
-        assert!(!told.failed.is_empty(), "{lie:?} is not seen");
-        for failed in &told.failed {
+        assert!(!output.failed.is_empty(), "{lie:?} is not seen");
+        for failed in &output.failed {
             assert!(failed.contains(&way) && failed.contains(why), "{lie:?}: {failed}");
         }
-        let all = &told.sections[0].tables[0].rows;
+        let all = &output.sections[0].tables[0].rows;
         let of = |row: &&Vec<String>| row[2] == strategy.name();
         assert!(all.iter().filter(of).any(|row| row[3] == "failed"), "{all:?}");
         let others = all.iter().filter(|row| row[2] != strategy.name());
@@ -168,7 +141,7 @@ fn a_wrong_acknowledgement_makes_the_run_fail_and_names_the_strategy() {
 }
 
 /// The experiment with protocol 2 at an address, beside honest classic listeners.
-fn with_protocol2(address: SocketAddr) -> Told {
+fn with_protocol2(address: SocketAddr) -> Output {
     let five = Liar::start(Strategy::Sync, Lie::No);
     let options = Options { clients: vec![1, 2], protocol2: Some(address), ..Options::default() };
     short(&[&five.base.to_string()], &options)
@@ -178,9 +151,9 @@ fn with_protocol2(address: SocketAddr) -> Told {
 fn adaptive_is_judged_beside_the_other_two_for_clients_that_wait_and_that_do_not() {
     let model =
         serve_model(Model::AckEachRead, &bench::models::Options::default()).expect("a free port");
-    let told = with_protocol2(model.address);
-    assert_eq!(told.failed, Vec::<String>::new());
-    let section = &told.sections[0];
+    let output = with_protocol2(model.address);
+    assert_eq!(output.failed, Vec::<String>::new());
+    let section = &output.sections[0];
     let table = section.tables.last().expect("there are tables");
     assert!(table.title.ends_with("adaptive beside the better of the other two"), "{table:?}");
     let sent: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
@@ -196,15 +169,15 @@ fn adaptive_is_judged_beside_the_other_two_for_clients_that_wait_and_that_do_not
     assert_eq!(plot.categories, ["c=1", "c=2", "c=1 waits", "c=2 waits"]);
     assert_eq!(plot.series.len(), 4, "three strategies and the model: {plot:?}");
     assert!(plot.series.iter().all(|series| series.points.len() == 4), "{plot:?}");
-    assert!(told.findings.iter().any(|finding| finding.target.ends_with(", adaptive")));
+    assert!(output.findings.iter().any(|finding| finding.target.ends_with(", adaptive")));
 }
 
 #[test]
 fn a_wrong_acknowledgement_of_protocol_2_makes_the_run_fail() {
     let liar = two::Two::start(two::Lie::Hidden, 4 << 20);
-    let told = with_protocol2(liar.address);
-    assert!(!told.failed.is_empty());
-    for failed in &told.failed {
+    let output = with_protocol2(liar.address);
+    assert!(!output.failed.is_empty());
+    for failed in &output.failed {
         assert!(failed.contains("readers see up to"), "{failed}");
         assert!(Acking::ALL.iter().any(|acking| failed.contains(acking.name())), "{failed}");
     }
@@ -234,9 +207,9 @@ fn a_whole_server_is_judged_with_its_own_counters() {
         assert!(!Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/sheafdb").exists());
         return;
     }
-    let told = short(&["sheafdb"], &Options::default());
-    assert_eq!(told.failed, Vec::<String>::new());
-    let section = &told.sections[0];
+    let output = short(&["sheafdb"], &Options::default());
+    assert_eq!(output.failed, Vec::<String>::new());
+    let section = &output.sections[0];
     let answer = section.answer();
     assert!(answer.len() == 1 && answer[0].contains("wins here: "), "{answer:?}");
     assert!(
@@ -261,7 +234,7 @@ fn a_whole_server_is_judged_with_its_own_counters() {
     // Request-reply answers every message, async never more often than sync for 64 KiB blocks.
     assert!(of(Strategy::RequestReply).all(|row| row[4] == "1,000"), "{section:?}");
     assert_eq!(
-        told.findings.iter().filter(|f| f.target.starts_with("sheafdb, ")).count(),
-        told.findings.len()
+        output.findings.iter().filter(|f| f.target.starts_with("sheafdb, ")).count(),
+        output.findings.len()
     );
 }

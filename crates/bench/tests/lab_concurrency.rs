@@ -8,7 +8,7 @@ use std::time::Instant;
 use bench::analysis::findings::{Blame, entry};
 use bench::lab::concurrency::{NAME, Options, run};
 use bench::lab::target::Target;
-use bench::lab::{Setup, Told};
+use bench::lab::{Output, Setup};
 use bench::models::{self, Model};
 use bench::result::FindingKind;
 use common::{LONG, start, undisturbed};
@@ -20,21 +20,21 @@ fn setup(targets: &[String]) -> Setup {
     Setup { targets, seconds: Some(0.05), short: true, repetitions: 1 }
 }
 
-fn told(targets: &[String], options: &Options) -> Told {
+fn output(targets: &[String], options: &Options) -> Output {
     let since = Instant::now();
-    let told = run(&setup(targets), options, &mut |_| {}).expect("it can be measured");
+    let output = run(&setup(targets), options, &mut |_| {}).expect("it can be measured");
     assert!(since.elapsed() < LONG, "a server that hangs does not hang the experiment");
-    told
+    output
 }
 
 /// What was found of a target.
-fn kinds(told: &Told, target: &str) -> Vec<FindingKind> {
-    told.findings.iter().filter(|f| f.target == target).map(|f| f.kind).collect()
+fn kinds(output: &Output, target: &str) -> Vec<FindingKind> {
+    output.findings.iter().filter(|f| f.target == target).map(|f| f.kind).collect()
 }
 
 /// Nothing that is the server's fault.
-fn assert_healthy(told: &Told, target: &str) {
-    let found = kinds(told, target);
+fn assert_healthy(output: &Output, target: &str) {
+    let found = kinds(output, target);
     assert!(!found.is_empty(), "{target} was judged");
     assert!(found.iter().all(|kind| entry(*kind).blame != Blame::Server), "{target}: {found:?}");
 }
@@ -62,16 +62,16 @@ fn try_models_are_recognised_without_their_names() {
         quiet: Some(0.4),
         ..Options::default()
     };
-    let told = told(&at.collect::<Vec<_>>(), &options);
-    assert_eq!(kinds(&told, "a"), [FindingKind::Sequential]);
-    assert_eq!(kinds(&told, "b"), [FindingKind::Sequential], "a pool of one is that");
-    assert_eq!(kinds(&told, "c"), [FindingKind::PoolExhausted]);
+    let output = output(&at.collect::<Vec<_>>(), &options);
+    assert_eq!(kinds(&output, "a"), [FindingKind::Sequential]);
+    assert_eq!(kinds(&output, "b"), [FindingKind::Sequential], "a pool of one is that");
+    assert_eq!(kinds(&output, "c"), [FindingKind::PoolExhausted]);
     for healthy in ["d", "e", "f"] {
-        assert_healthy(&told, healthy);
+        assert_healthy(&output, healthy);
     }
     // Beyond what it serves there is one point that does not count, and then none.
     let connections = |target: &str| -> Vec<(String, bool)> {
-        let of = told.measurements.iter().filter(|m| m.target == target);
+        let of = output.measurements.iter().filter(|m| m.target == target);
         of.map(|m| (m.parameters[0].1.clone(), m.failures.is_empty())).collect()
     };
     let point = |n: &str, valid| (n.to_owned(), valid);
@@ -80,7 +80,7 @@ fn try_models_are_recognised_without_their_names() {
     assert_eq!(connections("e").len(), 4);
     // The queue that was too short for a hundred lost some, a longer one fewer.
     let overflows = |target: &str| {
-        let finding = told.findings.iter().find(|f| f.target == target).expect("it overflowed");
+        let finding = output.findings.iter().find(|f| f.target == target).expect("it overflowed");
         assert_eq!(
             (finding.kind, finding.experiment.as_str()),
             (FindingKind::BacklogOverflow, NAME)
@@ -94,7 +94,7 @@ fn try_models_are_recognised_without_their_names() {
         overflows("model:event-loop,backlog=50 (stalled)"),
     );
     assert!(short >= 90 && (40..=60).contains(&longer), "{short} and {longer} of 100 were late");
-    let section = &told.sections[0];
+    let section = &output.sections[0];
     assert!(section.prose.iter().any(|text| text.starts_with("Pool or task?")), "{section:?}");
     assert!(
         section.plots.len() >= 2 && section.tables.iter().any(|t| t.title.contains("published"))
@@ -110,10 +110,10 @@ fn try_a_short_queue_before_a_slow_acceptor_is_seen_without_its_name() {
     let slow = models::Options { backlog: 1, accept_every: 30, ..models::Options::default() };
     let running = start(Model::EventLoop, &slow);
     let options = Options { connections: vec![1, 2], no_backlog: true, ..Options::default() };
-    let told = told(&[format!("x={}", running.address)], &options);
+    let output = output(&[format!("x={}", running.address)], &options);
     let overflow = |f: &&bench::result::Finding| f.kind == FindingKind::BacklogOverflow;
-    let finding = told.findings.iter().find(overflow);
-    let line = finding.unwrap_or_else(|| panic!("{:?}", told.findings)).evidence[0].clone();
+    let finding = output.findings.iter().find(overflow);
+    let line = finding.unwrap_or_else(|| panic!("{:?}", output.findings)).evidence[0].clone();
     // 256 came at once, and in the first second 34 at most were taken.
     let late = line.split(' ').nth(3).and_then(|n| n.parse::<u32>().ok());
     assert!(late.is_some_and(|n| n >= 150), "{line}");
@@ -135,7 +135,7 @@ fn try_the_reference_has_none_of_the_defects() {
         quiet: Some(0.5),
         ..Options::default()
     };
-    let told = told(&["r=redis-server".to_owned()], &options);
-    assert_healthy(&told, "r");
-    assert!(told.measurements.iter().all(|m| m.failures.is_empty()));
+    let output = output(&["r=redis-server".to_owned()], &options);
+    assert_healthy(&output, "r");
+    assert!(output.measurements.iter().all(|m| m.failures.is_empty()));
 }

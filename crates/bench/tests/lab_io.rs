@@ -1,5 +1,5 @@
 //! The experiments *pipelining* and *single-connection* in their short form: servers that are known
-//! only by their address are told what they are.
+//! only by their address are output what they are.
 
 mod common;
 mod support;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use bench::analysis::findings::{Blame, entry};
 use bench::lab::target::{Started, Target};
-use bench::lab::{Setup, Told, pipelining, single_connection};
+use bench::lab::{Output, Setup, pipelining, single_connection};
 use bench::models::{Flush, Model, Options};
 use bench::result::{FindingKind, Results};
 use common::undisturbed;
@@ -31,10 +31,10 @@ fn anonymous(started: &[Started]) -> Setup {
 }
 
 /// Defects that were found of the n-th target.
-fn defects(told: &Told, setup: &Setup, n: usize) -> Vec<FindingKind> {
+fn defects(output: &Output, setup: &Setup, n: usize) -> Vec<FindingKind> {
     let name = setup.targets[n].name();
-    let of_it: Vec<_> = told.findings.iter().filter(|one| one.target == name).collect();
-    assert!(!of_it.is_empty(), "{name} is told something");
+    let of_it: Vec<_> = output.findings.iter().filter(|one| one.target == name).collect();
+    assert!(!of_it.is_empty(), "{name} is output something");
     assert!(of_it.iter().all(|one| !one.evidence.is_empty()), "every finding has evidence");
     let kinds = of_it.iter().map(|one| one.kind);
     kinds.filter(|kind| entry(*kind).blame == Blame::Server).collect()
@@ -59,7 +59,7 @@ fn try_pipelining_tells_anonymous_servers_when_their_replies_leave() {
     let inside =
         common::start(Model::EventLoop, &Options { flush: Flush::Reply, ..Options::default() });
     setup.targets.insert(4, Target::parse(&inside.address.to_string()).expect("HOST:PORT"));
-    let told =
+    let output =
         pipelining::run(&setup, &pipelining::Options::default(), &mut |_| {}).expect("it runs");
     let expected: [&[FindingKind]; 6] = [
         &[],
@@ -70,12 +70,12 @@ fn try_pipelining_tells_anonymous_servers_when_their_replies_leave() {
         &[],
     ];
     for (n, expected) in expected.iter().enumerate().take(setup.targets.len()) {
-        assert_eq!(defects(&told, &setup, n), *expected, "{n}: {:?}", told.findings);
+        assert_eq!(defects(&output, &setup, n), *expected, "{n}: {:?}", output.findings);
     }
-    assert!(told.measurements.len() >= 5, "each but the stranded one, and the stall's cure");
-    let [section] = &told.sections[..] else { panic!("one section") };
+    assert!(output.measurements.len() >= 5, "each but the stranded one, and the stall's cure");
+    let [section] = &output.sections[..] else { panic!("one section") };
     assert_eq!((section.plots.len(), section.tables.len()), (2, 3));
-    assert_eq!(section.findings, told.findings);
+    assert_eq!(section.findings, output.findings);
 }
 
 /// A server with a thread per connection has lost them by the time the load is over. Looked at only
@@ -89,10 +89,10 @@ fn try_threads_that_end_with_their_connection_are_seen_at_work() {
     let started = start(&["model:thread-per-connection"]);
     let setup = Setup { seconds: Some(0.5), ..anonymous(&started) };
     let options = pipelining::Options { connections: 1, ..Default::default() };
-    let told = pipelining::run(&setup, &options, &mut |_| {}).expect("it runs");
-    let [load] = &told.measurements[..] else { panic!("one load: {:?}", told.findings) };
+    let output = pipelining::run(&setup, &options, &mut |_| {}).expect("it runs");
+    let [load] = &output.measurements[..] else { panic!("one load: {:?}", output.findings) };
     let server = load.server.expect("it is a process of its own").cpu_s / load.seconds;
-    let table = &told.sections[0].tables[0];
+    let table = &output.sections[0].tables[0];
     let column = table.columns.iter().position(|name| name == "busiest server thread");
     let busiest = &table.rows[0][column.expect("a column")];
     let busiest: f64 = busiest.trim_end_matches(" %").parse().expect("a share");
@@ -119,12 +119,12 @@ fn try_single_connection_names_what_anonymous_servers_wait_for() {
         requests: Some(2000),
         ..Default::default()
     };
-    let told = single_connection::run(&setup, &options, &mut |_| {}).expect("it runs");
+    let output = single_connection::run(&setup, &options, &mut |_| {}).expect("it runs");
     for n in 0..setup.targets.len() {
         let expected: &[FindingKind] = if n == 1 { &[FindingKind::PollPerRequest] } else { &[] };
-        assert_eq!(defects(&told, &setup, n), expected, "{n}: {:?}", told.findings);
+        assert_eq!(defects(&output, &setup, n), expected, "{n}: {:?}", output.findings);
     }
-    let [section] = &told.sections[..] else { panic!("one section") };
+    let [section] = &output.sections[..] else { panic!("one section") };
     let [loads, calls, variants] = &section.tables[..] else { panic!("three tables") };
     assert_eq!(loads.rows.len(), 2 * setup.targets.len());
     // A client that does not sleep, and many that share the connection.
@@ -172,9 +172,9 @@ fn a_setting_that_a_server_has_is_tried_and_put_back() {
         requests: Some(200),
         ..Default::default()
     };
-    let told = single_connection::run(&setup, &options, &mut |_| {}).expect("it runs");
+    let output = single_connection::run(&setup, &options, &mut |_| {}).expect("it runs");
     assert_eq!(*setting.lock().expect("nobody panics"), ["50", "0", "1000000", "50"]);
-    assert_eq!(told.measurements.len(), 6, "as it is and five variants");
+    assert_eq!(output.measurements.len(), 6, "as it is and five variants");
 }
 
 #[test]
@@ -186,9 +186,9 @@ fn errors_make_a_point_invalid_and_are_told() {
     let single = single_connection::run(&setup, &options, &mut |_| {}).expect("it runs");
     let batches =
         pipelining::run(&setup, &pipelining::Options::default(), &mut |_| {}).expect("it runs");
-    for told in [single, batches] {
-        assert!(told.measurements.is_empty(), "nothing counts");
-        let prose = told.sections[0].prose.join("\n");
+    for output in [single, batches] {
+        assert!(output.measurements.is_empty(), "nothing counts");
+        let prose = output.sections[0].prose.join("\n");
         assert!(prose.contains("ERR out of order"), "{prose}");
     }
 }

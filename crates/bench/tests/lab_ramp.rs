@@ -7,20 +7,20 @@ mod common;
 use bench::analysis::findings::{Blame, entry};
 use bench::lab::ramp::{Options, run};
 use bench::lab::target::Target;
-use bench::lab::{Data, Setup, Told};
+use bench::lab::{Data, Output, Setup};
 use bench::models::{self, Flush, Front, Model};
 use bench::result::FindingKind;
 use common::{start, undisturbed};
 
-fn told(targets: &[String], options: &Options) -> Told {
+fn output(targets: &[String], options: &Options) -> Output {
     let parse = |text: &String| Target::parse(text).expect("it is a target");
     let targets = targets.iter().map(parse).collect();
     let setup = Setup { targets, seconds: Some(0.15), short: true, repetitions: 1 };
     run(&setup, options, &mut |_| {}).expect("it can be measured")
 }
 
-fn kinds(told: &Told, target: &str) -> Vec<FindingKind> {
-    told.findings.iter().filter(|f| f.target == target).map(|f| f.kind).collect()
+fn kinds(output: &Output, target: &str) -> Vec<FindingKind> {
+    output.findings.iter().filter(|f| f.target == target).map(|f| f.kind).collect()
 }
 
 /// Few keys and no more than the ramp.
@@ -39,9 +39,9 @@ fn try_an_owner_of_the_data_is_recognised_without_its_name() {
         let options = models::Options { front, threads: Some(2), ..models::Options::default() };
         let running = start(Model::SingleWriter, &options);
         // Nothing is said while others use the processors: then once more.
-        let told = told(&[format!("x={}", running.address)], &bare());
-        let found = kinds(&told, "x").contains(&FindingKind::SingleWriterFlat);
-        assert!(found, "{front:?}: {:#?}", told.findings);
+        let output = output(&[format!("x={}", running.address)], &bare());
+        let found = kinds(&output, "x").contains(&FindingKind::SingleWriterFlat);
+        assert!(found, "{front:?}: {:#?}", output.findings);
     }
 }
 
@@ -53,10 +53,14 @@ fn others_are_not_taken_for_it() {
 fn try_others_are_not_taken_for_it() {
     for model in [Model::ThreadPerConnection, Model::EventLoop, Model::EventLoops] {
         let running = start(model, &models::Options::default());
-        let told = told(&[format!("x={}", running.address)], &bare());
-        let found = kinds(&told, "x");
+        let output = output(&[format!("x={}", running.address)], &bare());
+        let found = kinds(&output, "x");
         let defect = |kind: &FindingKind| entry(*kind).blame == Blame::Server;
-        assert!(!found.is_empty() && !found.iter().any(defect), "{model:?}: {:#?}", told.findings);
+        assert!(
+            !found.is_empty() && !found.iter().any(defect),
+            "{model:?}: {:#?}",
+            output.findings
+        );
     }
 }
 
@@ -72,9 +76,9 @@ fn try_the_reference_is_healthy_and_the_original_csv_is_written() {
     }
     let path = std::env::temp_dir().join(format!("bench-ramp-{}.csv", std::process::id()));
     let options = Options { no_table: false, ramp_csv: Some(path.clone()), ..bare() };
-    let told = told(&["r=redis-server".to_owned()], &options);
+    let output = output(&["r=redis-server".to_owned()], &options);
     let defect = |kind: &FindingKind| entry(*kind).blame == Blame::Server;
-    assert!(!kinds(&told, "r").iter().any(defect), "{:#?}", told.findings);
+    assert!(!kinds(&output, "r").iter().any(defect), "{:#?}", output.findings);
     let text = std::fs::read_to_string(&path).expect("it was written");
     std::fs::remove_file(&path).expect("it is ours");
     let lines: Vec<&str> = text.lines().collect();
@@ -87,7 +91,7 @@ fn try_the_reference_is_healthy_and_the_original_csv_is_written() {
         assert!(figures.len() == 6 && figures[1] > 0.0 && figures[2] > 0.0 && figures[3] > 0.0);
     }
     assert_eq!(text.matches("\n60;").count(), 4, "{text}");
-    assert!(told.files.iter().any(|(name, _)| name == "ramp-in-process-table-get.csv"));
+    assert!(output.files.iter().any(|(name, _)| name == "ramp-in-process-table-get.csv"));
 }
 
 #[test]
@@ -100,16 +104,16 @@ fn try_who_sends_without_a_bound_is_told_from_who_holds_back() {
     let slow = models::Options { flush: Flush::Reply, ..models::Options::default() };
     let running = start(Model::EventLoop, &slow);
     let options = Options { no_drivers: false, workers: vec![2], ..bare() };
-    let told = told(&[format!("x={}", running.address)], &options);
+    let output = output(&[format!("x={}", running.address)], &options);
     assert_eq!(
-        kinds(&told, "unbounded driver at x"),
+        kinds(&output, "unbounded driver at x"),
         [FindingKind::UnboundedClient],
         "{:#?}",
-        told.sections[0].tables
+        output.sections[0].tables
     );
-    let about_drivers = told.findings.iter().filter(|f| f.target.contains("driver"));
-    assert_eq!(about_drivers.count(), 1, "the others hold back: {:#?}", told.findings);
-    let table = told.sections[0].tables.iter().find(|t| t.title.starts_with("Back pressure"));
+    let about_drivers = output.findings.iter().filter(|f| f.target.contains("driver"));
+    assert_eq!(about_drivers.count(), 1, "the others hold back: {:#?}", output.findings);
+    let table = output.sections[0].tables.iter().find(|t| t.title.starts_with("Back pressure"));
     let rows = &table.expect("there is one").rows;
     let verdicts: Vec<&str> =
         rows.iter().map(|row| row[6].split(':').next().expect("text")).collect();

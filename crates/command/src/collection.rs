@@ -197,15 +197,15 @@ pub struct Stream {
 pub enum Choice {
     /// All.
     All,
-    /// So many more, each set of as many as likely as any other.
+    /// This many different ones, each combination equally likely.
     Distinct(u64),
-    /// So many more draws.
+    /// This many draws, each of any element.
     Draws(u64),
 }
 
 impl Choice {
-    /// What a count asks for of so many elements, and how many that are: below 0 draws, else
-    /// elements that differ.
+    /// The choice that a client's count means for `len` elements, and how many are replied. A
+    /// negative count means draws.
     pub fn of(wanted: i64, len: u64) -> (Self, u64) {
         let count = wanted.unsigned_abs();
         match wanted {
@@ -283,7 +283,7 @@ pub fn distinct(tally: &mut Tally, len: u64, count: u64) -> Vec<u64> {
     ranks
 }
 
-/// Replies a part of a value that is captured already, at once what is little.
+/// Replies a part of a captured value: a small part at once, a large one in steps.
 pub fn reply_some(
     ctx: &mut Ctx<'_, '_>,
     value: Captured,

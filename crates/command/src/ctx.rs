@@ -76,7 +76,7 @@ pub trait Resumable: Send + Any {
     /// Those of the command, which ends with it.
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error>;
 
-    /// About how many bytes it takes of what it has built so far, that no key has yet.
+    /// About how many bytes it has built so far that belong to no key yet.
     fn memory(&self) -> usize {
         0
     }
@@ -102,12 +102,13 @@ impl Progress {
     }
 }
 
-/// What was done ahead of a command ([`crate::Done::Prepare`]), until it takes it.
+/// The work that was prepared for a command ([`crate::Done::Prepare`]); `None` once the command has
+/// it.
 pub type Prepared = Option<Box<dyn Resumable>>;
 
-/// What was computed from a key: by framing from a command's first one, by whoever locks from all.
-/// (Plain numbers, each loaded as it was stored: copying a whole [`Key`] right after it was written
-/// would wait for the stores.)
+/// What was computed from a key: of a command's first key by framing, of all keys when their slots
+/// are locked. (Plain numbers, each loaded as it was stored: copying a whole [`Key`] right after it
+/// was written would wait for the stores.)
 #[derive(Clone, Copy, Debug)]
 pub struct First {
     /// Which argument it is; 0 for none.
@@ -147,7 +148,8 @@ impl<'a, 'g> Ctx<'a, 'g> {
         Self { guard, reply, args, db, now, settings, tally, first, full: None }
     }
 
-    /// Of a command that has all locks which it and those who wait for its keys need.
+    /// The context of a command on the full path: it has locked every slot that it needs, and those
+    /// that serving clients which wait for its keys needs.
     #[inline]
     #[must_use]
     pub fn with_full(self, full: &'a Full<'a>) -> Self {
@@ -173,7 +175,8 @@ impl<'a, 'g> Ctx<'a, 'g> {
         }
     }
 
-    /// A key that the command has come upon while it ran, its slot covered: for commands that grow.
+    /// A key that the command has found while it ran; its slot is locked. For commands of
+    /// [`LockClass::Growing`](crate::LockClass::Growing).
     ///
     /// # Errors
     /// Behind a long holder: the handler returns [`crate::Done::Park`], nothing changed and
@@ -277,10 +280,10 @@ impl<'a, 'g> Ctx<'a, 'g> {
         }
     }
 
-    /// True if the command, which is about to put elements into a list of this slot, must be called
-    /// again because serving those who wait there needs slots that it does not have: the handler
-    /// returns [`crate::Done::Reach`]. For handlers that the short path calls with no more than
-    /// their key's slot; asked elsewhere it is false.
+    /// Asked by a handler that is about to put elements into a list of this slot. True if clients
+    /// wait there and serving them needs slots that are not locked: the handler returns
+    /// [`crate::Done::Reach`] and is called again. True only on the short path, where the command
+    /// has locked no more than the slot of its key.
     #[inline(always)]
     pub fn must_reach(&mut self, slot: SlotId) -> bool {
         self.guard.slot_has_movers(slot) && self.full.is_none()
@@ -298,8 +301,8 @@ impl<'a, 'g> Ctx<'a, 'g> {
         }
     }
 
-    /// Counts a lookup by a read command for `keyspace_hits` and `keyspace_misses`; who listens is
-    /// told of a miss.
+    /// Counts a lookup by a read command for `keyspace_hits` and `keyspace_misses`, and notifies
+    /// listeners of a miss.
     #[inline]
     pub fn count_lookup(&mut self, key: &Key<'_>, found: bool) {
         self.tally.count(found);

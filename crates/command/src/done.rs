@@ -1,4 +1,4 @@
-//! What became of a command when its handler returns.
+//! What a handler returns: whether its command is complete, and if not, how it resumes.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 // Written and read behind every command: one byte says that all is well.
 const _: () = assert!(size_of::<Result<Done, Error>>() == 24);
 
-/// What became of a command when its handler returns.
+/// What a handler returns: whether its command is complete, and if not, how it resumes.
 #[must_use]
 pub enum Done {
     /// The reply is complete.

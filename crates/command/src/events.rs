@@ -1,5 +1,4 @@
-//! What changes are called when they are told to those who listen for keyspace events: the classes
-//! and names of Redis.
+//! The names and classes of keyspace events, as Redis has them.
 
 use keyspace::{Event, EventClass};
 

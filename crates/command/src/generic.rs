@@ -14,10 +14,10 @@ pub use dump::{dump, restore};
 pub use expire::{
     expire, expireat, expiretime, persist, pexpire, pexpireat, pexpiretime, pttl, ttl,
 };
-pub use migrate::{Parcel, migrate, migrate_keys, migrate_keys_told};
+pub use migrate::{Parcel, migrate, migrate_getkeys, migrate_keys};
 pub use object::{object_encoding, object_freq, object_idletime, object_refcount};
 pub use presence::{del, exists, touch, type_of, unlink};
 pub use relocate::{copy, move_key, rename, renamenx};
-pub use sort::{sort, sort_grows, sort_keys, sort_keys_told, sort_ro, sort_ro_keys};
+pub use sort::{sort, sort_getkeys, sort_grows, sort_keys, sort_ro, sort_ro_keys};
 pub use wait::{wait, wait_take, waitaof};
 pub use walk::{keys, randomkey, randomkey_walk, scan, scan_walk};

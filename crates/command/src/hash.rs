@@ -3,16 +3,18 @@
 mod change;
 mod expire;
 mod form;
+mod getex;
 mod number;
 mod random;
 mod read;
+mod times;
 mod view;
 
 pub use change::{hdel, hmset, hset, hsetnx};
 pub use expire::{
-    hexpire, hexpireat, hexpiretime, hgetdel, hgetex, hpersist, hpexpire, hpexpireat, hpexpiretime,
-    hpttl, hsetex, httl,
+    hexpire, hexpireat, hexpiretime, hpersist, hpexpire, hpexpireat, hpexpiretime, hpttl, httl,
 };
+pub use getex::{hgetdel, hgetex, hsetex};
 pub use number::{hincrby, hincrbyfloat};
 pub use random::hrandfield;
 pub use read::{hexists, hget, hgetall, hkeys, hlen, hmget, hscan, hstrlen, hvals};

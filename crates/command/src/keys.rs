@@ -8,7 +8,7 @@
 //! - Which keys does `COMMAND GETKEYS` answer ([`keys`])? Those that Redis answers: it searches by
 //!   the key specs, also where they take an option's value for a keyword (`XREADGROUP COUNT 1 GROUP
 //!   g STREAMS STREAMS s >`). SORT and MIGRATE have a search of their own there
-//!   ([`CommandSpec::told`]).
+//!   ([`CommandSpec::getkeys`]).
 //!
 //! Nothing is allocated: the dispatcher walks the keys of every request that has more than one.
 
@@ -22,14 +22,14 @@ use crate::spec::{
     LockClass, Traits,
 };
 
-/// The arguments do not hold the keys that their number or a count among them promises. Such a
-/// request touches no data; its handler finds the same fault and says which.
+/// The arguments are fewer than the keys that one of them announces. Such a request touches no
+/// data: its handler finds the same fault and replies the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidKeys;
 
-/// Calls `f` with every key that a request touches. The arity is right. On `Err` the handler finds
-/// the same fault before it touches anything else than the keys that were told. Where one spec
-/// finds no keys (`PFMERGE destkey`, without a source), those of the others are told all the same.
+/// Calls `f` with every key that a request touches. The caller has checked the arity. On `Err` the
+/// handler finds the same fault, and touches no other keys than `f` was called with. If one key
+/// spec finds no keys (`PFMERGE destkey`, without a source), the keys of the others still count.
 #[inline]
 pub fn for_each(
     spec: &'static CommandSpec,
@@ -70,8 +70,8 @@ struct Span {
 /// touches are told by [`for_each`].
 pub fn keys(spec: &'static CommandSpec, args: Args<'_>) -> Result<Vec<KeyAt>, InvalidKeys> {
     let mut keys = Vec::new();
-    if let Some(told) = spec.told {
-        told(args).map_err(|_| InvalidKeys)?.for_each(spec.keys, |key| keys.push(key));
+    if let Some(getkeys) = spec.getkeys {
+        getkeys(args).map_err(|_| InvalidKeys)?.for_each(spec.keys, |key| keys.push(key));
         return Ok(keys);
     }
     for key_spec in spec.keys {
@@ -81,9 +81,9 @@ pub fn keys(spec: &'static CommandSpec, args: Args<'_>) -> Result<Vec<KeyAt>, In
     Ok(keys)
 }
 
-/// Whether a command may put a list under a key that holds none: by what is done to its keys, so a
-/// few are among them that only change what is there. For those that do, who waits for the key is
-/// looked at before they run.
+/// Whether a command may put a list under a key that holds none. The flags of its keys decide, so
+/// some commands count that only change a list. Before such a command runs, the server looks for
+/// clients that wait for the key.
 #[inline]
 pub fn may_fill(spec: &CommandSpec) -> bool {
     matches!(spec.group, Group::List | Group::Generic)

@@ -2,8 +2,7 @@
 //! handlers and error texts.
 //!
 //! The modules stand in layers: each imports from its own layer and from those above it here. One
-//! exception is inherent: COMMAND's handlers ([`server::introspect`]) read the table in which their
-//! own rows stand.
+//! loop is inherent: COMMAND's handlers ([`introspect`]) read the table in which their rows stand.
 
 // Words: errors, events, operations as plain data, arguments.
 pub mod error;
@@ -46,6 +45,7 @@ pub mod transactions;
 
 // The table, and what is derived from it.
 pub mod documentation;
+pub mod introspect;
 pub mod keys;
 pub mod registry;
 pub mod table;

@@ -1,14 +1,17 @@
-//! Long work of commands that change data: done ahead, in steps with the locks dropped, on values
-//! as they were.
+//! Long work of commands that change data. It is prepared in steps, without locks, on captured
+//! values.
 //!
-//! A handler that finds under its locks that its work is long (`work-at-once-elements`) captures
-//! what it reads ([`Sources`]) and leaves the work ([`begin`]), with nothing changed and nothing
-//! written. The worker runs the steps between its other commands and then runs the command again,
-//! from the beginning; the handler finds the work done ([`found`]), and if its sources still hold
-//! what they held, it has only to put the result in its place. So the command happens at one
-//! moment, that of its second run. If somebody has changed a source, it is prepared again,
-//! [`TRIES_MAX`] times at most; then it is done under the locks, which are marked long: whoever
-//! meets them parks.
+//! 1. A handler finds under its locks that its work is long (`work-at-once-elements`). It captures
+//!    the values that it reads ([`Sources`]) and returns the work ([`begin`]). Nothing is changed
+//!    and nothing written.
+//! 2. The worker runs the steps of the work between its other commands.
+//! 3. The command runs again from the beginning. The handler finds the prepared work ([`found`]).
+//!    If its sources still hold what they held, the handler only puts the result in its place: the
+//!    command happens at the moment of this run.
+//!
+//! If another client has changed a source meanwhile, the work is prepared again, [`TRIES_MAX`]
+//! times at most. Then it is done under the locks, which are marked long: commands that need them
+//! park.
 
 use std::ops::Range;
 
@@ -25,22 +28,22 @@ pub const TRIES_MAX: u32 = 3;
 /// Whether what was made of a big collection still stands, now that it is another one.
 pub type Holds = fn(was: &Big, now: &Big) -> bool;
 
-/// What a key held.
-enum Source {
+/// What a key held when the work was begun.
+enum Snapshot {
     Absent,
     /// Of a small collection: kind and bytes.
     Packed(Kind, Vec<u8>),
     Big(Captured, Holds),
 }
 
-impl Source {
+impl Snapshot {
     fn is_still(&self, entry: Option<Entry<'_>>) -> bool {
         match (self, entry) {
-            (Source::Absent, None) => true,
-            (Source::Packed(kind, bytes), Some(entry)) => {
+            (Snapshot::Absent, None) => true,
+            (Snapshot::Packed(kind, bytes), Some(entry)) => {
                 entry.kind() == *kind && entry.packed() == Some(bytes)
             }
-            (Source::Big(was, holds), Some(entry)) => {
+            (Snapshot::Big(was, holds), Some(entry)) => {
                 entry.big().is_some_and(|big| holds(was, big))
             }
             _ => false,
@@ -52,7 +55,7 @@ impl Source {
 /// each big collection.
 pub struct Sources {
     /// The arguments, and what their keys held.
-    held: Vec<(usize, Source)>,
+    held: Vec<(usize, Snapshot)>,
     /// How often the command was prepared before.
     tries: u32,
 }
@@ -72,7 +75,7 @@ impl Sources {
         let (key, keyspace) = (ctx.key(at), ctx.guard.keyspace());
         let big = ctx.guard.peek(ctx.db, &key).and_then(|entry| entry.big());
         let was = keyspace.capture(big.expect("it holds a big collection"));
-        self.held.push((at, Source::Big(was, holds)));
+        self.held.push((at, Snapshot::Big(was, holds)));
     }
 
     /// The big collection that was added as number `n`, as it was.
@@ -81,7 +84,7 @@ impl Sources {
     /// If there is none.
     pub fn big(&self, n: usize) -> &Big {
         match &self.held[n] {
-            (_, Source::Big(was, _)) => was,
+            (_, Snapshot::Big(was, _)) => was,
             _ => unreachable!("it is no big collection"),
         }
     }
@@ -93,10 +96,10 @@ impl Sources {
         let hold = |at| {
             let key = ctx.key(at);
             let source = match ctx.guard.peek(ctx.db, &key) {
-                None => Source::Absent,
+                None => Snapshot::Absent,
                 Some(entry) => match (entry.packed(), entry.big()) {
-                    (Some(bytes), _) => Source::Packed(entry.kind(), bytes.to_vec()),
-                    (_, Some(big)) => Source::Big(keyspace.capture(big), Big::is_same),
+                    (Some(bytes), _) => Snapshot::Packed(entry.kind(), bytes.to_vec()),
+                    (_, Some(big)) => Snapshot::Big(keyspace.capture(big), Big::is_same),
                     (None, None) => unreachable!("a string is no collection"),
                 },
             };

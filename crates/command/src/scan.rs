@@ -12,8 +12,8 @@ use crate::parse::{integer, is};
 
 /// Elements that SCAN visits when nothing else is said.
 pub const SCAN_COUNT_DEFAULT: u64 = 10;
-/// Elements that one SCAN visits at most, whatever its COUNT, which is a hint: the worker serves
-/// nobody else meanwhile.
+/// Elements that one SCAN visits at most, whatever its COUNT, which is a hint: the worker serves no
+/// other client during it.
 pub const SCAN_COUNT_MAX: u64 = 1 << 14;
 
 /// A cursor as C's `strtoul` reads it: nothing is 0, a minus sign wraps around, a NUL ends it.

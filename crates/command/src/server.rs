@@ -4,7 +4,6 @@ pub mod config;
 pub mod debug;
 mod describe;
 pub mod digest;
-pub mod introspect;
 pub mod latency;
 pub mod lolwut;
 pub mod memory;

@@ -42,23 +42,22 @@ pub struct CommandSpec {
     pub group: Group,
     /// The first version that had it.
     pub since: &'static str,
-    /// Where its keys stand, as clients are told.
+    /// Where its keys stand, as COMMAND replies it.
     pub keys: &'static [KeySpec],
-    /// The keys that a request touches, from the handler's own reading of its arguments; needed
-    /// wherever `keys` does not tell them all by position. (Not of a command that may block: its
-    /// [`WaitFn`] says it.)
+    /// The keys that a request touches, as the handler itself parses them. Needed wherever `keys`
+    /// does not find them all by position. (A command that may block has its [`WaitFn`] instead.)
     pub touched: Option<KeysFn>,
     /// What `COMMAND GETKEYS` answers where Redis does not search by `keys`.
-    pub told: Option<KeysFn>,
-    /// What is really done to its key, where the key's flags depend on the arguments.
+    pub getkeys: Option<KeysFn>,
+    /// What the command does to its key, where that depends on the arguments.
     pub key_flags: Option<fn(Args<'_>) -> KeyFlags>,
-    /// The argument that names a member or field of the collection in its key, 0 for none: what it
-    /// will read is asked for ahead of time.
+    /// The argument that names a member or field of the collection in its key, which is prefetched.
+    /// 0 for none.
     pub member: u8,
     /// What is locked before it runs.
     pub lock: LockClass,
-    /// What it looks at beside the locks of a transaction; of one that cannot do so a transaction
-    /// holds everything.
+    /// What it reads beyond its keys; a transaction locks that, too. For a command that locks slots
+    /// itself and cannot say what it reads, a transaction locks World.
     pub walk: Option<fn(Args<'_>) -> Option<Walk>>,
     /// What runs it.
     pub handler: Handler,
@@ -84,7 +83,7 @@ impl CommandSpec {
         since: "",
         keys: &[],
         touched: None,
-        told: None,
+        getkeys: None,
         key_flags: None,
         member: 0,
         lock: LockClass::None,

@@ -1,22 +1,23 @@
-//! What outlives a command at its worker: counts, the dice, a buffer.
+//! What handlers keep from one command to the next at a worker.
 
 use base::prng::Prng;
 
-/// What a handler leaves for its worker: counts, and where the dice stand.
+/// What handlers keep from one command to the next: counts of lookups, the state of their random
+/// draws, a buffer. Each worker has one.
 #[derive(Default)]
 pub struct Tally {
     /// Reads that found their key.
     pub hits: u64,
     /// Reads that did not.
     pub misses: u64,
-    /// State of the random draws of handlers; the worker starts it with one of its driver's.
+    /// The state of the random draws; the worker starts it with a number of its driver's.
     pub random: u64,
-    /// Where handlers write what they are about to store; kept from command to command.
+    /// A buffer for values that are about to be stored, so that most commands allocate none.
     pub scratch: Vec<u8>,
 }
 
 impl Tally {
-    /// With the dice where the driver has thrown them.
+    /// With the first state of the random draws.
     pub fn new(random: u64) -> Self {
         Self { random, ..Self::default() }
     }

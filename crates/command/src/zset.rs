@@ -10,7 +10,6 @@ mod combining;
 mod cutting;
 mod get;
 mod inputs;
-mod kept;
 mod operation;
 mod pop;
 mod random;
@@ -18,6 +17,7 @@ mod range;
 mod remove;
 mod reply;
 mod scan;
+mod snapshot;
 pub(crate) mod view;
 
 pub use add::{zadd, zincrby};

@@ -4,8 +4,8 @@
 
 mod common;
 
+use command::introspect;
 use command::registry;
-use command::server::introspect;
 use common::{Oracle, Value, is_built, reply_of, with_args, words};
 use resp::Proto;
 

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::args::Span;
-use crate::frame::few_behind;
+use crate::frame::arguments_behind_name;
 
 /// Longest name: what the second word holds.
 const NAME_MAX: usize = 8;
@@ -59,9 +59,9 @@ impl Beginning {
         }
         let name = Span { start: (at + HEAD) as u32, len: self.name_len };
         match self.args {
-            2 => few_behind::<2>(buf, name, spans),
-            3 => few_behind::<3>(buf, name, spans),
-            4 => few_behind::<4>(buf, name, spans),
+            2 => arguments_behind_name::<2>(buf, name, spans),
+            3 => arguments_behind_name::<3>(buf, name, spans),
+            4 => arguments_behind_name::<4>(buf, name, spans),
             _ => None,
         }
     }

@@ -1,5 +1,11 @@
 //! Framing in place: where the next request's arguments stand in a buffer of received bytes.
 //!
+//! ```text
+//! buf     ... * 2 \r \n $ 3 \r \n G E T \r \n $ 5 \r \n k e y : 1 \r \n ...
+//!             ^at                 |---|             |-------|       ^end
+//! spans                           start, len        start, len
+//! ```
+//!
 //! Two functions parse the same grammar. `fast` handles what clients mostly send: a complete array
 //! within all limits, whose numbers have at most four digits. For anything else it returns `None`,
 //! and `thorough` starts over: long numbers, inline requests, incomplete ones, errors.
@@ -66,7 +72,7 @@ fn fast(buf: &[u8], at: usize, spans: &mut Vec<Span>, limits: &Limits) -> Option
     let [a, b, c, d, e, f, g, h] = *head;
     let count = u32::from_le_bytes([a, b, c, d]);
     if count != TWO && count != THREE {
-        return many(buf, at as u32, spans, limits);
+        return short_array(buf, at as u32, spans, limits);
     }
     let len = u32::from_le_bytes([e, f, g, h]).wrapping_sub(NAME).rotate_right(8);
     let name = match len {
@@ -74,8 +80,8 @@ fn fast(buf: &[u8], at: usize, spans: &mut Vec<Span>, limits: &Limits) -> Option
         _ => short_argument(buf, at as u32 + 2)?,
     };
     match count {
-        TWO => few_behind::<2>(buf, name, spans),
-        _ => few_behind::<3>(buf, name, spans),
+        TWO => arguments_behind_name::<2>(buf, name, spans),
+        _ => arguments_behind_name::<3>(buf, name, spans),
     }
 }
 
@@ -88,10 +94,14 @@ const THREE: u32 = u32::from_le_bytes(*b"*3\r\n");
 /// The header of a name of no bytes.
 const NAME: u32 = u32::from_le_bytes(*b"$0\r\n");
 
-/// Frames the `N` arguments behind the CR LF at `line_end`: the loop that is unrolled. Returns
-/// where the last one ends.
+/// Frames the `N` arguments behind the CR LF at `line_end`; the loop is unrolled. Returns where the
+/// last one ends.
 #[inline(always)]
-fn few<const N: usize>(buf: &[u8], mut line_end: u32, spans: &mut Vec<Span>) -> Option<u32> {
+fn short_arguments<const N: usize>(
+    buf: &[u8],
+    mut line_end: u32,
+    spans: &mut Vec<Span>,
+) -> Option<u32> {
     let mut found = [Span::default(); N];
     for span in &mut found {
         *span = short_argument(buf, line_end)?;
@@ -101,9 +111,10 @@ fn few<const N: usize>(buf: &[u8], mut line_end: u32, spans: &mut Vec<Span>) -> 
     Some(line_end)
 }
 
-/// Frames a request of `N` arguments whose name stands there; pushes nothing if it is not complete.
+/// Frames a request of `N` arguments, of which the name is framed already; pushes nothing if it is
+/// not complete.
 #[inline(always)]
-pub(crate) fn few_behind<const N: usize>(
+pub(crate) fn arguments_behind_name<const N: usize>(
     buf: &[u8],
     name: Span,
     spans: &mut Vec<Span>,
@@ -121,7 +132,7 @@ pub(crate) fn few_behind<const N: usize>(
 
 /// Frames up to 99 arguments; returns where the last one ends.
 #[inline(never)]
-fn many(buf: &[u8], at: u32, spans: &mut Vec<Span>, limits: &Limits) -> Option<usize> {
+fn short_array(buf: &[u8], at: u32, spans: &mut Vec<Span>, limits: &Limits) -> Option<usize> {
     let head: &[u8; 4] = buf.get(at as usize..at as usize + 4)?.first_chunk()?;
     let (mut count, mut line_end) = match *head {
         [b'*', ones @ b'1'..=b'9', b'\r', _] => (ones - b'0', at + 2),
@@ -134,11 +145,11 @@ fn many(buf: &[u8], at: u32, spans: &mut Vec<Span>, limits: &Limits) -> Option<u
         return None;
     }
     while count >= 4 {
-        line_end = few::<4>(buf, line_end, spans)?;
+        line_end = short_arguments::<4>(buf, line_end, spans)?;
         count -= 4;
     }
     for _ in 0..count {
-        line_end = few::<1>(buf, line_end, spans)?;
+        line_end = short_arguments::<1>(buf, line_end, spans)?;
     }
     end_of_request(buf, line_end)
 }
@@ -157,8 +168,16 @@ const ONE_DIGIT: u64 = u64::from_le_bytes(*b"\0\0\r\n$0\r\n");
 /// The same with two digits, above one byte.
 const TWO_DIGITS: u64 = u64::from_le_bytes(*b"\0\r\n$10\r\n");
 
-/// Reads the header behind the CR LF at `line_end`, if its number has at most four digits: where
-/// its argument stands, whose own ending has not been looked at.
+/// Reads the header behind the CR LF at `line_end`, if its number has at most four digits. Returns
+/// the place of its argument, whose own ending has not been checked.
+///
+/// ```text
+/// line_end           argument           line_end              argument
+/// v                  v                  v                     v
+/// \r \n  $  5 \r \n  k  e               \r \n  $  1  6 \r \n  k     the eight bytes
+/// \r \n  $  0 \r \n                     \r \n  $  1  0 \r \n        what is subtracted
+///           5                                     0  6              what is left: the digits
+/// ```
 ///
 /// The expected bytes are subtracted from the eight bytes at `line_end`, and the digits are rotated
 /// to the bottom: any byte that differs makes the number too large. A complete request has eight

@@ -8,7 +8,7 @@ use driver::Driver;
 use driver::loopback::Loopback;
 use server::config::Config;
 use server::worker::Worker;
-use server::worker::background::STALE_NS;
+use server::worker::expiry::STALE_NS;
 use server::worker::message::Message;
 
 type TestWorker = Worker<Loopback<Message>>;

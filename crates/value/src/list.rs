@@ -1,4 +1,9 @@
-//! Big lists.
+//! Lists.
+//!
+//! ```text
+//! small   | element | element | ...
+//! big     a sequence of elements, and what they would weigh in a listpack: thresholds count that
+//! ```
 
 use crate::packed::Elem;
 use crate::records::{Record, Records};
@@ -14,11 +19,16 @@ pub struct List {
     weight: u64,
 }
 
+// Operations of undo records: each is the inverse of the change that is logged, with its parts.
+
+/// Position, text; a far element is the blob of the record.
 const INSERT: u8 = 0;
+/// Position.
 const REMOVE: u8 = 1;
+/// Position, text; a far element is the blob of the record.
 const SET: u8 = 2;
-/// Elements were appended: how many there were before, and their weight.
-const EXTENDED: u8 = 3;
+/// Length, weight.
+const TRUNCATE: u8 = 3;
 
 /// Elements were removed in bulk, and those that are left were too many to be weighed.
 const UNKNOWN: u64 = u64::MAX;
@@ -145,7 +155,7 @@ impl List {
 
     /// Appends elements; one operation in the log.
     pub fn extend<'t>(&mut self, elements: impl Iterator<Item = NewItem<'t>>, log: &mut Records) {
-        log.push(EXTENDED, &[&self.len().to_le_bytes(), &self.weight.to_le_bytes()]);
+        log.push(TRUNCATE, &[&self.len().to_le_bytes(), &self.weight.to_le_bytes()]);
         elements.for_each(|new| self.build(new));
     }
 
@@ -212,11 +222,12 @@ impl List {
         self.seq.iter()
     }
 
+    /// Applies a record of the undo log.
     pub(crate) fn undo(&mut self, record: Record) {
         let number =
             |at: usize| u64::from_le_bytes(record.parts[at][..].try_into().expect("a number"));
         let at = number(0);
-        if record.op == EXTENDED {
+        if record.op == TRUNCATE {
             let weight = number(1);
             self.remove_range(at, self.len() - at);
             self.weight = weight;

@@ -1,4 +1,9 @@
-//! Big sets.
+//! Sets.
+//!
+//! ```text
+//! small   | member | member | ...   in the order in which they came; integers: the least first
+//! big     member -> -               a tree in the order of hashes
+//! ```
 
 use crate::keyed::{Iter, Key, Keyed};
 use crate::packed::{Elem, Packed, skip};
@@ -9,8 +14,12 @@ use crate::string::IntText;
 #[derive(Clone, Debug, Default)]
 pub struct Set(Keyed);
 
-const ADDED: u8 = 0;
-const REMOVED: u8 = 1;
+// Operations of undo records: each is the inverse of the change that is logged, with its parts.
+
+/// Member.
+const REMOVE: u8 = 0;
+/// Member.
+const ADD: u8 = 1;
 
 impl Set {
     /// An empty set.
@@ -39,6 +48,7 @@ impl Set {
         self.0.is_same(&other.0)
     }
 
+    /// Prefetches what commands on these members will read.
     pub(crate) fn warm(&self, keys: &[Key<'_>]) {
         self.0.warm(keys);
     }
@@ -59,7 +69,7 @@ impl Set {
     pub fn add(&mut self, member: &[u8], log: &mut Records) -> bool {
         let new = self.0.insert(Key::hashed(member), b"", |old| old.is_none());
         if new {
-            log.push(ADDED, &[member]);
+            log.push(REMOVE, &[member]);
         }
         new
     }
@@ -68,7 +78,7 @@ impl Set {
     pub fn remove(&mut self, member: &[u8], log: &mut Records) -> bool {
         let gone = self.0.remove(Key::hashed(member), |_| ()).is_some();
         if gone {
-            log.push(REMOVED, &[member]);
+            log.push(ADD, &[member]);
         }
         gone
     }
@@ -118,9 +128,10 @@ impl Set {
         set
     }
 
+    /// Applies a record of the undo log.
     pub(crate) fn undo(&mut self, record: &Record) {
         let member = &record.parts[0];
-        if record.op == ADDED {
+        if record.op == REMOVE {
             self.0.remove(Key::hashed(member), |_| ());
         } else {
             self.0.insert(Key::hashed(member), b"", |_| ());

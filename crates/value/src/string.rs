@@ -13,7 +13,7 @@ pub enum Str<'a> {
     Int(i64),
     /// Stored inside the entry.
     Bytes(&'a [u8]),
-    /// Stored outside the entry: take a reference and send it after the guard.
+    /// Stored outside the entry: a reference to it can be sent after the guard is dropped.
     Blob(&'a Blob),
 }
 

@@ -94,7 +94,7 @@ impl Wire for Classic {
         rustix::io::writev(stream, &slices[..count])
     }
 
-    fn take(&mut self, mut bytes: &[u8], account: &mut Account) -> Result<(), Broken> {
+    fn receive(&mut self, mut bytes: &[u8], account: &mut Account) -> Result<(), Broken> {
         if !self.partial.is_empty() {
             let n = bytes.len().min(self.ack_bytes - self.partial.len());
             self.partial.extend_from_slice(&bytes[..n]);
@@ -113,7 +113,7 @@ impl Wire for Classic {
         Ok(())
     }
 
-    fn farewell(&self, _: &TcpStream) {}
+    fn say_bye(&self, _: &TcpStream) {}
 }
 
 #[cfg(test)]
@@ -137,32 +137,32 @@ mod tests {
         for piece in 1..acks.len() {
             let mut c = connection(Strategy::Sync, 10);
             for part in acks.chunks(piece) {
-                c.came(part).expect("they are right");
+                c.inject(part).expect("they are right");
             }
-            assert_eq!((c.acknowledged(), c.acks()), (10, 4));
+            assert_eq!((c.account.acknowledged, c.account.acks), (10, 4));
         }
         let mut c = connection(Strategy::RequestReply, 3);
         let ids: Vec<u8> = (0..3u64).flat_map(u64::to_le_bytes).collect();
-        ids.chunks(5).for_each(|part| c.came(part).expect("they are right"));
-        assert_eq!(c.acknowledged(), 3);
+        ids.chunks(5).for_each(|part| c.inject(part).expect("they are right"));
+        assert_eq!(c.account.acknowledged, 3);
     }
 
     #[test]
     fn wrong_ones_are_not() {
         for wrong in [ack(1, 0), ack(0, 1), ack(10, 10), ack(u64::MAX, 0), ack(3, 2)] {
             let mut c = connection(Strategy::Async, 10);
-            assert!(matches!(c.came(&wrong), Err(Broken::Wrong(_))), "{wrong:?}");
+            assert!(matches!(c.inject(&wrong), Err(Broken::Wrong(_))), "{wrong:?}");
         }
         let mut c = connection(Strategy::Async, 10);
-        c.came(&ack(2, 2)).expect("right");
-        assert!(matches!(c.came(&ack(2, 0)), Err(Broken::Wrong(_))), "twice");
+        c.inject(&ack(2, 2)).expect("right");
+        assert!(matches!(c.inject(&ack(2, 0)), Err(Broken::Wrong(_))), "twice");
     }
 
     #[test]
     fn a_message_that_left_in_part_must_not_be_acknowledged() {
         let mut c = connection(Strategy::Sync, 10);
         c.unsend(1);
-        c.came(&ack(8, 8)).expect("right");
-        assert!(matches!(c.came(&ack(9, 0)), Err(Broken::Wrong(_))));
+        c.inject(&ack(8, 8)).expect("right");
+        assert!(matches!(c.inject(&ack(9, 0)), Err(Broken::Wrong(_))));
     }
 }

@@ -18,10 +18,10 @@ pub trait Wire {
     fn fill(&mut self, before: u64, count: u64) -> usize;
     /// Sends a part of it, or less.
     fn send(&self, stream: &TcpStream, part: Range<usize>) -> Result<usize, Errno>;
-    /// Checks what came.
-    fn take(&mut self, bytes: &[u8], account: &mut Account) -> Result<(), Broken>;
-    /// Says that nothing more comes, where there is a word for it.
-    fn farewell(&self, stream: &TcpStream);
+    /// Checks acknowledgements that were received.
+    fn receive(&mut self, bytes: &[u8], account: &mut Account) -> Result<(), Broken>;
+    /// Announces the end of the messages, where the protocol has a frame for it.
+    fn say_bye(&self, stream: &TcpStream);
 }
 
 /// What was acknowledged, and what may be.
@@ -48,12 +48,12 @@ pub struct Connection<W> {
     waits: bool,
     writes: usize,
     /// Messages made so far; messages in all.
-    next: u64,
+    pub next: u64,
     total: u64,
-    account: Account,
+    pub account: Account,
     /// Writes on their way: the number of messages up to their end, and when they began.
     under_way: VecDeque<(u64, Instant)>,
-    /// Interest in room for writes, as epoll was told.
+    /// Whether epoll watches for room for writes.
     pub wants_room: bool,
     pub over: bool,
 }
@@ -113,32 +113,18 @@ impl<W: Wire> Connection<W> {
         self.account.acknowledged == self.total
     }
 
-    /// Messages acknowledged.
-    pub fn acknowledged(&self) -> u64 {
-        self.account.acknowledged
-    }
-
-    /// Messages made.
-    pub fn made(&self) -> u64 {
-        self.next
-    }
-
-    /// Acknowledgements that came.
-    pub fn acks(&self) -> u64 {
-        self.account.acks
-    }
-
     /// Makes no further messages.
     pub fn stop(&mut self) {
         self.total = self.next;
     }
 
-    /// Takes all that was written for acknowledged, of a peer that acknowledges nothing.
-    pub fn read_by_peer(&mut self) {
+    /// Counts all that was written as acknowledged: the peer acknowledges nothing.
+    pub fn assume_acknowledged(&mut self) {
         self.account.acknowledged = self.next;
     }
 
-    /// Writes until there is no room, nothing to write, or it was much. False if there was no room.
+    /// Writes until there is no room, nothing is left, or `writes` are made. False if there is no
+    /// room.
     pub fn write(&mut self) -> Result<bool, Broken> {
         for _ in 0..self.writes {
             if self.sent == self.end {
@@ -179,19 +165,19 @@ impl<W: Wire> Connection<W> {
             Err(e) => return Err(Broken::Closed(format!("reading failed: {e}"))),
         };
         let before = self.account.acknowledged;
-        self.take(&room[..n])?;
+        self.receive(&room[..n])?;
         if self.account.acknowledged > before {
             self.note_latency(before, latency_ns, latency_sum_s);
         }
         Ok(false)
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+    fn receive(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         // What stands in front of the first message belongs to it: it is not whole before its own
         // bytes are.
         let missing = (self.end - self.sent).div_ceil(self.message_size) as u64;
         self.account.written = self.next - missing.min(self.in_write);
-        self.wire.take(bytes, &mut self.account)
+        self.wire.receive(bytes, &mut self.account)
     }
 
     /// Every message acknowledged since `before` has taken from its write until now.
@@ -230,9 +216,9 @@ pub mod trial {
     }
 
     impl<W: Wire> Connection<W> {
-        /// Takes bytes as if they had come.
-        pub fn came(&mut self, bytes: &[u8]) -> Result<(), Broken> {
-            self.take(bytes)
+        /// Handles bytes as if they had been received.
+        pub fn inject(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+            self.receive(bytes)
         }
 
         /// Puts back the last bytes of the current write.

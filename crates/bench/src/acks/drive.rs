@@ -1,4 +1,4 @@
-//! One thread and its connections: an epoll loop that never waits while anything can go on.
+//! One thread and its connections: an epoll loop that never waits while a connection can proceed.
 
 use super::classic::Classic;
 use super::connection::{Broken, Connection, Wire};
@@ -60,7 +60,7 @@ fn drive_all<W: Wire>(
     tally.ended = Instant::now();
     tally.cpu_s = cpu_s() - cpu;
     for c in &thread.connections {
-        tally.add_connection(c.made(), c.acknowledged(), c.acks());
+        tally.add_connection(c.next, &c.account);
     }
     Ok(tally)
 }
@@ -130,7 +130,7 @@ impl<W: Wire> Thread<'_, W> {
         self.stops = None;
         for n in 0..self.connections.len() {
             let c = &mut self.connections[n];
-            tally.by_then.push(c.acknowledged());
+            tally.by_then.push(c.account.acknowledged);
             c.stop();
             if c.is_done() && !c.over {
                 self.end(n);
@@ -169,7 +169,7 @@ impl<W: Wire> Thread<'_, W> {
         let c = &mut self.connections[n];
         c.over = true;
         self.left -= 1;
-        c.wire.farewell(&c.stream);
+        c.wire.say_bye(&c.stream);
         // What is left to say was said; the peer may be gone already.
         let _ = epoll::delete(&self.set, &c.stream);
         let _ = c.stream.shutdown(Shutdown::Both);
@@ -202,7 +202,7 @@ fn serve<W: Wire>(
         && c.read(room, &mut tally.latency_ns, &mut tally.latency_sum_s)?
     {
         if !spec.acknowledged && c.has_written() {
-            c.read_by_peer();
+            c.assume_acknowledged();
             return Ok(true);
         }
         return Err(Broken::Closed("the server closed the connection".to_owned()));

@@ -21,6 +21,7 @@ pub use published::{CLASSIC, Classic};
 pub use spec::{BATCH_MAX, BLOCK_MAX, Producers, Protocol, SIZE_BYTES, Spec, acking};
 pub use tally::Outcome;
 
+use crate::host::Usage;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tally::Tally;
@@ -48,6 +49,17 @@ pub fn run(spec: &Spec) -> Result<Outcome, Error> {
         tally.add(part?);
     }
     Ok(tally.outcome(spec))
+}
+
+/// The same, with what the server used: its process, if that is on this machine, and its name.
+pub fn run_at(spec: &Spec, name: &str, server: Option<u32>) -> Result<Outcome, Error> {
+    let usage = Usage::start(server);
+    let mut outcome = run(spec)?;
+    let measurement = &mut outcome.measurement;
+    let (_, server, other_cpus) = usage.stop(measurement.requests);
+    (measurement.server, measurement.other_cpus) = (server, other_cpus);
+    name.clone_into(&mut measurement.target);
+    Ok(outcome)
 }
 
 /// A name that no run had before, here or in another process.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Messages that one `writev` takes at most (`IOV_MAX`); of protocol 2 any number makes one slice.
 pub const BATCH_MAX: usize = 1024;
-/// Writes in a row before acknowledgements are looked at, unless somebody looks after each.
+/// Writes in a row before acknowledgements are read, unless the client reads them after each.
 pub const WRITES: usize = 16;
 /// Bytes of one write at most.
 pub const BLOCK_MAX: usize = 16 << 20;
@@ -46,7 +46,7 @@ pub struct Spec {
     /// Wait for acknowledgements and check them. If not (a null reader), the end of the connection
     /// ends the run.
     pub acknowledged: bool,
-    /// Nobody waits longer than this without progress.
+    /// The run ends after this time without progress.
     pub patience: Duration,
 }
 

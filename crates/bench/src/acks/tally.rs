@@ -1,6 +1,6 @@
 //! What a thread, or all of them, did, and the measurement that it makes.
 
-use super::connection::Broken;
+use super::connection::{Account, Broken};
 use super::spec::Spec;
 use crate::host;
 use crate::load;
@@ -8,7 +8,7 @@ use crate::result::{Failures, Measurement, PerConnection};
 use hdrhistogram::Histogram;
 use std::time::Instant;
 
-/// Longest latency that is told apart, ns.
+/// Longest latency that the histogram distinguishes, ns.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 
 /// What a run left behind.
@@ -60,7 +60,7 @@ impl Tally {
         }
     }
 
-    /// The first one that has something takes over its times.
+    /// Adds the tally of a thread. The times of the first thread replace those of the empty sum.
     pub fn add(&mut self, o: Tally) {
         let first = self.cpu_s == 0.0;
         self.started = if first { o.started } else { self.started.min(o.started) };
@@ -77,10 +77,10 @@ impl Tally {
     }
 
     /// One connection at its end.
-    pub fn add_connection(&mut self, made: u64, acknowledged: u64, acks: u64) {
+    pub fn add_connection(&mut self, made: u64, account: &Account) {
         self.made += made;
-        self.acknowledged += acknowledged;
-        self.acks += acks;
+        self.acknowledged += account.acknowledged;
+        self.acks += account.acks;
     }
 
     pub fn broke(&mut self, why: Broken) {
@@ -93,7 +93,7 @@ impl Tally {
         }
     }
 
-    /// Only the first one is told: the others follow from it, most of the time.
+    /// Keeps the first error only: the others mostly follow from it.
     pub fn failed(&mut self, text: String) {
         self.first_error.get_or_insert(text);
     }

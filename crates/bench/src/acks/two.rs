@@ -156,7 +156,7 @@ impl Wire for Two {
         rustix::io::writev(stream, &slices)
     }
 
-    fn take(&mut self, mut bytes: &[u8], account: &mut Account) -> Result<(), Broken> {
+    fn receive(&mut self, mut bytes: &[u8], account: &mut Account) -> Result<(), Broken> {
         loop {
             let ack = match self.reader.next(&mut bytes) {
                 None => return Ok(()),
@@ -169,10 +169,10 @@ impl Wire for Two {
         }
     }
 
-    fn farewell(&self, stream: &TcpStream) {
+    fn say_bye(&self, stream: &TcpStream) {
         let mut bye = Vec::with_capacity(HEADER_BYTES);
         write_bye(&mut bye);
-        // Who has gone already needs no word.
+        // The peer may have closed already.
         let _ = send(stream, &bye, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 }

@@ -7,8 +7,8 @@ pub mod findings;
 mod least_squares;
 pub mod little;
 pub mod retrograde;
-pub mod settle;
 pub mod spread;
+pub mod steady;
 pub mod texts;
 pub mod usl;
 

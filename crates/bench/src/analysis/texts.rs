@@ -13,24 +13,34 @@ impl Texts {
         self.0.lines().filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'))
     }
 
-    /// A paragraph with its placeholders filled in. Panics if it is not there, or a value for a
-    /// placeholder is not.
-    pub fn say(self, name: &str, values: &[(&str, &dyn Display)]) -> String {
+    /// A paragraph as it stands there. Panics if it does not.
+    pub fn paragraph(self, name: &str) -> &'static str {
         let begin = format!("[{name}]\n");
         let (_, behind) = self.0.split_once(&begin).unwrap_or_else(|| panic!("no text {begin}"));
-        let paragraph = behind.split("\n\n").next().unwrap_or_default();
-        let words: Vec<&str> = paragraph.split_whitespace().collect();
-        let line = words.join(" ");
-        let mut pieces = line.split('{');
-        let mut text = pieces.next().unwrap_or_default().to_owned();
-        for piece in pieces {
-            let (key, after) = piece.split_once('}').expect("a placeholder ends");
-            let value = values.iter().find(|(known, _)| *known == key);
-            let (_, value) = value.unwrap_or_else(|| panic!("{begin}: no value for {key}"));
-            text.extend([value.to_string().as_str(), after]);
-        }
-        text
+        behind.split("\n\n").next().unwrap_or_default()
     }
+
+    /// A paragraph in one line with its placeholders filled in. Panics if it is not there, or a
+    /// value for a placeholder is not.
+    pub fn say(self, name: &str, values: &[(&str, &dyn Display)]) -> String {
+        let words: Vec<&str> = self.paragraph(name).split_whitespace().collect();
+        let value = |key: &str| {
+            let value = values.iter().find(|(known, _)| *known == key);
+            value.map(|(_, value)| value.to_string())
+        };
+        fill(&words.join(" "), value).unwrap_or_else(|| panic!("{name}: a value is missing"))
+    }
+}
+
+/// A line with its placeholders filled in; `None` if there is no value for one of them.
+pub fn fill(line: &str, value: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let mut pieces = line.split('{');
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (key, after) = piece.split_once('}').expect("a placeholder ends");
+        text.extend([value(key)?.as_str(), after]);
+    }
+    Some(text)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub enum Bound {
     AtLeast(f64),
     /// Not more.
     AtMost(f64),
-    /// No bar: told for comparison.
+    /// No bar: shown for comparison.
     None,
 }
 
@@ -24,7 +24,7 @@ pub struct Bar {
     pub what: String,
     /// The figure.
     pub value: f64,
-    /// Decimals that it is told with.
+    /// Decimals that it is shown with.
     pub decimals: usize,
     /// What it must be.
     pub bound: Bound,
@@ -50,7 +50,7 @@ impl Bar {
 
 /// What was measured.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct Measured {
     /// The figures.
     pub bars: Vec<Bar>,
     /// What they come from.
@@ -59,7 +59,7 @@ pub struct Told {
     pub failed: Vec<String>,
 }
 
-impl Told {
+impl Measured {
     /// Adds a figure that comes from these measurements.
     pub fn add(
         &mut self,

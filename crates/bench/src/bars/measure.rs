@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ingest::v2::SinkKind;
 
-use super::bar::{Bound, Told, rate, server_us};
+use super::bar::{Bound, Measured, rate, server_us};
 use super::options::{ALL, MEMORY_MESSAGES, Options, PAYLOAD, Which};
 use super::servers::{KEY, Ours, count_and_delete, used_memory, xadd};
 use crate::acks::Spec;
@@ -14,8 +14,8 @@ use crate::result::Measurement;
 const FRAME: usize = 50;
 
 /// Measures what was asked for. A bar that is missed is none of the errors; a lost message is.
-pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, String> {
-    let mut told = Told::default();
+pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Measured, String> {
+    let mut measured = Measured::default();
     for which in ALL {
         if !options.only.is_empty() && !options.only.contains(&which) {
             continue;
@@ -26,15 +26,19 @@ pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, String>
             Which::Memory => memory,
             Which::Producers => producers,
         };
-        if let Err(why) = measure(options, &mut told, say) {
+        if let Err(why) = measure(options, &mut measured, say) {
             say(&format!("{which:?}: {why}"));
-            told.failed.push(why);
+            measured.failed.push(why);
         }
     }
-    Ok(told)
+    Ok(measured)
 }
 
-fn null(options: &Options, told: &mut Told, say: &mut dyn FnMut(&str)) -> Result<(), String> {
+fn null(
+    options: &Options,
+    measured: &mut Measured,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), String> {
     let ours = Ours::start(&options.target)?;
     let mut seen = Vec::new();
     for repetition in 1..=options.repetitions {
@@ -42,14 +46,18 @@ fn null(options: &Options, told: &mut Told, say: &mut dyn FnMut(&str)) -> Result
         let time = Some(Duration::from_secs_f64(options.seconds));
         seen.push(ours.send(&Spec { time, ..ours.spec(options, SinkKind::Null) })?);
     }
-    told.add("null sink: messages/s", rate(&seen), 0, Bound::AtLeast(30e6), &seen);
+    measured.add("null sink: messages/s", rate(&seen), 0, Bound::AtLeast(30e6), &seen);
     let cpu = server_us(&seen)?;
-    told.add("null sink: server us per message", cpu, 4, Bound::AtMost(0.03), &seen);
-    told.measurements.extend(seen);
+    measured.add("null sink: server us per message", cpu, 4, Bound::AtMost(0.03), &seen);
+    measured.measurements.extend(seen);
     Ok(())
 }
 
-fn stream(options: &Options, told: &mut Told, say: &mut dyn FnMut(&str)) -> Result<(), String> {
+fn stream(
+    options: &Options,
+    measured: &mut Measured,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), String> {
     let ours = Ours::start(&options.target)?;
     let beside = options.beside.start().map_err(|error| error.to_string())?;
     let (mut seen, mut others) = (Vec::new(), Vec::new());
@@ -64,18 +72,22 @@ fn stream(options: &Options, told: &mut Told, say: &mut dyn FnMut(&str)) -> Resu
     let name = &beside.name;
     let (cpu, other_cpu) = (server_us(&seen)?, server_us(&others)?);
     let both: Vec<Measurement> = seen.iter().chain(&others).cloned().collect();
-    told.add("stream: messages/s", rate(&seen), 0, Bound::AtLeast(5e6), &seen);
-    told.add(&format!("{name} XADD: messages/s"), rate(&others), 0, Bound::None, &others);
-    told.add("stream: server us per message", cpu, 4, Bound::None, &seen);
+    measured.add("stream: messages/s", rate(&seen), 0, Bound::AtLeast(5e6), &seen);
+    measured.add(&format!("{name} XADD: messages/s"), rate(&others), 0, Bound::None, &others);
+    measured.add("stream: server us per message", cpu, 4, Bound::None, &seen);
     let what = format!("{name} XADD: server us per message");
-    told.add(&what, other_cpu, 4, Bound::None, &others);
+    measured.add(&what, other_cpu, 4, Bound::None, &others);
     let what = format!("stream: CPU per message of {name}'s");
-    told.add(&what, cpu / other_cpu, 3, Bound::AtMost(0.2), &both);
-    told.measurements.extend(both);
+    measured.add(&what, cpu / other_cpu, 3, Bound::AtMost(0.2), &both);
+    measured.measurements.extend(both);
     Ok(())
 }
 
-fn memory(options: &Options, told: &mut Told, say: &mut dyn FnMut(&str)) -> Result<(), String> {
+fn memory(
+    options: &Options,
+    measured: &mut Measured,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), String> {
     let messages = MEMORY_MESSAGES;
     let over = |before: u64, after: u64| {
         after.saturating_sub(before) as f64 / messages as f64 - PAYLOAD as f64
@@ -91,13 +103,17 @@ fn memory(options: &Options, told: &mut Told, say: &mut dyn FnMut(&str)) -> Resu
     let others = [xadd(&beside, options, messages)?];
     let other_bytes = over(before, used_memory(&beside)?);
     let what = "stream: bytes per message over the payload";
-    told.add(what, bytes, 1, Bound::AtMost(40.0), &seen);
+    measured.add(what, bytes, 1, Bound::AtMost(40.0), &seen);
     let what = format!("{} XADD: the same", beside.name);
-    told.add(&what, other_bytes, 1, Bound::None, &others);
+    measured.add(&what, other_bytes, 1, Bound::None, &others);
     Ok(())
 }
 
-fn producers(options: &Options, told: &mut Told, say: &mut dyn FnMut(&str)) -> Result<(), String> {
+fn producers(
+    options: &Options,
+    measured: &mut Measured,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), String> {
     let clients = options.producers;
     for (sink, name) in [(SinkKind::Null, "null sink"), (SinkKind::Stream, KEY)] {
         let who = format!("{clients} producers, {name}");
@@ -111,10 +127,10 @@ fn producers(options: &Options, told: &mut Told, say: &mut dyn FnMut(&str)) -> R
         }
         let served = seen[0].per_connection;
         let ratio = served.most as f64 / served.least as f64;
-        told.add(&format!("{who}: messages/s"), rate(&seen), 0, Bound::None, &seen);
+        measured.add(&format!("{who}: messages/s"), rate(&seen), 0, Bound::None, &seen);
         let what = format!("{who}: most of one over least of one");
-        told.add(&what, ratio, 2, Bound::AtMost(2.0), &seen);
-        told.measurements.extend(seen);
+        measured.add(&what, ratio, 2, Bound::AtMost(2.0), &seen);
+        measured.measurements.extend(seen);
     }
     Ok(())
 }

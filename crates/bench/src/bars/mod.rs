@@ -10,6 +10,6 @@ mod measure;
 mod options;
 mod servers;
 
-pub use bar::{Bar, Bound, Told, table};
+pub use bar::{Bar, Bound, Measured, table};
 pub use measure::run;
 pub use options::{MESSAGE, Options, PAYLOAD, Which};

@@ -32,7 +32,7 @@ pub struct Options {
     /// Seconds of each run without a number of messages
     #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
-    /// Repetitions, the servers in turn; medians are told
+    /// Repetitions, the servers in turn; medians are measured
     #[arg(long, default_value_t = 5, value_parser = at_least_one())]
     pub repetitions: usize,
     /// Messages of one run into a stream

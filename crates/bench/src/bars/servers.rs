@@ -8,7 +8,6 @@ use ingest::v2::SinkKind;
 
 use super::options::{MESSAGE, Options, PAYLOAD, PIPELINE};
 use crate::acks::{self, Producers, Spec};
-use crate::host::Usage;
 use crate::lab::subject;
 use crate::lab::target::{Started, Target};
 use crate::load::{self, Amount, Command, Keys, Pattern, Populate};
@@ -48,13 +47,8 @@ impl Ours {
 
     /// Sends, with the server's CPU; what failed as an error.
     pub fn send(&self, spec: &Spec) -> Result<Measurement, String> {
-        let usage = Usage::start(self.started.pid);
-        let outcome = acks::run(spec).map_err(|error| error.to_string())?;
-        let mut measurement = outcome.measurement;
-        let (_, server, others) = usage.stop(measurement.requests);
-        (measurement.server, measurement.other_cpus) = (server, others);
-        measurement.target.clone_from(&self.started.name);
-        faultless(measurement)
+        let outcome = acks::run_at(spec, &self.started.name, self.started.pid);
+        faultless(outcome.map_err(|error| error.to_string())?.measurement)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Options that nobody gave.
+//! Options with their defaults.
 
 /// Options as they are when none is given.
 pub fn defaults<O: clap::Args>() -> O {

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use super::{Done, begin_results, cannot_write, progress, save, save_results};
 use crate::lab::target::Target;
-use crate::lab::{Error, Setup, Told, acks, all, concurrency, pipelining, ramp, single_connection};
+use crate::lab::{
+    Error, Output, Setup, acks, all, concurrency, pipelining, ramp, single_connection,
+};
 use crate::report::{self, Document};
 use crate::result::Results;
 
@@ -52,7 +54,7 @@ pub fn run(args: &Args) -> Done {
 }
 
 /// What runs an experiment with its options.
-type Run<O> = fn(&Setup, &O, &mut dyn FnMut(&str)) -> Result<Told, Error>;
+type Run<O> = fn(&Setup, &O, &mut dyn FnMut(&str)) -> Result<Output, Error>;
 
 /// One experiment: what all share, and its own options.
 #[derive(clap::Args, Debug)]
@@ -118,7 +120,7 @@ impl<O: clap::Args> One<O> {
 }
 
 /// Writes the files that were asked for.
-fn write(common: &Common, name: &str, told: Told, begun: Results) -> Result<(), String> {
+fn write(common: &Common, name: &str, told: Output, begun: Results) -> Result<(), String> {
     if let Some(folder) = &common.csv {
         fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
         let plots = told.sections.iter().flat_map(|section| &section.plots);

@@ -36,7 +36,7 @@ fn serve_until_signal(serve: &Serve) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{READY}{}", Ready(&running))?;
     out.flush()?;
-    // The iterator ends only if its handle is closed, and nobody has one.
+    // The iterator ends only if its handle is closed, and there is none.
     signals.forever().next();
     let (totals, overflows) = (running.totals(), running.overflows());
     running.stop();

@@ -8,7 +8,7 @@ use crate::lab::target::Started;
 /// Elements that one request adds.
 const BATCH: u64 = 100;
 /// Requests that are sent together.
-const WINDOW: u64 = 16;
+const WINDOW: usize = 16;
 
 /// A collection, or many of one kind, under names that begin with `bench:`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,94 +90,81 @@ pub fn letters(number: u64) -> [u8; 8] {
 /// A request's words.
 pub type Words = Vec<Vec<u8>>;
 
+/// How data is made and recognised.
+struct Recipe {
+    /// The command that adds elements.
+    add: &'static str,
+    /// The command that tells whether a collection is there, and its answer.
+    count: (&'static str, u64),
+    /// The collections.
+    keys: Vec<String>,
+    /// Elements of each.
+    elements: u64,
+}
+
 impl Data {
-    /// How many requests fill it.
-    fn requests(self, sizes: Sizes) -> u64 {
+    fn recipe(self, sizes: Sizes) -> Recipe {
+        let recipe = |add, count, keys: &[&str], elements| Recipe {
+            add,
+            count: (count, elements),
+            keys: keys.iter().map(|&key| key.to_owned()).collect(),
+            elements,
+        };
         match self {
-            Self::Zset => sizes.zset().div_ceil(BATCH),
-            Self::List => sizes.list().div_ceil(BATCH),
-            Self::Hashes => sizes.hashes(),
-            Self::Sets => 2 * sizes.set().div_ceil(BATCH),
-            Self::Sketch => sizes.seen().div_ceil(BATCH),
-            Self::Places => sizes.places().div_ceil(BATCH),
-            Self::Bits => 1,
+            Self::Zset => recipe("ZADD", "ZCARD", &["bench:zset"], sizes.zset()),
+            Self::List => recipe("RPUSH", "LLEN", &["bench:list"], sizes.list()),
+            Self::Hashes => {
+                let keys = (0..sizes.hashes()).map(|n| format!("bench:hash:{n}")).collect();
+                Recipe { keys, ..recipe("HSET", "HLEN", &[], FIELDS) }
+            }
+            Self::Sets => recipe("SADD", "SCARD", &["bench:set:a", "bench:set:b"], sizes.set()),
+            Self::Sketch => {
+                let count = ("EXISTS", 1);
+                Recipe { count, ..recipe("PFADD", "", &["bench:hll"], sizes.seen()) }
+            }
+            Self::Places => recipe("GEOADD", "ZCARD", &["bench:geo"], sizes.places()),
+            Self::Bits => {
+                let count = ("STRLEN", BITS_BYTES);
+                Recipe { count, ..recipe("SET", "", &["bench:bits"], 1) }
+            }
         }
     }
 
-    /// The request number `at`.
-    fn request(self, sizes: Sizes, at: u64) -> Words {
-        let batch = |total: u64| at * BATCH..((at + 1) * BATCH).min(total);
-        let words = |first: &[&str]| first.iter().map(|word| word.as_bytes().to_vec()).collect();
-        let mut all: Words;
+    /// The words that stand for element number `n` of collection number `of`.
+    fn element(self, sizes: Sizes, of: u64, n: u64) -> Words {
         match self {
             Self::Zset => {
-                all = words(&["ZADD", "bench:zset"]);
-                for n in batch(sizes.zset()) {
-                    all.push((mixed(n) >> 24).to_string().into_bytes());
-                    all.push(format!("m{n}").into_bytes());
-                }
+                vec![(mixed(n) >> 24).to_string().into_bytes(), format!("m{n}").into_bytes()]
             }
-            Self::List => {
-                all = words(&["RPUSH", "bench:list"]);
-                all.extend(batch(sizes.list()).map(|n| letters(n).to_vec()));
-            }
+            Self::List => vec![letters(n).to_vec()],
             Self::Hashes => {
-                all = words(&["HSET", &format!("bench:hash:{at}")]);
-                let fields = (at * FIELDS..(at + 1) * FIELDS).flat_map(|n| [2 * n, 2 * n + 1]);
-                all.extend(fields.map(|n| letters(n).to_vec()));
+                let field = 2 * (of * FIELDS + n);
+                vec![letters(field).to_vec(), letters(field + 1).to_vec()]
             }
-            Self::Sets => {
-                let (half, size) = (at % 2, sizes.set());
-                let at = at / 2;
-                all = words(&["SADD", if half == 0 { "bench:set:a" } else { "bench:set:b" }]);
-                let numbers = at * BATCH..((at + 1) * BATCH).min(size);
-                all.extend(numbers.map(|n| letters(n + half * (size / 2)).to_vec()));
-            }
-            Self::Sketch => {
-                all = words(&["PFADD", "bench:hll"]);
-                all.extend(batch(sizes.seen()).map(|n| format!("seen:{n}").into_bytes()));
-            }
+            Self::Sets => vec![letters(n + of * (sizes.set() / 2)).to_vec()],
+            Self::Sketch => vec![format!("seen:{n}").into_bytes()],
             Self::Places => {
-                all = words(&["GEOADD", "bench:geo"]);
-                for n in batch(sizes.places()) {
-                    let share = |bits: u64| 10.0 * (bits & 0xffff_ffff) as f64 / 4_294_967_296.0;
-                    let (lon, lat) = (share(mixed(n)), 45.0 + share(mixed(n) >> 32));
-                    all.extend([
-                        format!("{lon:.7}").into_bytes(),
-                        format!("{lat:.7}").into_bytes(),
-                    ]);
-                    all.push(letters(n).to_vec());
-                }
+                let share = |bits: u64| 10.0 * (bits & 0xffff_ffff) as f64 / 4_294_967_296.0;
+                let (lon, lat) = (share(mixed(n)), 45.0 + share(mixed(n) >> 32));
+                let place = [lon, lat].map(|degrees| format!("{degrees:.7}").into_bytes());
+                [&place[..], &[letters(n).to_vec()]].concat()
             }
             Self::Bits => {
-                all = words(&["SET", "bench:bits"]);
-                all.push((0..BITS_BYTES / 8).flat_map(|n| mixed(n).to_le_bytes()).collect());
+                vec![(0..BITS_BYTES / 8).flat_map(|n| mixed(n).to_le_bytes()).collect()]
             }
         }
-        all
     }
 
-    /// The questions that tell whether it is there, and their answers.
-    fn there(self, sizes: Sizes) -> Vec<(Words, i64)> {
-        let ask = |name: &str, key: String, count: u64| {
-            (vec![name.as_bytes().to_vec(), key.into_bytes()], count as i64)
-        };
-        let plain = |name, key: &str, count| vec![ask(name, key.to_owned(), count)];
-        match self {
-            Self::Zset => plain("ZCARD", "bench:zset", sizes.zset()),
-            Self::List => plain("LLEN", "bench:list", sizes.list()),
-            Self::Hashes => {
-                let each = |n| ask("HLEN", format!("bench:hash:{n}"), FIELDS);
-                (0..sizes.hashes()).map(each).collect()
-            }
-            Self::Sets => ["bench:set:a", "bench:set:b"]
-                .iter()
-                .map(|key| ask("SCARD", (*key).to_owned(), sizes.set()))
-                .collect(),
-            Self::Sketch => plain("EXISTS", "bench:hll", 1),
-            Self::Places => plain("ZCARD", "bench:geo", sizes.places()),
-            Self::Bits => plain("STRLEN", "bench:bits", BITS_BYTES),
-        }
+    /// The requests that fill it.
+    fn requests(self, sizes: Sizes) -> impl Iterator<Item = Words> {
+        let Recipe { add: name, keys, elements, .. } = self.recipe(sizes);
+        (0..).zip(keys).flat_map(move |(of, key)| {
+            (0..elements).step_by(BATCH as usize).map(move |from| {
+                let numbers = from..(from + BATCH).min(elements);
+                let head = [name.as_bytes().to_vec(), key.clone().into_bytes()];
+                head.into_iter().chain(numbers.flat_map(|n| self.element(sizes, of, n))).collect()
+            })
+        })
     }
 
     /// Adds it to a server, unless it is there. True if it was not.
@@ -186,7 +173,7 @@ impl Data {
         if self.is_there(target, &mut client, sizes)? {
             return Ok(false);
         }
-        fill(target, &mut client, self.requests(sizes), |at| self.request(sizes, at))?;
+        fill(target, &mut client, self.requests(sizes))?;
         if self.is_there(target, &mut client, sizes)? {
             return Ok(true);
         }
@@ -194,9 +181,10 @@ impl Data {
     }
 
     fn is_there(self, at: &Started, client: &mut Client, sizes: Sizes) -> Result<bool, String> {
-        for (words, count) in self.there(sizes) {
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            if call(at, client, &words)? != Value::Integer(count) {
+        let Recipe { count: (name, count), keys, .. } = self.recipe(sizes);
+        for key in keys {
+            let reply = call(at, client, &[name.as_bytes(), key.as_bytes()])?;
+            if reply != Value::Integer(count as i64) {
                 return Ok(false);
             }
         }
@@ -204,16 +192,17 @@ impl Data {
     }
 }
 
-/// Sends so many requests, some at a time; an error reply ends it.
+/// Sends requests, some at a time; an error reply ends it.
 pub fn fill(
     target: &Started,
     client: &mut Client,
-    requests: u64,
-    mut request: impl FnMut(u64) -> Words,
+    mut requests: impl Iterator<Item = Words>,
 ) -> Result<(), String> {
-    for window in (0..requests).step_by(WINDOW as usize) {
-        let words: Vec<Words> =
-            (window..(window + WINDOW).min(requests)).map(&mut request).collect();
+    loop {
+        let words: Vec<Words> = requests.by_ref().take(WINDOW).collect();
+        if words.is_empty() {
+            return Ok(());
+        }
         let words: Vec<Vec<&[u8]>> =
             words.iter().map(|one| one.iter().map(Vec::as_slice).collect()).collect();
         let replies = client.pipeline(words.iter().map(Vec::as_slice));
@@ -222,7 +211,6 @@ pub fn fill(
             return Err(format!("{}: {}", target.name, text.escape_ascii()));
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -242,8 +230,7 @@ mod tests {
     fn two_sets_share_half_of_their_members() {
         let sizes = Sizes { divisor: 100 };
         let mut sets = [HashSet::new(), HashSet::new()];
-        for at in 0..Data::Sets.requests(sizes) {
-            let words = Data::Sets.request(sizes, at);
+        for words in Data::Sets.requests(sizes) {
             let set = usize::from(words[1].ends_with(b"b"));
             sets[set].extend(words[2..].iter().cloned());
         }
@@ -254,8 +241,7 @@ mod tests {
     #[test]
     fn all_members_come_once() {
         let sizes = Sizes { divisor: 1000 };
-        let requests = 0..Data::Zset.requests(sizes);
-        let words = requests.flat_map(|at| Data::Zset.request(sizes, at).split_off(2));
+        let words = Data::Zset.requests(sizes).flat_map(|mut words| words.split_off(2));
         let members: HashSet<Vec<u8>> = words.skip(1).step_by(2).collect();
         assert_eq!(members.len() as u64, sizes.zset());
         assert!(members.contains(&b"m0"[..]) && members.contains(&b"m9999"[..]));

@@ -113,9 +113,8 @@ fn one(
     let mut client = connect(&started)?;
     let before = account(&started)?;
     let batches = size.div_ceil(kind.batch());
-    fill(&started, &mut client, count * batches, |at| {
-        request(kind, size, at / batches, at % batches, value_bytes)
-    })?;
+    let request = |at| request(kind, size, at / batches, at % batches, value_bytes);
+    fill(&started, &mut client, (0..count * batches).map(request))?;
     check(&started, &mut client, kind, size, count)?;
     let after = settled(&started)?;
     let elements = (size * count) as f64;

@@ -68,12 +68,9 @@ fn equals_are_called_different_no_more_often_than_promised() {
 fn loads_are_matched_by_parameters_and_by_target_where_there_are_several() {
     let mut a = results(&[1.0, 1.0, 1.0]);
     let mut b = results(&[1.0, 1.0, 1.0]);
-    a.measurements[0].target = "redis".to_owned();
-    a.measurements[1].target = "redis".to_owned();
-    a.measurements[2].target = "redis".to_owned();
-    b.measurements[0].target = "sheafdb".to_owned();
-    b.measurements[1].target = "sheafdb".to_owned();
-    b.measurements[2].target = "sheafdb".to_owned();
+    for (results, name) in [(&mut a, "redis"), (&mut b, "sheafdb")] {
+        results.measurements.iter_mut().for_each(|one| one.target = name.to_owned());
+    }
     assert!(!compare(&a, &b).rows.is_empty(), "two servers, one in each file");
     b.measurements[0].target = "redis".to_owned();
     let made = compare(&a, &b);

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::cli::defaults;
 
-use super::{Error, Setup, Told, acks, concurrency, pipelining, ramp, single_connection};
+use super::{Error, Output, Setup, acks, concurrency, pipelining, ramp, single_connection};
 use crate::report::{Section, Table};
 
 /// The name of all together.
@@ -21,7 +21,7 @@ pub struct Options {
 }
 
 /// An experiment with its options left as they are.
-type Run = fn(&Setup, &mut dyn FnMut(&str)) -> Result<Told, Error>;
+type Run = fn(&Setup, &mut dyn FnMut(&str)) -> Result<Output, Error>;
 
 /// In the order of the report. One line adds one.
 const EXPERIMENTS: &[(&str, Run)] = &[
@@ -32,9 +32,9 @@ const EXPERIMENTS: &[(&str, Run)] = &[
     (single_connection::NAME, |setup, say| single_connection::run(setup, &defaults(), say)),
 ];
 
-/// Runs them. One that cannot be made is told in the report and makes the whole fail once it is
-/// written.
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
+/// Runs them. An experiment that cannot be made is mentioned in the report, and the command fails
+/// after the report is written.
+pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
     Ok(run_these(EXPERIMENTS, setup, options, say))
 }
 
@@ -43,9 +43,9 @@ fn run_these(
     setup: &Setup,
     options: &Options,
     say: &mut dyn FnMut(&str),
-) -> Told {
+) -> Output {
     let setup = Setup { short: !options.long, ..setup.clone() };
-    let (mut all, mut took) = (Told::default(), Vec::new());
+    let (mut all, mut took) = (Output::default(), Vec::new());
     for (name, experiment) in experiments {
         let started = Instant::now();
         let told = experiment(&setup, &mut |what| say(&format!("{name}: {what}")));
@@ -87,10 +87,10 @@ mod tests {
             assert!(setup.short);
             say("at work");
             let section = Section { title: "good".to_owned(), ..Section::default() };
-            Ok(Told { sections: vec![section], ..Told::default() })
+            Ok(Output { sections: vec![section], ..Output::default() })
         };
         let bad: Run = |_, _| Err(Error::Machine("no".to_owned()));
-        let wrong: Run = |_, _| Ok(Told { failed: vec!["lies".to_owned()], ..Told::default() });
+        let wrong: Run = |_, _| Ok(Output { failed: vec!["lies".to_owned()], ..Output::default() });
         let setup = Setup { targets: vec![], seconds: None, short: false, repetitions: 1 };
         let mut said = Vec::new();
         let experiments = [("a", bad), ("b", good), ("c", wrong)];

@@ -39,7 +39,7 @@ impl Setup {
 
 /// What an experiment leaves behind.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct Output {
     /// All that was measured.
     pub measurements: Vec<Measurement>,
     /// What was found, `none` for a target without a defect.
@@ -53,7 +53,7 @@ pub struct Told {
     pub failed: Vec<String>,
 }
 
-impl Told {
+impl Output {
     /// An experiment with one section, whose findings are its own.
     pub fn of<'a>(section: Section, measurements: impl Iterator<Item = &'a Measurement>) -> Self {
         let (measurements, findings) = (measurements.cloned().collect(), section.findings.clone());

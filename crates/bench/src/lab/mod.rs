@@ -15,6 +15,6 @@ pub mod single_connection;
 pub(crate) mod subject;
 pub mod target;
 
-pub use experiment::{Error, Setup, Told};
+pub use experiment::{Error, Output, Setup};
 pub(crate) use measure::fault;
 pub use subject::Data;

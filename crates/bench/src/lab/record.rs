@@ -212,8 +212,8 @@ impl Record {
         Trust::of(&points, busy)
     }
 
-    /// The client's CPU at a level. The median of the repetitions would do as well; the least busy
-    /// one accuses nobody wrongly.
+    /// The client's CPU at a level: that of the repetition in which it was least busy, so that a
+    /// client is not called saturated by mistake.
     pub fn client(&self, load: &str, level: usize) -> Option<Client> {
         let clients = self.at(load, level).into_iter().filter_map(Seen::client);
         clients.min_by(|a, b| a.busiest_thread.total_cmp(&b.busiest_thread))

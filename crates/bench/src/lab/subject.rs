@@ -64,8 +64,8 @@ pub fn address(target: &Started) -> Address {
     }
 }
 
-/// Its process, if it runs on this machine and is not this process, whose threads could not be told
-/// from those of the load generator.
+/// Its process, if it runs on this machine and is not this process, whose threads cannot be
+/// distinguished from those of the load generator.
 pub fn process(target: &Started) -> Option<u32> {
     let pid = target.pid.or_else(|| host::listening_pid(&address(target)))?;
     (pid != std::process::id()).then_some(pid)

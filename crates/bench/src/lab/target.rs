@@ -40,7 +40,7 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     /// A server whose settings are known, and further arguments.
-    Server(Server, Vec<String>),
+    Server(&'static Server, Vec<String>),
     /// A model, and its arguments for `serve`.
     Model(Vec<String>, Awaits),
     /// A program and its arguments, with placeholders.
@@ -50,13 +50,25 @@ enum Kind {
 }
 
 /// A server whose settings are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Server {
-    Sheafdb,
-    Redis,
-    Valkey,
-    Pogocache,
+#[derive(Debug, PartialEq, Eq)]
+struct Server {
+    program: &'static str,
+    settings: &'static str,
 }
+
+/// Those servers, with settings fit for measuring.
+const SERVERS: [Server; 4] = [
+    Server {
+        program: "sheafdb",
+        settings: "--bind 127.0.0.1 --port {port} --unixsocket {sock} --dir {dir} --save '' \
+                   --maxclients 20000",
+    },
+    Server { program: "redis-server", settings: REDIS },
+    Server { program: "valkey-server", settings: REDIS },
+    Server { program: "pogocache", settings: "-h 127.0.0.1 -p {port} -s {sock} --maxconns 20000" },
+];
+const REDIS: &str = "--bind 127.0.0.1 --port {port} --unixsocket {sock} --dir {dir} --save '' \
+                     --appendonly no --daemonize no --maxclients 20000";
 
 /// When a started server counts as ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,14 +158,14 @@ impl Target {
         }
     }
 
-    /// Starts it on a free port, in a folder of its own, and waits until it is ready. Of one that
-    /// runs already it sees that it takes connections.
+    /// Starts it on a free port, in a folder of its own, and waits until it is ready. If it runs
+    /// already, checks that it accepts connections.
     pub fn start(&self) -> Result<Started, Error> {
         let (program, args, awaits) = match &self.kind {
             Kind::Tcp(text) => return launch::running_tcp(&self.name, resolve(text)?),
             Kind::Unix(path) => return launch::running_unix(&self.name, path),
             Kind::Server(server, more) => {
-                let args = words::split(server.settings()).map_err(Error::Text)?;
+                let args = words::split(server.settings).map_err(Error::Text)?;
                 (server.program()?, [args, more.clone()].concat(), Awaits::Reply)
             }
             Kind::Model(args, awaits) => {
@@ -228,7 +240,7 @@ fn parse_model(text: &str) -> Result<Kind, Error> {
         };
         args.push(format!("--{name}={value}"));
     }
-    // Only to see that `serve` will understand it; it is told again, with a port.
+    // Only a check that `serve` understands it; the model is started with a port later.
     let serve = Serve::try_parse_from(&args)
         .map_err(|error| Error::Text(format!("'model:{text}': {error}")))?;
     let silent = matches!(serve.model, Model::NullReader | Model::EchoAck | Model::AckEachRead);
@@ -248,37 +260,13 @@ fn resolve(text: &str) -> Result<SocketAddr, Error> {
 }
 
 impl Server {
-    fn named(word: &str) -> Option<Self> {
-        Some(match word {
-            "sheafdb" => Self::Sheafdb,
-            "redis-server" | "redis" => Self::Redis,
-            "valkey-server" | "valkey" => Self::Valkey,
-            "pogocache" => Self::Pogocache,
-            _ => return None,
-        })
+    fn named(word: &str) -> Option<&'static Self> {
+        SERVERS.iter().find(|server| server.program == word)
     }
 
-    fn settings(self) -> &'static str {
-        match self {
-            Self::Sheafdb => {
-                "--bind 127.0.0.1 --port {port} --unixsocket {sock} --dir {dir} --save '' --maxclients 20000"
-            }
-            Self::Redis | Self::Valkey => {
-                "--bind 127.0.0.1 --port {port} --unixsocket {sock} --dir {dir} --save '' \
-                 --appendonly no --daemonize no --maxclients 20000"
-            }
-            Self::Pogocache => "-h 127.0.0.1 -p {port} -s {sock} --maxconns 20000",
-        }
-    }
-
-    fn program(self) -> Result<PathBuf, Error> {
-        let name = match self {
-            Self::Sheafdb => "sheafdb",
-            Self::Redis => "redis-server",
-            Self::Valkey => "valkey-server",
-            Self::Pogocache => "pogocache",
-        };
-        let ours = (self == Self::Sheafdb).then(|| beside(name)).flatten();
+    fn program(&self) -> Result<PathBuf, Error> {
+        let name = self.program;
+        let ours = (name == "sheafdb").then(|| beside(name)).flatten();
         ours.or_else(|| on_path(name)).ok_or_else(|| Error::Missing(name.to_owned()))
     }
 }

@@ -56,7 +56,7 @@ impl Meaning {
         matches!(self, Self::Get | Self::Mget(_) | Self::Strlen | Self::Exists)
     }
 
-    /// Is nil a failure unless somebody says otherwise?
+    /// Is nil a failure where no option decides?
     pub fn nil_fails(self) -> bool {
         self != Self::Other
     }

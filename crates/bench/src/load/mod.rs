@@ -5,6 +5,7 @@
 //! encoded bytes and its digits; replies are found by their lengths; the clock is read once per
 //! receive, and latency is recorded once per batch and receive. See `docs/load.md`.
 
+mod check;
 mod conn;
 mod connect;
 mod error;
@@ -20,6 +21,7 @@ mod schedule;
 mod source;
 pub(crate) mod spec;
 mod table;
+mod task;
 mod template;
 mod values;
 mod worker;
@@ -45,7 +47,8 @@ use record::{Gathered, Interval, Recorder, now_ns};
 use schedule::Schedule;
 use source::{Author, Owned, Source};
 use table::{Caller, Server};
-use worker::{Outcome, Task, Worker};
+use task::{Outcome, Task};
+use worker::Worker;
 
 use crate::host::{self, Usage};
 use crate::models::Table;
@@ -62,7 +65,7 @@ pub enum Progress {
     Running(f64, Sample),
 }
 
-/// How often a run that nothing happens in is looked at.
+/// Longest wait for a sample before the progress is reported again.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs a load. A load that ran is a measurement even if requests failed: look at its failures.
@@ -213,15 +216,15 @@ impl<'a> Run<'a> {
         Ok(Job::Network(Box::new(Worker::new(task, shared, conns)?)))
     }
 
-    /// Who makes the requests of connection number `at`.
+    /// What makes the requests of connection number `at`.
     fn author(&self, at: usize) -> Author {
         let (spec, plan) = (&self.plan.spec, self.plan);
         let own = spec.distinct_client_seed.then(|| {
-            // Away from the threads' sequences.
+            // Another seed than that of the threads' sequences.
             Source::new(plan, spec.seed.wrapping_add(0x5eed), at, spec.connections)
         });
         let owned = plan.spec.verify.then(|| Owned::new(plan, at, spec.connections, plan.populate));
-        // Connections begin at different places of the cycle, so that they do not march in step.
+        // Connections begin at different places of the cycle, so that they send different commands.
         Author::new(plan, own, owned, at, spec.connections)
     }
 

@@ -3,7 +3,7 @@
 use super::plan::{Plan, shown};
 use super::record::Gathered;
 use super::spec::{Amount, Arrivals, Driver, Pacing, Pattern, Spec};
-use super::worker::Outcome;
+use super::task::Outcome;
 use crate::host::{self, Usage};
 use crate::result::{Failures, Latency, Measurement, PerConnection};
 

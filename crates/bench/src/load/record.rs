@@ -104,7 +104,7 @@ impl Recorder {
         let latencies = std::mem::replace(&mut self.latencies, histogram());
         let replies = std::mem::take(&mut self.replies);
         let interval = Interval { index: self.index, replies, latencies, in_flight };
-        // The receiver outlives all threads; if it is gone nobody wants to know any more.
+        // The receiver outlives all threads; without it the record is not needed.
         let _ = self.to.send(interval);
     }
 }

@@ -15,12 +15,12 @@ pub struct Sampler {
     hot: u64,
 }
 
-/// Who draws: where it stands in a sequence, and its share of the range.
+/// The position of a thread or a connection in a sequence, and its share of the range.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
     next: u64,
     first: u64,
-    behind: u64,
+    end: u64,
 }
 
 impl Walk {
@@ -28,14 +28,14 @@ impl Walk {
     pub fn share(index: usize, of: usize, count: u64) -> Self {
         let cut = |n: usize| (u128::from(count) * n as u128 / of as u128) as u64;
         let first = cut(index).min(count - 1);
-        Self { next: first, first, behind: cut(index + 1).max(first + 1) }
+        Self { next: first, first, end: cut(index + 1).max(first + 1) }
     }
 
     /// The next number of the share, again from its beginning after its end.
     #[inline]
     fn inside(&mut self) -> u64 {
         let now = self.next;
-        self.next = if now + 1 >= self.behind { self.first } else { now + 1 };
+        self.next = if now + 1 >= self.end { self.first } else { now + 1 };
         now
     }
 

@@ -33,7 +33,7 @@ pub enum Kind {
     Aggregate(u64),
 }
 
-/// Who hears of the replies.
+/// What is told of each value and reply.
 pub trait Sink {
     /// Bulk strings must come in one piece.
     const WHOLE: bool;
@@ -52,7 +52,7 @@ pub struct Malformed(pub String);
 #[derive(Clone, Copy, Debug)]
 struct Open {
     left: u64,
-    /// Its members are nobody's reply: a push or an attribute.
+    /// Its members belong to no reply: a push or an attribute.
     silent: bool,
     /// It is not a value itself: an attribute.
     attribute: bool,
@@ -154,7 +154,7 @@ impl Scanner {
             if whole {
                 return Ok(0);
             }
-            self.say(kind, b"", sink);
+            self.report(kind, b"", sink);
             self.skip = len + 2 - body.len() as u64;
             return Ok(rest.len());
         }
@@ -168,12 +168,12 @@ impl Scanner {
 
     #[inline]
     fn leaf<S: Sink>(&mut self, kind: Kind, text: &[u8], sink: &mut S) {
-        self.say(kind, text, sink);
+        self.report(kind, text, sink);
         self.close(sink);
     }
 
     #[inline]
-    fn say<S: Sink>(&self, kind: Kind, text: &[u8], sink: &mut S) {
+    fn report<S: Sink>(&self, kind: Kind, text: &[u8], sink: &mut S) {
         if !self.stack.iter().any(|open| open.silent) {
             sink.value(kind, text, !self.stack.is_empty());
         }
@@ -190,7 +190,7 @@ impl Scanner {
             return Err(Malformed(format!("nested deeper than {DEPTH_MAX}")));
         }
         if !silent {
-            self.say(Kind::Aggregate(left), b"", sink);
+            self.report(Kind::Aggregate(left), b"", sink);
         }
         self.stack.push(Open { left: left + 1, silent, attribute });
         self.close(sink);

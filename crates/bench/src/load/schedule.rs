@@ -5,8 +5,8 @@ use base::prng::Prng;
 use super::sampler::unit;
 use super::spec::Arrivals;
 
-/// Send times, one after the other. They depend on nothing but the rate and chance: not on the
-/// server, not on when somebody asked.
+/// Send times, one after the other. They depend on the rate and on chance alone: neither the server
+/// nor the moment of asking changes them.
 #[derive(Debug)]
 pub struct Schedule {
     prng: Prng,
@@ -40,9 +40,9 @@ impl Schedule {
         self.next_ns as u64
     }
 
-    /// Takes it.
+    /// Returns it and moves on to the one after it.
     #[inline]
-    pub fn take(&mut self) -> u64 {
+    pub fn advance(&mut self) -> u64 {
         let now = self.next_ns;
         self.next_ns += match self.arrivals {
             Arrivals::Constant => self.distance_ns,
@@ -67,7 +67,7 @@ mod tests {
         let mut times: Vec<u64> = (0..of)
             .flat_map(|at| {
                 let mut one = Schedule::new(1000.0, arrivals, prng.fork(), 5_000, (at, of));
-                (0..count / of).map(move |_| one.take()).collect::<Vec<_>>()
+                (0..count / of).map(move |_| one.advance()).collect::<Vec<_>>()
             })
             .collect();
         times.sort_unstable();
@@ -102,6 +102,6 @@ mod tests {
     fn a_time_is_the_same_whenever_it_is_asked_for() {
         let mut one = Schedule::new(10.0, Arrivals::Poisson, Prng::new(1), 0, (0, 1));
         let peeked = one.peek();
-        assert_eq!((one.take(), one.peek() > peeked), (peeked, true));
+        assert_eq!((one.advance(), one.peek() > peeked), (peeked, true));
     }
 }

@@ -11,7 +11,7 @@ use super::sampler::{Walk, unit};
 use super::template::{Fill, TEN_TO_TWELVE, draw_len};
 use super::values;
 
-/// Who draws, and how far its sequences are: a thread or a connection.
+/// The random numbers and sequences of a thread or of a connection.
 #[derive(Clone, Debug)]
 pub struct Source {
     prng: Prng,

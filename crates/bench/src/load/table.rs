@@ -17,7 +17,7 @@ use super::record::now_ns;
 use super::scan::Scanner;
 use super::source::Author;
 use super::spec::{Amount, Spec};
-use super::worker::{Outcome, Task};
+use super::task::{Outcome, Task};
 use crate::models::{Input, Local, RespSession, SHARED, Session, Step, Table};
 
 /// The commands that the table understands, for the message that refuses others.
@@ -103,7 +103,7 @@ impl Caller<'_> {
                 area = 0.0;
             }
             let count = self.batch.min(left);
-            let Some(at) = self.turn_comes(now, end) else { break };
+            let Some(at) = self.wait_for_turn(now, end) else { break };
             requests.clear();
             for _ in 0..count {
                 let expects = if self.shared.plan.checked { Some(judge.expects()) } else { None };
@@ -130,14 +130,14 @@ impl Caller<'_> {
     }
 
     /// When this batch should run: now, or when the schedule says so; waits for that.
-    fn turn_comes(&mut self, now: u64, end: u64) -> Option<u64> {
+    fn wait_for_turn(&mut self, now: u64, end: u64) -> Option<u64> {
         let Some(schedule) = &mut self.task.schedule else { return Some(now) };
         let at = schedule.peek();
         if at >= end {
             std::thread::sleep(Duration::from_nanos(end.saturating_sub(now)));
             return None;
         }
-        schedule.take();
+        schedule.advance();
         if at > now && !self.task.spec.spin {
             std::thread::sleep(Duration::from_nanos(at - now));
         }

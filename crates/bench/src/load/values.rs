@@ -6,7 +6,7 @@
 
 use base::prng::splitmix64;
 
-/// What values consist of where nobody checks them.
+/// What values consist of where they are not verified.
 pub const FILLER: u8 = b'x';
 
 fn start(key: u64, version: u32) -> u64 {

@@ -3,19 +3,17 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 
 use super::conn::{Broken, Conn, Shared};
 use super::error::Error;
-use super::expect::Tally;
-use super::record::{histogram, now_ns};
-use super::schedule::Schedule;
-use super::spec::{Amount, Driver, Spec, UNBOUNDED_BYTES_MAX};
+use super::record::now_ns;
+use super::spec::{Amount, Driver, UNBOUNDED_BYTES_MAX};
+use super::task::{Outcome, Task};
 
 /// Events taken from one poll.
 const EVENTS_MAX: usize = 512;
@@ -27,72 +25,9 @@ const BURST: u64 = 64;
 /// An open loop sleeps for at least this long, unless it spins: what falls due meanwhile leaves
 /// together, and its delay counts.
 const SLEEP_NS_MIN: u64 = 20_000;
-/// After its end an open loop still sends what is due for so long: a request that waits for the
-/// one before it at that moment does not mean that nobody keeps up.
+/// For so long after its end, an open loop still sends what is due. A request that waits for the
+/// one before it at the very end is no sign of a server that falls behind.
 const GRACE_NS: u64 = 10_000_000;
-
-/// What a thread is to do.
-pub struct Task<'a> {
-    /// Of all threads: begin, in nanoseconds of the monotonic clock.
-    pub started: u64,
-    /// End of the warm-up.
-    pub measured_from: u64,
-    /// This thread's part.
-    pub amount: Amount,
-    /// What was asked for.
-    pub spec: &'a Spec,
-    /// Send times, for an open loop.
-    pub schedule: Option<Schedule>,
-    /// Somebody's connection broke: end.
-    pub stop: &'a AtomicBool,
-}
-
-impl Task<'_> {
-    /// Nanoseconds without a reply after which requests are lost.
-    fn timeout_ns(&self) -> u64 {
-        (self.spec.timeout_s * 1e9) as u64
-    }
-
-    /// When no further request is made, if that is a time.
-    pub fn end(&self) -> Option<u64> {
-        match self.amount {
-            Amount::Seconds(s) => Some(self.measured_from + (s * 1e9) as u64),
-            Amount::Requests(_) => None,
-        }
-    }
-
-    /// What was due before the end and never sent, with the time it had waited then; `due` had been
-    /// taken from the schedule.
-    pub fn unsent(&mut self, due: &VecDeque<u64>) -> Option<Histogram<u64>> {
-        let end = self.end()?;
-        let schedule = self.schedule.as_mut()?;
-        let mut waited = histogram();
-        for &intended in due {
-            waited.saturating_record(end.saturating_sub(intended).max(1));
-        }
-        while !self.stop.load(Ordering::Relaxed) && schedule.peek() < end {
-            waited.saturating_record(end - schedule.take());
-        }
-        Some(waited)
-    }
-}
-
-/// What a thread did.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Replies and failures.
-    pub tally: Tally,
-    /// Requests under way, times nanoseconds.
-    pub area: f64,
-    /// Most requests under way at a time.
-    pub peak: u64,
-    /// When the last reply came.
-    pub last_reply: u64,
-    /// How long requests of an open loop had waited that were never sent.
-    pub unsent: Option<Histogram<u64>>,
-    /// Replies on each connection that lasted.
-    pub served: Vec<u64>,
-}
 
 /// The thread.
 pub struct Worker<'a> {
@@ -294,7 +229,7 @@ impl<'a> Worker<'a> {
                     self.refill(at, now);
                 }
             }
-            Err(broken) => self.bury(at, &broken),
+            Err(broken) => self.drop_broken(at, &broken),
         }
     }
 
@@ -316,13 +251,13 @@ impl<'a> Worker<'a> {
         let Some(conn) = self.conns[at].as_mut().filter(|_| count > 0) else { return };
         conn.make(&mut self.shared, now, count);
         let flushed = conn.flush();
-        self.made(count, now);
+        self.count_made(count, now);
         if let Err(broken) = flushed {
-            self.bury(at, &broken);
+            self.drop_broken(at, &broken);
         }
     }
 
-    fn made(&mut self, count: u64, now: u64) {
+    fn count_made(&mut self, count: u64, now: u64) {
         if self.in_flight == 0 {
             self.quiet_since = now;
         }
@@ -361,7 +296,7 @@ impl<'a> Worker<'a> {
         let end = self.task.end().unwrap_or(u64::MAX);
         let schedule = self.task.schedule.as_mut().expect("only an open loop dispatches");
         while schedule.peek() <= now && schedule.peek() < end && self.due.len() < DUE_MAX {
-            self.due.push_back(schedule.take());
+            self.due.push_back(schedule.advance());
         }
         self.peak = self.peak.max(self.in_flight + self.due.len() as u64);
         while !self.due.is_empty() && !self.full && !self.ended && self.left > 0 {
@@ -377,9 +312,9 @@ impl<'a> Worker<'a> {
                 count += 1;
             }
             let flushed = conn.flush();
-            self.made(count, now);
+            self.count_made(count, now);
             if let Err(broken) = flushed {
-                self.bury(at, &broken);
+                self.drop_broken(at, &broken);
             }
         }
     }
@@ -396,7 +331,7 @@ impl<'a> Worker<'a> {
 
     /// A connection broke: its requests are lost, and the load ends.
     #[cold]
-    fn bury(&mut self, at: usize, broken: &Broken) {
+    fn drop_broken(&mut self, at: usize, broken: &Broken) {
         let Some(conn) = self.conns[at].take() else { return };
         self.shared.tally.failures.lost += conn.in_flight;
         // A connection that broke without a request is a failure too, of the next one.

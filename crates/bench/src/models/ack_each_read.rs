@@ -28,7 +28,7 @@ pub fn run(context: &Context) {
     serve_each(context, |fd| {
         let (mut producer, mut out) = (Producer::new(), Vec::new());
         read_each(context, fd, ROOM_BYTES, |bytes, fd, counts| {
-            let continues = producer.take(bytes, &mut out);
+            let continues = producer.receive(bytes, &mut out);
             counts.request(std::mem::take(&mut producer.counted));
             // An error is the end of this connection and of nothing else.
             let is_sent = send_all(fd, &out, counts).is_ok();
@@ -58,7 +58,7 @@ struct Producer {
     held: Held,
     /// Bytes of Data that were granted in all.
     limit: u64,
-    /// Messages since the last acknowledgement, and new ones that nobody has counted yet.
+    /// Messages since the last acknowledgement, and new ones that are not in the counters yet.
     covered: u64,
     counted: u64,
 }
@@ -71,7 +71,7 @@ impl Producer {
     }
 
     /// What one read brought; answers into `out`. False if the connection is over.
-    fn take(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    fn receive(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> bool {
         while let Some(event) = self.intake.next(&mut bytes) {
             let fault = match event {
                 Event::Hello(hello) => {
@@ -178,7 +178,7 @@ mod tests {
         for at in 1..bytes.len() {
             let (mut producer, mut out) = (Producer::new(), Vec::new());
             let (left, right) = bytes.split_at(at);
-            assert!(producer.take(left, &mut out) && producer.take(right, &mut out));
+            assert!(producer.receive(left, &mut out) && producer.receive(right, &mut out));
             let acks = acks(&out);
             assert!((1..=2).contains(&acks.len()), "cut at {at}: {acks:?}");
             assert_eq!(acks.last().map(|(id, _)| *id), Some(6));
@@ -193,17 +193,17 @@ mod tests {
         let mut bytes = conversation();
         write_flush(&mut bytes);
         write_flush(&mut bytes);
-        assert!(producer.take(&bytes, &mut out));
+        assert!(producer.receive(&bytes, &mut out));
         assert_eq!(acks(&out), [(6, 6), (6, 0)]);
         let mut bye = Vec::new();
         write_bye(&mut bye);
-        assert!(!producer.take(&bye, &mut Vec::new()));
+        assert!(!producer.receive(&bye, &mut Vec::new()));
 
         let mut gap = conversation();
         write_data_header(&mut gap, 9, 5);
         write_message(&mut gap, b"x");
         out.clear();
-        assert!(!Producer::new().take(&gap, &mut out));
+        assert!(!Producer::new().receive(&gap, &mut out));
         let text = Fault::Gap.text().as_bytes();
         assert!(out.ends_with(text), "{out:?}");
     }

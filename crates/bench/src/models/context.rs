@@ -75,7 +75,7 @@ impl Context {
         self.stop.as_fd()
     }
 
-    /// Ends everything: whoever polls is woken, whoever waits for a connection sees its end.
+    /// Ends everything: wakes threads that poll, shuts down connections of threads that wait.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         // Only a full counter fails, and that is readable.

@@ -38,7 +38,7 @@ impl Session for EchoSession {
             self.arriving = head(input);
         }
         let Some((id, missing)) = self.arriving.take() else { return Step::Starved };
-        let came = missing.min(input.rest().len());
+        let came = missing.min(input.unread().len());
         input.consume(came);
         if came < missing {
             self.arriving = Some((id, missing - came));
@@ -53,7 +53,7 @@ impl Session for EchoSession {
 
 /// Takes the next message's head: its id and the size of its payload.
 fn head(input: &mut Input) -> Option<([u8; ID_BYTES], usize)> {
-    let [id @ .., a, b, c, d] = *input.rest().first_chunk::<HEAD_BYTES>()?;
+    let [id @ .., a, b, c, d] = *input.unread().first_chunk::<HEAD_BYTES>()?;
     input.consume(HEAD_BYTES);
     Some((id, u32::from_be_bytes([a, b, c, d]) as usize))
 }

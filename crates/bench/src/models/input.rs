@@ -34,7 +34,7 @@ pub enum Received {
 
 impl Input {
     /// What was not executed yet.
-    pub fn rest(&self) -> &[u8] {
+    pub fn unread(&self) -> &[u8] {
         &self.bytes[self.at..]
     }
 

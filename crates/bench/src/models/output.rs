@@ -19,7 +19,7 @@ pub struct Output {
     /// Where replies are written.
     pub buf: OutBuf,
     sent: usize,
-    stuck: bool,
+    blocked: bool,
     flush: Flush,
     bytes: usize,
 }
@@ -28,7 +28,7 @@ impl Output {
     /// Nothing, and the decision.
     pub fn new(options: &Options) -> Self {
         let (flush, bytes) = (options.flush, options.flush_bytes.min(PENDING_MAX));
-        Self { buf: OutBuf::new(), sent: 0, stuck: false, flush, bytes }
+        Self { buf: OutBuf::new(), sent: 0, blocked: false, flush, bytes }
     }
 
     /// True if nothing waits.
@@ -37,8 +37,8 @@ impl Output {
     }
 
     /// True if the peer took less than was sent and has not made room yet.
-    pub fn is_stuck(&self) -> bool {
-        self.stuck
+    pub fn is_blocked(&self) -> bool {
+        self.blocked
     }
 
     /// Is it time to send, after a reply?
@@ -65,10 +65,10 @@ impl Output {
 
     /// Sends what the peer takes now.
     pub fn send_some(&mut self, to: BorrowedFd<'_>, counts: &Counts) -> Result<(), Errno> {
-        self.stuck = false;
-        while !self.is_empty() && !self.stuck {
+        self.blocked = false;
+        while !self.is_empty() && !self.blocked {
             match self.send_once(to, SendFlags::NOSIGNAL | SendFlags::DONTWAIT, counts) {
-                Err(Errno::AGAIN) => self.stuck = true,
+                Err(Errno::AGAIN) => self.blocked = true,
                 other => other?,
             }
         }

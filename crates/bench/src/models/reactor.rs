@@ -19,8 +19,8 @@ use super::session::Session;
 use connection::Connection;
 pub use inbox::{Inbox, Mail, Token};
 
-/// Rounds of reading without a poll, at most; then the other connections are looked for.
-const LUCK_MAX: usize = 8;
+/// Rounds of reading without a poll, at most: the other connections wait meanwhile.
+const ROUNDS_MAX: usize = 8;
 
 /// The inbox has mail.
 const MAIL: u64 = u64::MAX;
@@ -34,7 +34,7 @@ pub struct Reactor<S, F> {
     inbox: Arc<Inbox>,
     places: Vec<Place<S>>,
     free: Vec<u32>,
-    /// Who brought something since the last poll, if they are to be read again before the next.
+    /// Connections with input since the last poll, if they are to be read again before the next.
     recent: Vec<Token>,
     open: F,
 }
@@ -78,9 +78,10 @@ impl<S: Session, F: FnMut(&Arc<Inbox>, Token) -> S> Reactor<S, F> {
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_MAX];
         let most = context.options.events;
         while !context.is_stopped() {
-            // Who was lucky to the end may have kept others waiting: then this is only a look.
-            let lucky = (0..LUCK_MAX).all(|_| self.read_again(counts));
-            let timeout = lucky.then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
+            // Connections with input in every round may have kept others waiting: then this poll
+            // does not sleep.
+            let had_input = (0..ROUNDS_MAX).all(|_| self.read_again(counts));
+            let timeout = had_input.then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
             // An interrupted wait found nothing.
             let found = epoll::wait(&self.set, &mut room[..most], timeout.as_ref());
             counts.poll(found.as_ref().map_or(0, |(events, _)| events.len()));
@@ -100,7 +101,7 @@ impl<S: Session, F: FnMut(&Arc<Inbox>, Token) -> S> Reactor<S, F> {
         }
     }
 
-    /// Reads those again that have just brought something; false if there was nothing to be had.
+    /// Reads those again that have just had input; false if none has any.
     fn read_again(&mut self, counts: &Counts) -> bool {
         for token in std::mem::take(&mut self.recent) {
             self.turn(token, true, counts);
@@ -113,7 +114,7 @@ impl<S: Session, F: FnMut(&Arc<Inbox>, Token) -> S> Reactor<S, F> {
         let mut answered = Vec::new();
         for mail in self.inbox.take() {
             match mail {
-                Mail::Connection(fd) => self.adopt(fd, counts),
+                Mail::Connection(fd) => self.open_connection(fd, counts),
                 Mail::Reply { to, bytes } => {
                     if let Some(connection) = self.connection(to)
                         && connection.answer(&bytes, counts)
@@ -128,7 +129,7 @@ impl<S: Session, F: FnMut(&Arc<Inbox>, Token) -> S> Reactor<S, F> {
         }
     }
 
-    fn adopt(&mut self, fd: OwnedFd, counts: &Counts) {
+    fn open_connection(&mut self, fd: OwnedFd, counts: &Counts) {
         counts.connection();
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place { generation: 0, connection: None });
@@ -156,7 +157,7 @@ impl<S: Session, F: FnMut(&Arc<Inbox>, Token) -> S> Reactor<S, F> {
     fn turn(&mut self, token: Token, readable: bool, counts: &Counts) {
         let Some(connection) = self.connection(token) else { return };
         let alive = connection.turn(readable, counts).unwrap_or(false);
-        let again = alive && connection.has_brought();
+        let again = alive && connection.has_received();
         if again && self.context.options.read == Reading::First && !self.recent.contains(&token) {
             self.recent.push(token);
         }

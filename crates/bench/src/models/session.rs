@@ -35,7 +35,7 @@ pub trait Session {
     fn farewell(&mut self, out: &mut OutBuf);
 }
 
-/// Who executes requests.
+/// What executes requests.
 pub trait Executor {
     /// Executes one, or passes it on; says which by [`Step::Replied`] or [`Step::Deferred`], or
     /// that it cannot by [`Step::End`].
@@ -93,7 +93,7 @@ impl<E: Executor> RespSession<E> {
 
     /// Goes on with a big request.
     fn assemble(&mut self, mut big: Box<Assembler>, input: &mut Input, out: &mut OutBuf) -> Step {
-        match big.feed(input.rest()) {
+        match big.feed(input.unread()) {
             Err(error) => self.end(Ending::Protocol(error)),
             Ok((taken, true)) => {
                 input.consume(taken);
@@ -123,14 +123,14 @@ impl<E: Executor> Session for RespSession<E> {
         blobs.clear();
         let mut skipped = 0;
         let framed = loop {
-            match frame(input.rest(), skipped, &mut spans, &mut blobs, &self.limits) {
+            match frame(input.unread(), skipped, &mut spans, &mut blobs, &self.limits) {
                 Framed::Empty { end } => skipped = end,
                 other => break other,
             }
         };
         let step = match framed {
             Framed::Complete { end } => {
-                let step = self.execute(Args::new(input.rest(), &spans, &blobs), out);
+                let step = self.execute(Args::new(input.unread(), &spans, &blobs), out);
                 input.consume(end);
                 step
             }

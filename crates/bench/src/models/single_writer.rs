@@ -45,7 +45,7 @@ pub fn prepare(context: &Arc<Context>) -> io::Result<Serve> {
     Ok(Box::new(|context| beside_writer(context, requests, || deal(context, reactors))))
 }
 
-/// Runs `front` beside the one who owns the table, which executes until nobody can ask any more.
+/// Runs `front` beside the thread that owns the table; that one ends with the last sender.
 fn beside_writer(context: &Context, requests: Receiver<Message>, front: impl FnOnce()) {
     thread::scope(|scope| {
         let writer = thread::Builder::new().name(WRITER.to_owned());
@@ -73,7 +73,7 @@ fn own(context: &Context, requests: Receiver<Message>) {
         let mut bytes = OutBuf::new();
         execute(request.args(), proto, &table, Some(context), &mut bytes);
         match answer {
-            // Whoever asked may have ended meanwhile.
+            // The thread that asked may have ended meanwhile.
             Answer::Thread(asker) => drop(asker.send(bytes)),
             Answer::Loop(inbox, to) => inbox.post(Mail::Reply { to, bytes }),
         }

@@ -101,7 +101,7 @@ impl Table {
     }
 
     fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
-        // A map is whole after each of its operations, whoever panicked meanwhile.
+        // A map is whole after each of its operations, also where a thread panicked between two.
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 

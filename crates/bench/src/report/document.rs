@@ -210,10 +210,11 @@ impl Plot {
         self.series.retain(|series| !is_appendix(&series.name));
         let categories = &self.categories;
         let is_left = |x: f64| !categories.get(x as usize).is_some_and(|name| is_appendix(name));
-        for series in &mut self.series {
+        self.series.retain_mut(|series| {
             let is_kept: Vec<bool> = series.points.iter().map(|(x, _)| is_left(*x)).collect();
             series.keep(&is_kept);
-        }
+            is_kept.is_empty() || is_kept.contains(&true)
+        });
         self
     }
 
@@ -299,7 +300,8 @@ mod tests {
         );
         let mut bars = Plot::new(Kind::Bar, "t", "target", "y")
             .with(Series::new("all", vec![(0.0, 1.0), (1.0, 2.0)]))
-            .with(Series::new("of model:m", vec![(0.0, 3.0)]));
+            .with(Series::new("of model:m", vec![(1.0, 3.0)]))
+            .with(Series::new("of the first", vec![(0.0, 3.0)]));
         bars.categories = names.map(str::to_owned).to_vec();
         let bars = bars.without(|target| section.is_appendix(target));
         assert_eq!(bars.series, [Series::new("all", vec![(1.0, 2.0)])]);

@@ -1,12 +1,5 @@
 //! Text from outside (names of targets, error replies, command lines) on its way into the page.
 
-use std::fmt::{Arguments, Write};
-
-/// Adds formatted text.
-pub fn put(text: &mut String, arguments: Arguments<'_>) {
-    text.write_fmt(arguments).expect("a string takes all");
-}
-
 /// Text as it may stand between tags and in quoted attributes: marks become entities, control
 /// characters, which no document may hold, a replacement sign.
 pub fn escape(text: &str) -> String {

@@ -1,9 +1,11 @@
 //! The page: one file that opens offline. Its elements are closed as XML wants them, so that a
 //! strict parser can check it; its policy lets it load nothing and run nothing.
 
+use std::fmt::Write as _;
+
 use super::csv::csv;
 use super::document::{Document, Kind, Plot, Section, Series, Table};
-use super::escape::{escape, percent, put, slug};
+use super::escape::{escape, percent, slug};
 use super::plot::{self, Slots};
 use super::table;
 use crate::analysis::findings::{Blame, Entry, entry};
@@ -13,6 +15,9 @@ const STYLE: &str = include_str!("page.css");
 /// Nothing from anywhere but the style in the page itself.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// More findings of a section that nothing stands out are folded.
+const NOTHING_MAX: usize = 2;
 
 /// The document as a page.
 pub fn html(document: &Document, machine: &Machine) -> String {
@@ -27,7 +32,7 @@ pub fn html(document: &Document, machine: &Machine) -> String {
          <h1>{title}</h1>\n"
     );
     for line in &document.intro {
-        put(&mut page, format_args!("<p>{}</p>\n", escape(line)));
+        let _ = writeln!(page, "<p>{}</p>", escape(line));
     }
     page.push_str("</header>\n");
     page.push_str(&summary(document));
@@ -65,7 +70,7 @@ fn summary(document: &Document) -> String {
     let mut text = String::from("<nav>\n<h2>What was found</h2>\n<ul class=\"summary\">\n");
     for (at, section) in document.sections.iter().enumerate() {
         let (title, anchor) = (escape(&section.title), anchor(section, at));
-        put(&mut text, format_args!("<li><a href=\"#{anchor}\">{title}</a>"));
+        let _ = write!(text, "<li><a href=\"#{anchor}\">{title}</a>");
         let is_told = |finding: &&Finding| {
             finding.kind != FindingKind::None && !section.is_appendix(&finding.target)
         };
@@ -75,14 +80,12 @@ fn summary(document: &Document) -> String {
         }
         for finding in told {
             let entry = entry(finding.kind);
-            put(
-                &mut text,
-                format_args!(
-                    " <span class=\"badge {}\">{}: {}</span>",
-                    class(entry),
-                    escape(&finding.target),
-                    entry.name
-                ),
+            let _ = write!(
+                text,
+                " <span class=\"badge {}\">{}: {}</span>",
+                class(entry),
+                escape(&finding.target),
+                entry.name
             );
         }
         text.push_str("</li>\n");
@@ -103,7 +106,7 @@ fn section_html(section: &Section, at: usize, slots: &Slots) -> String {
     let (title, anchor) = (escape(&section.title), anchor(section, at));
     let mut text = format!("<section id=\"{anchor}\">\n<h2>{title}</h2>\n");
     for sentence in section.answer() {
-        put(&mut text, format_args!("<p class=\"answer\">{}</p>\n", escape(&sentence)));
+        let _ = writeln!(text, "<p class=\"answer\">{}</p>", escape(&sentence));
     }
     let paragraph = |text: &str| format!("<p>{}</p>\n", escape(text));
     let mut models: String = section.answers_about_models().map(|one| paragraph(&one)).collect();
@@ -118,10 +121,20 @@ fn section_html(section: &Section, at: usize, slots: &Slots) -> String {
             models.push_str(&figure_html(plot, slots, &format!("{file}-with-models.csv")));
         }
     }
+    let mut nothing = String::new();
+    let is_nothing = |finding: &&Finding| {
+        finding.kind == FindingKind::None && !section.is_appendix(&finding.target)
+    };
+    let is_folded = section.findings.iter().filter(is_nothing).count() > NOTHING_MAX;
     for finding in &section.findings {
-        let place = if section.is_appendix(&finding.target) { &mut models } else { &mut text };
+        let place = match finding {
+            finding if section.is_appendix(&finding.target) => &mut models,
+            finding if is_folded && is_nothing(&finding) => &mut nothing,
+            _ => &mut text,
+        };
         place.push_str(&finding_html(finding));
     }
+    text.push_str(&folded("Where nothing stands out", &nothing));
     for table in &section.tables {
         let (servers, others) = table.parted(|target| section.is_appendix(target));
         if others.rows.is_empty() || !servers.rows.is_empty() {
@@ -164,13 +177,11 @@ fn finding_html(finding: &Finding) -> String {
         list("evidence", &finding.evidence)
     );
     if finding.kind != FindingKind::None {
-        put(
-            &mut text,
-            format_args!(
-                "<p class=\"advice\"><b>Usual cause.</b> {} <b>What to do.</b> {}</p>\n",
-                code(entry.cause),
-                code(entry.remedy)
-            ),
+        let _ = writeln!(
+            text,
+            "<p class=\"advice\"><b>Usual cause.</b> {} <b>What to do.</b> {}</p>",
+            code(entry.cause),
+            code(entry.remedy)
         );
     }
     text.push_str(&list("caveats", &finding.caveats));
@@ -194,18 +205,21 @@ fn figure_html(plot: &Plot, slots: &Slots, file: &str) -> String {
     }
     let drawings = plot::SIZES.map(|size| plot::svg(plot, slots, size));
     match drawings.into_iter().collect::<Option<String>>() {
-        Some(drawings) => text.push_str(&drawings),
+        Some(drawings) => {
+            // Outside the drawings, because they may need more than one line.
+            let (x, y) = (escape(&plot.x_label), escape(&plot.y_label));
+            let _ = writeln!(text, "<p class=\"axis\">{y}</p>\n{drawings}");
+            let _ = writeln!(text, "<p class=\"axis x\">{x}</p>");
+        }
         None => text.push_str("<p class=\"empty\">No figures were measured for this plot.</p>\n"),
     }
     text.push_str("<div class=\"data\">");
     let link = percent(&csv(plot));
-    put(
-        &mut text,
-        format_args!("<a download=\"{file}\" href=\"data:text/csv;charset=utf-8,{link}\">CSV</a>"),
-    );
+    let _ =
+        write!(text, "<a download=\"{file}\" href=\"data:text/csv;charset=utf-8,{link}\">CSV</a>");
     if let Some(behind) = table::behind(plot) {
         let table = table::html(&behind);
-        put(&mut text, format_args!("\n<details><summary>Figures</summary>\n{table}</details>"));
+        let _ = write!(text, "\n<details><summary>Figures</summary>\n{table}</details>");
     }
     text + "</div>\n</figure>\n"
 }

@@ -12,3 +12,4 @@ pub use csv::csv;
 pub use document::{Column, Document, Kind, Plot, Section, Series, Table};
 pub use escape::slug;
 pub use html::html;
+pub use table::holds_figures;

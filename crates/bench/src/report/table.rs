@@ -1,7 +1,9 @@
 //! Tables of the page, and the table behind a plot.
 
+use std::fmt::Write as _;
+
 use super::document::{Plot, Table};
-use super::escape::{escape, put};
+use super::escape::escape;
 use super::plot::tick_label;
 use crate::analysis::figure;
 
@@ -15,14 +17,14 @@ pub fn html(table: &Table) -> String {
     text.push_str("<thead><tr>");
     let classes: Vec<&str> = (0..table.columns.len()).map(|at| class(table, at)).collect();
     for (class, column) in classes.iter().zip(&table.columns) {
-        put(&mut text, format_args!("<th scope=\"col\"{class}>{}</th>", escape(column)));
+        let _ = write!(text, "<th scope=\"col\"{class}>{}</th>", escape(column));
     }
     text.push_str("</tr></thead><tbody>\n");
     for row in &table.rows {
         text.push_str("<tr>");
         for (at, class) in classes.iter().enumerate() {
             let cell = row.get(at).map(String::as_str).unwrap_or_default();
-            put(&mut text, format_args!("<td{class}>{}</td>", escape(cell)));
+            let _ = write!(text, "<td{class}>{}</td>", escape(cell));
         }
         text.push_str("</tr>\n");
     }
@@ -38,14 +40,21 @@ pub fn html(table: &Table) -> String {
 
 /// How the cells of a column are set: figures to the right, single words without a break.
 fn class(table: &Table, column: usize) -> &'static str {
-    let cells = || table.rows.iter().filter_map(|row| row.get(column)).filter(|c| !c.is_empty());
-    if cells().next().is_some() && cells().all(|cell| is_figure(cell)) {
+    let mut cells = table.rows.iter().filter_map(|row| row.get(column));
+    if holds_figures(table, column) {
         " class=\"figure\""
-    } else if cells().all(|cell| !cell.contains(' ')) {
+    } else if cells.all(|cell| !cell.contains(' ')) {
         " class=\"word\""
     } else {
         ""
     }
+}
+
+/// True if all cells of a column that are not empty are figures, and there is one.
+pub fn holds_figures(table: &Table, column: usize) -> bool {
+    let cells = table.rows.iter().filter_map(|row| row.get(column));
+    let mut filled = cells.filter(|cell| !cell.is_empty()).peekable();
+    filled.peek().is_some() && filled.all(|cell| is_figure(cell))
 }
 
 /// A number, perhaps with a unit or with something in brackets after it.

@@ -48,6 +48,9 @@ fn the_page_is_well_formed_and_holds_everything() {
     for part in ["sequential", "retrograde", "nagle_stall", "poll_per_request", "wakeup_bound"] {
         assert!(text.contains(part), "{part}");
     }
+    for plot in document.sections.iter().flat_map(|s| &s.plots).filter(|p| !p.series.is_empty()) {
+        assert!(text.contains(&plot.x_label) && text.contains(&plot.y_label), "{}", plot.title);
+    }
     for finding in document.sections.iter().flat_map(|s| &s.findings) {
         assert!(finding.evidence.iter().chain(&finding.caveats).all(|s| text.contains(s)));
     }

@@ -210,7 +210,10 @@ fn ramp() -> Section {
 }
 
 fn polls() -> Section {
-    let share = |of: &[(f64, f64)]| of.to_vec();
+    let shares = |name: &str, of: &[f64]| {
+        let powers = (0..).map(|power| 2_f64.powi(power));
+        Series::new(name, powers.zip(of.iter().copied()).collect())
+    };
     let mut events = Plot::new(
         Kind::Bar,
         "Events per poll at 50 connections",
@@ -218,29 +221,9 @@ fn polls() -> Section {
         "share of polls",
     );
     events.series = vec![
-        Series::new(
-            "sheafdb",
-            share(&[
-                (1.0, 0.21),
-                (2.0, 0.08),
-                (4.0, 0.06),
-                (8.0, 0.10),
-                (16.0, 0.23),
-                (32.0, 0.32),
-            ]),
-        ),
-        Series::new(
-            "redis-server",
-            share(&[
-                (1.0, 0.35),
-                (2.0, 0.20),
-                (4.0, 0.18),
-                (8.0, 0.15),
-                (16.0, 0.09),
-                (32.0, 0.03),
-            ]),
-        ),
-        Series::new("model:poll-per-request", share(&[(1.0, 0.97), (2.0, 0.03)])),
+        shares("sheafdb", &[0.21, 0.08, 0.06, 0.10, 0.23, 0.32]),
+        shares("redis-server", &[0.35, 0.20, 0.18, 0.15, 0.09, 0.03]),
+        shares("model:poll-per-request", &[0.97, 0.03]),
     ];
     let mut causes = Plot::new(Kind::Bar, "One round trip", "where the time goes", "microseconds");
     causes.categories =

@@ -2,12 +2,12 @@
 
 #![allow(dead_code)] // each test file uses its part
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+pub mod acceptor;
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use acceptor::Acceptor;
 use bench::load::{Address, Spec};
 use client::{Decoder, Value};
 
@@ -27,41 +27,18 @@ pub enum Reply {
 /// A server with a thread per connection; ends when it is dropped.
 pub struct Server {
     pub address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    acceptor: Option<JoinHandle<()>>,
+    _acceptor: Acceptor,
 }
 
 impl Server {
     pub fn start(answer: impl Fn(u64, &[Vec<u8>]) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("it is bound");
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, answer): (_, Arc<Answer>) = (Arc::clone(&stop), Arc::new(answer));
-        let acceptor = std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                if stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                let (answer, stream) = (Arc::clone(&answer), stream.expect("it accepts"));
-                std::thread::spawn(move || serve(stream, &*answer));
-            }
-        });
-        Self { address, stop, acceptor: Some(acceptor) }
+        let acceptor = Acceptor::start(move |stream| serve(stream, &answer));
+        Self { address: acceptor.address, _acceptor: acceptor }
     }
 
     /// A load at this server: one connection, so that its requests are numbered.
     pub fn spec(&self) -> Spec {
         Spec { address: Address::Tcp(self.address), connections: 1, ..Spec::default() }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        drop(TcpStream::connect(self.address));
-        if let Some(acceptor) = self.acceptor.take() {
-            acceptor.join().expect("the acceptor ends");
-        }
     }
 }
 

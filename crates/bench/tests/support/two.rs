@@ -2,12 +2,15 @@
 
 #![allow(dead_code)] // each test file uses its part
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+#[path = "acceptor.rs"]
+pub mod acceptor;
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use acceptor::Acceptor;
 use ingest::v2::{
     Ack, Acking, Event, Hello, Intake, Limits, Welcome, write_ack, write_credit, write_error,
     write_welcome,
@@ -52,50 +55,21 @@ pub enum Lie {
 /// A server with a thread per connection, whose credit is counted to the byte.
 pub struct Two {
     pub address: SocketAddr,
-    stop: Arc<AtomicBool>,
     /// Messages that it took, and connections at which more came than was granted, or what was no
     /// message.
     pub took: Arc<AtomicU64>,
     pub faults: Arc<AtomicU64>,
-    acceptor: Option<JoinHandle<()>>,
+    _acceptor: Acceptor,
 }
 
 impl Two {
     pub fn start(lie: Lie, window: u64) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("bound");
-        let stop = Arc::new(AtomicBool::new(false));
         let (took, faults) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let acceptor = std::thread::spawn({
-            let (stop, took, faults) = (Arc::clone(&stop), Arc::clone(&took), Arc::clone(&faults));
-            move || {
-                let mut threads = Vec::new();
-                for stream in listener.incoming() {
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let (took, faults) = (Arc::clone(&took), Arc::clone(&faults));
-                    let stream = stream.expect("it accepts");
-                    threads.push(std::thread::spawn(move || {
-                        converse(stream, lie, window, &took, &faults);
-                    }));
-                }
-                for thread in threads {
-                    thread.join().expect("it ends");
-                }
-            }
+        let counts = (Arc::clone(&took), Arc::clone(&faults));
+        let acceptor = Acceptor::start(move |stream| {
+            converse(stream, lie, window, &counts.0, &counts.1);
         });
-        Self { address, stop, took, faults, acceptor: Some(acceptor) }
-    }
-}
-
-impl Drop for Two {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        drop(TcpStream::connect(self.address));
-        if let Some(acceptor) = self.acceptor.take() {
-            acceptor.join().expect("the acceptor ends");
-        }
+        Self { address: acceptor.address, took, faults, _acceptor: acceptor }
     }
 }
 

@@ -12,17 +12,17 @@ use crate::events;
 use crate::parse::is;
 use crate::string::text::{LONG_BYTES, insert_raw, lookup};
 
-/// A source: a big one by reference.
-enum Source {
+/// The text of a key that is combined: a big one by reference.
+enum Operand {
     Big(Blob),
     Small(Vec<u8>),
 }
 
-impl Source {
+impl Operand {
     fn bytes(&self) -> &[u8] {
         match self {
-            Source::Big(blob) => blob.as_slice(),
-            Source::Small(bytes) => bytes,
+            Operand::Big(blob) => blob.as_slice(),
+            Operand::Small(bytes) => bytes,
         }
     }
 }
@@ -38,12 +38,12 @@ pub fn bitop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     for i in 3..ctx.args.len() {
         let key = ctx.key(i);
         sources.push(match lookup(ctx.guard, ctx.tally, ctx.db, &key)? {
-            None => Source::Small(Vec::new()),
-            Some(Str::Blob(blob)) => Source::Big(blob.clone()),
-            Some(text) => Source::Small(text.to_vec()),
+            None => Operand::Small(Vec::new()),
+            Some(Str::Blob(blob)) => Operand::Big(blob.clone()),
+            Some(text) => Operand::Small(text.to_vec()),
         });
     }
-    let sources: Vec<&[u8]> = sources.iter().map(Source::bytes).collect();
+    let sources: Vec<&[u8]> = sources.iter().map(Operand::bytes).collect();
     if sources.iter().map(|source| source.len()).sum::<usize>() >= LONG_BYTES
         && let Err(parked) = ctx.guard.try_mark_long()
     {

@@ -60,7 +60,8 @@ macro_rules! errors {
     };
 }
 
-/// The first of some names: a macro may only repeat what contains a name that repeats.
+/// The first of some names. (An optional part of a macro must contain a variable of that part: the
+/// names behind the first are there for nothing else.)
 macro_rules! first {
     ($first:ident $($more:ident)+) => {
         $first

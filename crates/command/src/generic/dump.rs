@@ -4,7 +4,7 @@ use base::{Blob, UnixMs};
 use keyspace::{Event, Key, Uses};
 use resp::Reply;
 
-use super::migrate::Kept;
+use super::migrate::ValueSnapshot;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::{Error, Payload};
@@ -23,10 +23,10 @@ pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let keyspace = ctx.guard.keyspace();
     let entry = ctx.guard.look_up(ctx.db, &key);
     ctx.tally.count(entry.is_some());
-    match entry.map(|entry| Kept::of(keyspace, entry)) {
+    match entry.map(|entry| ValueSnapshot::of(keyspace, entry)) {
         None => ctx.reply.null(),
-        Some(Kept::Payload(payload)) => reply_payload(&mut ctx.reply, payload),
-        Some(kept) => return Ok(Done::Steps(Box::new(Rest(Some(kept))))),
+        Some(ValueSnapshot::Payload(payload)) => reply_payload(&mut ctx.reply, payload),
+        Some(kept) => return Ok(Done::Steps(Box::new(DumpReply(Some(kept))))),
     }
     Ok(Done::Replied)
 }
@@ -40,9 +40,9 @@ fn reply_payload(reply: &mut Reply<'_>, payload: Vec<u8>) {
 }
 
 /// The reply of DUMP: in one step, however long.
-struct Rest(Option<Kept>);
+struct DumpReply(Option<ValueSnapshot>);
 
-impl Resumable for Rest {
+impl Resumable for DumpReply {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if let Some(kept) = self.0.take() {
             // Nothing is locked; who wants World does not wait for this section.

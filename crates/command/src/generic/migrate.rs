@@ -71,7 +71,7 @@ pub fn migrate_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
 /// The keys that `COMMAND GETKEYS MIGRATE` answers, as recorded: those behind the first KEYS that
 /// is no password and no user, whatever else stands there. A KEYS that is the last word is not
 /// seen, unless there is another one.
-pub fn migrate_keys_told(args: Args<'_>) -> Result<KeyRuns, Error> {
+pub fn migrate_getkeys(args: Args<'_>) -> Result<KeyRuns, Error> {
     let is_seen = (2..args.len() - 1).any(|at| is(args.get(at), "KEYS"));
     let mut at = 6;
     while is_seen && at < args.len() {
@@ -91,7 +91,7 @@ pub fn migrate_keys_told(args: Args<'_>) -> Result<KeyRuns, Error> {
 }
 
 /// `MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password | AUTH2 username password]
-/// [KEYS key ...]`. A port that is none is found out by who connects.
+/// [KEYS key ...]`. An invalid port is found when connecting.
 pub fn migrate(args: Args<'_>) -> Result<ServerOp, Error> {
     let Options { copy, replace, auth, keys } = Options::parse(args)?;
     let keys: Vec<Bytes> = keys.map(|at| args.get(at).into()).collect();
@@ -109,34 +109,36 @@ pub struct Parcel {
     pub key: Bytes,
     /// Milliseconds left to live, 0 for ever.
     pub ttl_ms: i64,
-    kept: Kept,
+    kept: ValueSnapshot,
 }
 
-/// A value to be written after the guard that it was found under.
-pub(super) enum Kept {
+/// A value that is written after the guard was dropped under which it was found.
+pub(super) enum ValueSnapshot {
     Payload(Vec<u8>),
     Big(Captured, Encoding),
     Text(Blob),
 }
 
-impl Kept {
+impl ValueSnapshot {
     /// Keeps what is long by reference; what is short is written at once.
     pub fn of(keyspace: &keyspace::Keyspace, entry: Entry<'_>) -> Self {
         if let Some(big) = entry.big() {
-            Kept::Big(keyspace.capture(big), entry.encoding())
+            ValueSnapshot::Big(keyspace.capture(big), entry.encoding())
         } else if let Some(blob) = long_text(entry) {
-            Kept::Text(blob.clone())
+            ValueSnapshot::Text(blob.clone())
         } else {
-            Kept::Payload(Saver::default().dump(&Stored::of(entry)))
+            ValueSnapshot::Payload(Saver::default().dump(&Stored::of(entry)))
         }
     }
 
     /// The bytes that RESTORE takes.
     pub fn into_payload(self) -> Vec<u8> {
         match self {
-            Kept::Payload(payload) => payload,
-            Kept::Big(big, encoding) => Saver::default().dump(&Stored::captured(&big, encoding)),
-            Kept::Text(blob) => Saver::default().dump(&Stored::text(Str::Blob(&blob))),
+            ValueSnapshot::Payload(payload) => payload,
+            ValueSnapshot::Big(big, encoding) => {
+                Saver::default().dump(&Stored::captured(&big, encoding))
+            }
+            ValueSnapshot::Text(blob) => Saver::default().dump(&Stored::text(Str::Blob(&blob))),
         }
     }
 }
@@ -157,7 +159,7 @@ impl Parcel {
         let pack = |bytes: &Bytes| {
             let entry = guard.read(db, &keyspace.key(bytes))?;
             let ttl_ms = entry.expiry().map_or(0, |at| (at.0 - now.0).max(1));
-            Some(Parcel { key: bytes.clone(), ttl_ms, kept: Kept::of(keyspace, entry) })
+            Some(Parcel { key: bytes.clone(), ttl_ms, kept: ValueSnapshot::of(keyspace, entry) })
         };
         keys.iter().filter_map(pack).collect()
     }

@@ -26,7 +26,7 @@ use crate::sorting::order::{Order, Row, Text, Texts, Weight};
 use crate::spec::KeyRuns;
 use lookup::{Stop, show, weigh};
 use options::Options;
-use steps::{Goal, Kept, Presorting, Replying, Sorting};
+use steps::{Goal, Presorting, Replying, Sorting, Unsorted};
 
 /// A value of more elements is held long: others park behind its slot instead of waiting.
 const LONG_ELEMENTS: u64 = 10_000;
@@ -66,7 +66,7 @@ pub fn sort_ro_keys(args: Args<'_>) -> Result<KeyRuns, Error> {
 
 /// The keys that `COMMAND GETKEYS SORT` answers: the last STORE counts, whether or not the rest is
 /// right.
-pub fn sort_keys_told(args: Args<'_>) -> Result<KeyRuns, Error> {
+pub fn sort_getkeys(args: Args<'_>) -> Result<KeyRuns, Error> {
     Ok(KeyRuns::of(1..2).and_one(options::store(args), STORE_SPEC))
 }
 
@@ -104,22 +104,22 @@ fn sort_by(ctx: &mut Ctx<'_, '_>, mut options: Options<'_>) -> Result<Done, Stop
         // What is stored is the same wherever it is computed.
         (options.unsorted, options.alpha, options.by) = (len == 0, true, None);
     }
-    let what = What::of(&options, len, kind);
+    let scope = Scope::of(&options, len, kind);
     if len > ctx.settings.at_once_elements {
-        return Ok(run_long(ctx, &options, what, tries)?);
+        return Ok(run_long(ctx, &options, scope, tries)?);
     }
-    let (mut texts, mut rows) = collect(ctx, &what)?;
-    if !what.order.kept {
+    let (mut texts, mut rows) = collect(ctx, &scope)?;
+    if !scope.order.kept {
         weigh(ctx, &options, &mut texts, rows.iter_mut())?;
-        what.order.sort(&texts, &mut rows);
-        rows = rows.drain(what.window).collect();
+        scope.order.sort(&texts, &mut rows);
+        rows = rows.drain(scope.window).collect();
     }
     call_big(ctx);
     complete(ctx, &options, texts, &rows)
 }
 
-/// What is sorted, and which of it is wanted.
-struct What {
+/// Which elements are read, and which of them are wanted.
+struct Scope {
     order: Order,
     /// The elements that are read. Of an order that stays only those that the limit lets through.
     ranks: Range<u64>,
@@ -127,7 +127,7 @@ struct What {
     window: Range<usize>,
 }
 
-impl What {
+impl Scope {
     fn of(options: &Options<'_>, len: u64, kind: Kind) -> Self {
         let kept = options.unsorted;
         // A set has no order that could be turned around.
@@ -144,15 +144,15 @@ impl What {
 }
 
 /// The elements, at once.
-fn collect(ctx: &mut Ctx<'_, '_>, what: &What) -> Result<(Texts, Vec<Row>), Parked> {
+fn collect(ctx: &mut Ctx<'_, '_>, scope: &Scope) -> Result<(Texts, Vec<Row>), Parked> {
     let (mut texts, mut rows) = (Texts::default(), Vec::new());
     let key = ctx.key(1);
     let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return Ok((texts, rows)) };
-    Stored::of(entry).each_from(what.ranks.start, what.ranks.end - what.ranks.start, |item| {
+    Stored::of(entry).each_from(scope.ranks.start, scope.ranks.end - scope.ranks.start, |item| {
         let (Item::Element(text) | Item::Member(text, _) | Item::Field(text, ..)) = item;
         rows.push(Row { element: texts.push(text), weight: Weight::None });
     });
-    if what.order.kept && what.order.desc {
+    if scope.order.kept && scope.order.desc {
         rows.reverse();
     }
     if rows.len() as u64 > LONG_ELEMENTS {
@@ -177,18 +177,18 @@ fn call_big(ctx: &mut Ctx<'_, '_>) {
 fn run_long(
     ctx: &mut Ctx<'_, '_>,
     options: &Options<'_>,
-    what: What,
+    scope: Scope,
     tries: u32,
 ) -> Result<Done, Error> {
     let key = ctx.key(1);
     let keyspace = ctx.guard.keyspace();
     let entry = ctx.guard.peek(ctx.db, &key).expect("it has elements");
     let kept = match (entry.packed(), entry.big()) {
-        (Some(bytes), _) => Kept::Packed(entry.kind(), bytes.to_vec(), entry.encoding()),
-        (_, Some(big)) => Kept::Big(keyspace.capture(big), entry.encoding()),
+        (Some(bytes), _) => Unsorted::Packed(entry.kind(), bytes.to_vec(), entry.encoding()),
+        (_, Some(big)) => Unsorted::Big(keyspace.capture(big), entry.encoding()),
         (None, None) => unreachable!("a string is not sorted"),
     };
-    let sorting = Sorting::new(kept, what.ranks, what.order, what.window);
+    let sorting = Sorting::new(kept, scope.ranks, scope.order, scope.window);
     let sorting = keyspace.reclaim_on_drop(sorting);
     let goal = if options.weighs() {
         Goal::Collected
@@ -259,7 +259,7 @@ fn complete(
         return Ok(Done::Replied);
     }
     ctx.reply.array(shown.len());
-    let mut rest = ctx.guard.keyspace().reclaim_on_drop(Rest { texts, shown, next: 0 });
+    let mut rest = ctx.guard.keyspace().reclaim_on_drop(SortReply { texts, shown, next: 0 });
     Ok(if rest.write(&mut ctx.reply) { Done::Replied } else { Done::Steps(Box::new(rest)) })
 }
 
@@ -285,20 +285,20 @@ fn insert(ctx: &mut Ctx<'_, '_>, at: usize, mut list: Built) {
     ctx.reply.integer(len as i64);
 }
 
-/// The part of a result that is not replied yet.
-struct Rest {
+/// A result that is replied in steps.
+struct SortReply {
     texts: Texts,
     shown: Vec<Option<Text>>,
     next: usize,
 }
 
-impl Parts for Rest {
+impl Parts for SortReply {
     fn memory(&self) -> usize {
         self.texts.memory() + self.shown.capacity() * size_of::<Option<Text>>()
     }
 }
 
-impl Rest {
+impl SortReply {
     /// Replies some elements; true if none is left.
     fn write(&mut self, reply: &mut Reply<'_>) -> bool {
         let full = reply.position().bytes + STEP_BYTES;
@@ -314,7 +314,7 @@ impl Rest {
     }
 }
 
-impl Resumable for ReclaimOnDrop<Rest> {
+impl Resumable for ReclaimOnDrop<SortReply> {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         Ok(Progress::complete_if(self.write(&mut ctx.reply)))
     }

@@ -1,5 +1,5 @@
-//! WAIT and WAITAOF on a server without replicas and without an append-only file: nobody will ever
-//! acknowledge anything, so whoever asks for it waits for its time.
+//! WAIT and WAITAOF on a server without replicas and without an append-only file: no
+//! acknowledgement ever arrives, so a client that asks for one waits until its timeout.
 
 use keyspace::Kind;
 use resp::Args;

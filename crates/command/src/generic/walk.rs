@@ -155,7 +155,7 @@ const CHUNK_BYTES: usize = 128 * 1024;
 /// `KEYS`: a walk that collects the reply, then the reply in pieces.
 struct Keys {
     pattern: Box<[u8]>,
-    /// Where the walk goes on; `None` behind its end.
+    /// Where the walk resumes; `None` behind its end.
     cursor: Option<u64>,
     found: usize,
     /// The found keys as bulk strings: full pieces, and the one that is being filled.
@@ -169,8 +169,8 @@ impl Keys {
         Self { pattern, cursor: Some(0), found: 0, pieces, piece }
     }
 
-    /// Sees everything now, while nobody else runs, and replies; false if that is too much for one
-    /// moment.
+    /// Reads everything under World and replies. Returns false if that would take too long: then
+    /// the rest is read in steps.
     fn walk_at_once(&mut self, ctx: &mut Ctx<'_, '_>) -> bool {
         let walked = self.walk(ctx, ONE_MOMENT_WORK_MAX);
         walked.expect("who holds World waits for nobody");
@@ -183,7 +183,7 @@ impl Keys {
         true
     }
 
-    /// Walks on until so much work is done, or a slot is held for long.
+    /// Resumes the walk until `work_max` is reached or a slot is held for long.
     fn walk(&mut self, ctx: &mut Ctx<'_, '_>, work_max: usize) -> Result<(), Parked> {
         let mut work = 0;
         while work < work_max

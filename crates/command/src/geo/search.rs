@@ -26,9 +26,9 @@ const SIDES_AT_ONCE: u64 = 200_000;
 /// Bytes of a reply after which a step ends.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// `GEOSEARCH key FROMMEMBER member | FROMLONLAT lon lat BYRADIUS radius unit | BYBOX width height
-/// unit
-/// | BYPOLYGON count lon lat [lon lat ...] [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`.
+/// `GEOSEARCH key FROMMEMBER member | FROMLONLAT lon lat
+/// BYRADIUS radius unit | BYBOX width height unit | BYPOLYGON count lon lat [lon lat ...]
+/// [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`.
 pub fn geosearch(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     search(ctx, Form::Search { is_store: false }, 1)
 }
@@ -124,7 +124,7 @@ fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<Done, Erro
             Form::Search { .. } => events::GEOSEARCHSTORE,
             Form::Radius { .. } | Form::ByMember { .. } => events::GEORADIUSSTORE,
         };
-        keep(event, ctx, &query, &found, at);
+        store_found(event, ctx, &query, &found, at);
         return Ok(Done::Replied);
     }
     ctx.reply.array(found.hits.len());
@@ -183,7 +183,7 @@ fn collect(
 }
 
 /// Stores what was found.
-fn keep(event: Event, ctx: &mut Ctx<'_, '_>, query: &Query, found: &Found, at: usize) {
+fn store_found(event: Event, ctx: &mut Ctx<'_, '_>, query: &Query, found: &Found, at: usize) {
     let score = |hit: &Hit| {
         if query.store_distance { hit.distance / query.metres } else { hit.score }
     };

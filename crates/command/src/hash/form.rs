@@ -5,16 +5,16 @@ use value::packed::{LISTPACK_MAX, PACKED_MAX};
 
 use crate::ctx::Settings;
 
-/// The most bytes of a packed hash that had `encoding`, with so many fields and a longest text of
-/// so many bytes among those that came: what is called listpack stays packed, and so in the order
-/// of insertion.
+/// The most bytes of a packed hash that has the encoding `was` and to which `fields` fields are
+/// added, whose longest text has `longest` bytes. A hash that Redis calls listpack must stay packed
+/// to be replied in the order of insertion.
 pub(super) fn packed_max(settings: &Settings, was: Encoding, fields: u64, longest: usize) -> usize {
     let may_be_listed = encoding(settings, was, fields, longest) == Encoding::Listpack;
     if may_be_listed { LISTPACK_MAX } else { PACKED_MAX }
 }
 
-/// How Redis stores a hash that had `encoding`, with so many fields and a longest text of so many
-/// bytes among those that came.
+/// How Redis stores a hash that had the encoding `was` and has `fields` fields; the longest added
+/// text has `longest` bytes.
 pub(super) fn encoding(
     settings: &Settings,
     was: Encoding,

@@ -1,6 +1,5 @@
-//! A list to be changed, wherever it stands. Packed ones are written anew into a scratch buffer,
-//! those of pages are changed in place; a list moves from one form to the other here, and nowhere
-//! else.
+//! Changing a list in either form. A packed list is rebuilt in a scratch buffer, a list of pages is
+//! changed in place. Only this code moves a list from one form to the other.
 
 mod turn;
 
@@ -193,7 +192,7 @@ impl<'b, 'g> Edit<'b, 'g> {
         }
     }
 
-    /// Moves a list that has become short into its entry.
+    /// Packs a list that has become short into its entry.
     #[cold]
     fn pack(&mut self, called: Encoding) {
         self.scratch.clear();

@@ -55,13 +55,13 @@ pub(super) fn owned(item: Item<'_>) -> NewItem<'_> {
 }
 
 /// An element apart from its list.
-pub(super) enum Kept {
+pub(super) enum OwnedElement {
     Int(i64),
     Bytes(Vec<u8>),
     Far(base::Blob),
 }
 
-impl Kept {
+impl OwnedElement {
     /// A copy of an element; a long one is shared.
     pub fn of(item: Item<'_>) -> Self {
         match item {

@@ -114,8 +114,9 @@ impl Limit {
         called(self.takes_packed(old, count, size))
     }
 
-    /// What a packed list is called once some of its elements have left it and come again: `rest`
-    /// is what stayed, `new` all of it. As in Redis, it may grow first, and then be small again.
+    /// The encoding of a packed list after some of its elements were popped and pushed again:
+    /// `rest` are those that stayed, `new` is the whole list. As in Redis, it may grow first, and
+    /// then be small again.
     #[inline]
     pub fn turned_packed(
         self,

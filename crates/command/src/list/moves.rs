@@ -6,7 +6,7 @@ use resp::Args;
 
 use super::create::create;
 use super::edit::open;
-use super::element::{Kept, write};
+use super::element::{OwnedElement, write};
 use super::end::End;
 use super::pop::is_much;
 use super::stream::{STEP_BYTES_MAX, STEP_MAX, some};
@@ -52,7 +52,7 @@ pub(super) fn move_element(ctx: &mut Ctx<'_, '_>, from: End, to: End) -> Result<
     }
     let view = edit.view();
     let at = if from == End::Front { 0 } else { view.len() - 1 };
-    let moved = Kept::of(view.get(at).expect("no list is empty"));
+    let moved = OwnedElement::of(view.get(at).expect("no list is empty"));
     let texts = std::iter::once(moved.as_new());
     if let (Some(mut edit), _) = open(to.pushed(), ctx, &destination)? {
         edit.push(to, texts);
@@ -137,7 +137,7 @@ pub(super) fn move_many(
     }
     let entry = ctx.peek_kind(&source, Kind::List)?.expect("it was there");
     let items = View::of(entry).iter_from(at).take(usize::try_from(count).expect("a length"));
-    let mut moved: Vec<Kept> = items.map(Kept::of).collect();
+    let mut moved: Vec<OwnedElement> = items.map(OwnedElement::of).collect();
     if !how_many.in_bulk && from == to {
         moved.reverse();
     }
@@ -155,10 +155,11 @@ pub(super) fn move_many(
 }
 
 /// Adds elements at an end of the list under the second key, in their order.
-fn add(ctx: &mut Ctx<'_, '_>, to: End, items: &[Kept]) -> Result<(), Error> {
+fn add(ctx: &mut Ctx<'_, '_>, to: End, items: &[OwnedElement]) -> Result<(), Error> {
     let (destination, event) = (ctx.key(2), to.pushed());
     // What is pushed to the front last stands first.
-    let (forth, back) = (items.iter().map(Kept::as_new), items.iter().rev().map(Kept::as_new));
+    let (forth, back) =
+        (items.iter().map(OwnedElement::as_new), items.iter().rev().map(OwnedElement::as_new));
     if let (Some(mut edit), _) = open(event, ctx, &destination)? {
         match to {
             End::Front => edit.push(to, back),
@@ -176,7 +177,7 @@ fn add(ctx: &mut Ctx<'_, '_>, to: End, items: &[Kept]) -> Result<(), Error> {
 
 /// Moves elements within one list, which is as long as before: it gets `items`, in their order. A
 /// bulk that is put back where it was counts as a change.
-fn turn(ctx: &mut Ctx<'_, '_>, from: End, to: End, items: &[Kept]) -> Result<(), Error> {
+fn turn(ctx: &mut Ctx<'_, '_>, from: End, to: End, items: &[OwnedElement]) -> Result<(), Error> {
     let source = ctx.key(1);
     let (edit, _) = open(to.pushed(), ctx, &source)?;
     edit.expect("it was there").turn(from, to, items);
@@ -186,14 +187,14 @@ fn turn(ctx: &mut Ctx<'_, '_>, from: End, to: End, items: &[Kept]) -> Result<(),
 
 /// Replies the elements that were moved, in steps.
 struct Moved {
-    items: Vec<Kept>,
+    items: Vec<OwnedElement>,
     /// The first that is not replied yet.
     next: usize,
 }
 
 impl Resumable for Moved {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
-        let items = self.items[self.next..].iter().map(Kept::as_item);
+        let items = self.items[self.next..].iter().map(OwnedElement::as_item);
         self.next += some(&mut ctx.reply, items, STEP_MAX, STEP_BYTES_MAX) as usize;
         Ok(Progress::complete_if(self.next == self.items.len()))
     }

@@ -57,7 +57,7 @@ fn pop_counted(ctx: &mut Ctx<'_, '_>, end: End) -> Result<Done, Error> {
         (Some(edit), reply) => pop_many(edit, keyspace, end, count, reply),
     };
     ctx.guard.count_as(before, popped);
-    Ok(go_on(rest))
+    Ok(done_or_steps(rest))
 }
 
 /// `LMPOP numkeys key ... LEFT | RIGHT [COUNT count]`.
@@ -93,7 +93,7 @@ pub(super) fn pop_from(
     reply.bulk(key.bytes);
     let (popped, rest) = pop_many(edit, keyspace, end, count, reply);
     ctx.guard.count_as(before, popped);
-    Ok(go_on(rest))
+    Ok(done_or_steps(rest))
 }
 
 /// The arguments of LMPOP and of its like that wait, from the number of keys in argument `at` on:
@@ -162,6 +162,6 @@ pub(super) fn is_much(view: View<'_>, count: u64) -> bool {
     }
 }
 
-fn go_on(rest: Option<Stream>) -> Done {
+fn done_or_steps(rest: Option<Stream>) -> Done {
     rest.map_or(Done::Replied, |rest| Done::Steps(Box::new(rest)))
 }

@@ -11,9 +11,8 @@ use crate::error::Error;
 use crate::events;
 use crate::tally::Tally;
 
-/// Appends payloads to the list of a key, which is made if it does not exist. Who waits in the
-/// key's slot for a list and needs a further key was looked at before
-/// ([`keyspace::Access::lock_to_fill`]).
+/// Appends payloads to the list of a key, which is made if it does not exist. The caller has locked
+/// the slots that serving waiting clients needs ([`keyspace::Access::lock_to_fill`]).
 ///
 /// # Errors
 /// [`Error::WrongType`], with nothing changed.

@@ -19,10 +19,9 @@ use keyspace::Kind;
 
 /// Elements that are removed one by one; more are undone by a clone of the list.
 const LOGGED_MAX: u64 = 64;
-/// What is left is copied if that is so much less than what goes.
+/// The remaining elements are copied if the removed ones are at least this many times as many.
 const LEFT_SHARE: u64 = 16;
-/// Runs that are cut out of a list, to what is left of it, as `1 / n`; if there are more, that is
-/// copied.
+/// The remaining elements are copied, too, if more runs are cut out than one per this many of them.
 const RUN_SHARE: u64 = 5;
 
 /// `LTRIM key start stop`. The key counts as changed even if nothing goes.

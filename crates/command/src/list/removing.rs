@@ -1,5 +1,4 @@
-//! LREM on a long list, done ahead ([`crate::prepare`]): the list without the matches is written
-//! anew.
+//! LREM on a long list, done ahead ([`crate::prepare`]): the list is rebuilt without the matches.
 
 use keyspace::{Captured, Keyspace};
 use value::Big;

@@ -24,7 +24,7 @@ pub enum DebugOp {
     },
     /// Switches the active expiry cycle.
     SetActiveExpire(bool),
-    /// Whether a pattern matches a text of so many `a`s.
+    /// Whether a pattern matches a text of `len` times `a`.
     StringMatchLen {
         /// The length.
         len: usize,
@@ -85,7 +85,7 @@ pub enum DebugOp {
     },
     /// Stops what is done now and then: expiry, idle clients, figures.
     PauseCron(bool),
-    /// Loses so much memory.
+    /// Leaks this much memory.
     Leak(Bytes),
     /// Makes keys.
     Populate(Populate),
@@ -93,10 +93,10 @@ pub enum DebugOp {
     PanicInCommand {
         /// The command's full name, lower case; without one the next command, whatever it is.
         command: Option<Bytes>,
-        /// After so many changes through the door; 0 before the first.
+        /// After how many changes through the door; 0 is before the first.
         after_changes: u32,
-        /// Not in the first runs, so many of them; each call of the handler, step and serving is
-        /// one.
+        /// How many runs are spared. Each call of the handler, each step and each serving of a
+        /// waiting client is a run.
         after_runs: u32,
         /// It does not panic, but fails with an error.
         is_error: bool,

@@ -59,7 +59,7 @@ pub enum ConfigOp {
     Get(Vec<Bytes>),
     /// Settings to change together, or not at all.
     Set(Vec<(Bytes, Bytes)>),
-    /// Writes the configuration file anew.
+    /// Rewrites the configuration file.
     Rewrite,
     /// Sets the statistics to zero.
     ResetStat,
@@ -127,7 +127,7 @@ pub enum MemoryOp {
     Doctor,
     /// Numbers.
     Stats,
-    /// Gives what is free back to the system.
+    /// Returns free memory to the system.
     Purge,
     /// What the allocator tells of itself.
     MallocStats,
@@ -138,7 +138,7 @@ pub enum MemoryOp {
 pub enum LogOp {
     /// The newest entries.
     Get {
-        /// At most so many, `None` for all.
+        /// At most this many, `None` for all.
         count: Option<u64>,
     },
     /// How many there are.

@@ -86,7 +86,7 @@ pub(super) fn add<'b>(
 fn add_packed<'b>(
     packed: &mut Vec<u8>,
     members: impl Iterator<Item = &'b [u8]>,
-    settings: &crate::Settings,
+    settings: &Settings,
     form: &mut Form,
 ) -> (i64, bool) {
     let mut added = 0;

@@ -20,13 +20,13 @@ const COMPARED_MAX: u64 = 50_000;
 const TREE_COST: u64 = 100;
 
 /// A set as it was.
-pub(super) enum Source {
+pub(super) enum SetSnapshot {
     /// A copy of its bytes, and how many members.
     Packed(Vec<u8>, u64),
     Big(Captured),
 }
 
-impl Source {
+impl SetSnapshot {
     /// Keeps a set. O(1), but for the bytes of a packed one.
     pub fn of(keyspace: &Keyspace, view: View<'_>) -> Self {
         match view {
@@ -80,7 +80,7 @@ impl Source {
 
 /// Is it cheaper to look for members one by one, and short enough to be done at once? The sets
 /// whose members are looked for must be packed: the first one, of a union all.
-pub(super) fn is_few(operation: Operation, sets: &[Source]) -> bool {
+pub(super) fn is_few(operation: Operation, sets: &[SetSnapshot]) -> bool {
     let leading = if operation == Operation::Union { sets.len() } else { 1 };
     if sets.iter().take(leading).any(|set| set.packed().is_none()) {
         return false;
@@ -99,7 +99,7 @@ pub(super) fn is_few(operation: Operation, sets: &[Source]) -> bool {
 }
 
 /// Calls `f` with the members of the result, each once, until it says `false`.
-pub(super) fn each(operation: Operation, sets: &[Source], mut f: impl FnMut(Key<'_>) -> bool) {
+pub(super) fn each(operation: Operation, sets: &[SetSnapshot], mut f: impl FnMut(Key<'_>) -> bool) {
     let leading = if operation == Operation::Union { sets.len() } else { 1 };
     for (n, set) in sets.iter().take(leading).enumerate() {
         let mut rest = set.packed().expect("it is packed: is_few");
@@ -108,7 +108,7 @@ pub(super) fn each(operation: Operation, sets: &[Source], mut f: impl FnMut(Key<
             rest = behind;
             let mut scratch = IntText::default();
             let text = member.bytes(&mut scratch);
-            let has = |other: &Source| other.has(stored, text);
+            let has = |other: &SetSnapshot| other.has(stored, text);
             let is_in = match operation {
                 Operation::Union => !sets[..n].iter().any(has),
                 Operation::Intersection => sets[1..].iter().all(has),
@@ -129,15 +129,15 @@ mod tests {
 
     type Members = BTreeSet<Vec<u8>>;
 
-    fn source(members: &Members) -> Source {
+    fn source(members: &Members) -> SetSnapshot {
         let mut bytes = Vec::new();
         for member in members {
             Elem::of(member).push(&mut bytes);
         }
-        Source::Packed(bytes, members.len() as u64)
+        SetSnapshot::Packed(bytes, members.len() as u64)
     }
 
-    fn result(operation: Operation, sets: &[Source]) -> Vec<Vec<u8>> {
+    fn result(operation: Operation, sets: &[SetSnapshot]) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         each(operation, sets, |key| {
             assert_eq!(key, Key::hashed(key.tail));
@@ -153,7 +153,7 @@ mod tests {
         fn it_is_what_sets_are(sets in proptest::collection::vec(
             proptest::collection::btree_set("[a-b0-1-]{0,3}".prop_map(String::into_bytes), 0..20), 1..5)
         ) {
-            let sources: Vec<Source> = sets.iter().map(source).collect();
+            let sources: Vec<SetSnapshot> = sets.iter().map(source).collect();
             let (first, others) = sets.split_first().expect("one at least");
             let fold = |f: fn(&Members, &Members) -> Members| -> Vec<Vec<u8>> {
                 others.iter().fold(first.clone(), |a, b| f(&a, b)).into_iter().collect()

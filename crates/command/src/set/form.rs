@@ -5,9 +5,9 @@ use value::packed::{Elem, LISTPACK_MAX, PACKED_INTS_MAX, PACKED_MAX};
 
 use crate::ctx::Settings;
 
-/// The most bytes of a packed set that is called so: what is called intset stays packed, and so in
-/// order, up to the default of `set-max-intset-entries`, and what is called listpack in the order
-/// of insertion.
+/// The most bytes of a packed set with this encoding. A set that Redis calls intset must stay
+/// packed to be replied in ascending order, up to the default of `set-max-intset-entries`; one that
+/// it calls listpack, in the order of insertion.
 pub(super) fn packed_max(encoding: Encoding) -> usize {
     match encoding {
         Encoding::Intset => PACKED_INTS_MAX,
@@ -31,9 +31,9 @@ impl Form {
     /// A set of nothing.
     pub const NEW: Form = Form { encoding: Encoding::Intset };
 
-    /// So many members come to a set, which is new or not. As Redis 7.2: where they would be too
-    /// many, were they all new, it is a hashtable; a new one that would be too many for an intset
-    /// alone is a listpack from the start.
+    /// Called before `members` members are added to a set, which is new or not. As in Redis 7.2,
+    /// the set becomes a hashtable if there were too many, all of them counted as new. A new set
+    /// which is too large only for an intset is a listpack from the start.
     pub fn expect(&mut self, settings: &Settings, is_new: bool, first: &[u8], members: u64) {
         let fits_intset = members <= settings.set_max_intset_entries;
         let fits_listpack = members <= settings.set_max_listpack_entries;
@@ -51,7 +51,7 @@ impl Form {
         }
     }
 
-    /// After a member came that was not there, as one of so many.
+    /// Called for each new member; `members` is their number with this one.
     #[inline]
     pub fn add(&mut self, settings: &Settings, member: Elem<'_>, members: u64) {
         if self.encoding == Encoding::Hashtable {

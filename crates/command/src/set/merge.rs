@@ -1,6 +1,6 @@
 //! Intersection, union and difference by merging: big sets are all in the order of one hash, so
 //! each is read once from its beginning to its end, and one that is much larger than the first is
-//! asked instead. What was done ends at a member, where a later step goes on.
+//! searched instead. Each step ends at a member, from which the next step resumes.
 //!
 //! Few members in packed sets are not worth a tree: they are looked for one by one.
 
@@ -13,14 +13,14 @@ use value::Big;
 use value::keyed::Key;
 use value::set::Set;
 
-use super::few::{self, Source};
+use super::few::{self, SetSnapshot};
 use super::operation::Operation;
 use super::view::View;
 use crate::ctx::Ctx;
 use crate::error::Error;
 
-/// A set of so many times the members of the one that leads is asked for each of them; another one
-/// is read along.
+/// A set with at least this many times the members of the leading set is searched for each of them.
+/// A smaller one is read in parallel.
 const ASK_RATIO: u64 = 8;
 
 /// An operation under way, on sets as they were.
@@ -28,8 +28,8 @@ pub(super) struct Merge {
     operation: Operation,
     /// Trees, or nothing if there are so few members that they stand in `few`.
     sets: Vec<Captured>,
-    few: Vec<Source>,
-    /// Where to go on: a hash and a member.
+    few: Vec<SetSnapshot>,
+    /// Where to resume: a hash and a member.
     next: (u32, Box<[u8]>),
     /// Something is left to do.
     more: bool,
@@ -47,7 +47,7 @@ impl Merge {
         let mut more = true;
         for (n, i) in keys.enumerate() {
             match ctx.read_kind(i, Kind::Set)? {
-                Some(entry) => sources.push(Source::of(keyspace, View::of(entry))),
+                Some(entry) => sources.push(SetSnapshot::of(keyspace, View::of(entry))),
                 None => match operation {
                     Operation::Union => {}
                     Operation::Difference => more &= n > 0,
@@ -57,7 +57,7 @@ impl Merge {
         }
         more &= !sources.is_empty();
         if operation == Operation::Intersection {
-            sources.sort_by_key(Source::len);
+            sources.sort_by_key(SetSnapshot::len);
         }
         let mut merge =
             Self { operation, sets: Vec::new(), few: Vec::new(), next: (0, Box::default()), more };
@@ -74,8 +74,9 @@ impl Merge {
         if self.more { self.sets.iter().map(|set| set.len()).sum() } else { 0 }
     }
 
-    /// Goes on with up to `budget` members of the leading set, or of the union; `f` gets what is in
-    /// the result, in order, and may end it all. True if there is more to do.
+    /// Looks at up to `budget` members of the leading set, or of the union. Calls `f` with the
+    /// members of the result, in order; `f` returns false to stop. Returns true if there is more to
+    /// do.
     pub fn step(&mut self, budget: u64, mut f: impl FnMut(Key<'_>) -> bool) -> bool {
         if !self.more {
             return false;

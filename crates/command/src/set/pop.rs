@@ -17,7 +17,7 @@ use crate::tally::Tally;
 const STEP_TAKEN: u64 = 25;
 /// Members written to one of both in one step.
 const STEP_WRITTEN: usize = 500;
-/// If more than one in so many goes, what goes and what stays is written anew.
+/// If more than one member in this many is popped, both sets are built from scratch.
 const TAKEN_SHARE: u64 = 16;
 
 /// Random members on their way out of a set.
@@ -25,11 +25,11 @@ pub(super) struct Popping {
     sources: Sources,
     was: Captured,
     /// What stays.
-    rest: Captured,
+    remaining: Captured,
     popped: Captured,
     /// Members still to be drawn.
     left: u64,
-    /// The next rank to be looked at, if both are written anew.
+    /// The next rank to look at, if both sets are built from scratch.
     rank: Option<u64>,
     log: Log,
 }
@@ -42,7 +42,7 @@ impl Popping {
         Self {
             sources,
             was: keyspace.capture(big),
-            rest: if anew { keyspace.capture_owned(empty()) } else { keyspace.capture(big) },
+            remaining: if anew { keyspace.capture_owned(empty()) } else { keyspace.capture(big) },
             popped: keyspace.capture_owned(empty()),
             left: wanted,
             rank: anew.then_some(0),
@@ -53,24 +53,24 @@ impl Popping {
     /// Looks at the next members: each goes as likely as there are more to go among those that are
     /// left.
     fn write_anew(&mut self, tally: &mut Tally, from: u64) {
-        let (rest, popped) = (set_mut(&mut self.rest), set_mut(&mut self.popped));
+        let (remaining, popped) = (set_mut(&mut self.remaining), set_mut(&mut self.popped));
         let Big::Set(was) = &*self.was else { unreachable!("a set was captured") };
         let (len, mut rank) = (was.len(), from);
         for member in was.iter_at(from).take(STEP_WRITTEN) {
             let goes = below(tally, len - rank) < self.left;
             self.left -= u64::from(goes);
-            (if goes { &mut *popped } else { &mut *rest }).build(Key::hashed(member));
+            (if goes { &mut *popped } else { &mut *remaining }).build(Key::hashed(member));
             rank += 1;
         }
         self.rank = Some(rank);
     }
 
     fn take(&mut self, tally: &mut Tally) {
-        let (rest, popped) = (set_mut(&mut self.rest), set_mut(&mut self.popped));
+        let (remaining, popped) = (set_mut(&mut self.remaining), set_mut(&mut self.popped));
         for _ in 0..self.left.min(STEP_TAKEN) {
-            let rank = below(tally, rest.len());
-            let member = rest.at(rank).expect("a rank below the length").to_vec();
-            rest.remove(&member, &mut self.log);
+            let rank = below(tally, remaining.len());
+            let member = remaining.at(rank).expect("a rank below the length").to_vec();
+            remaining.remove(&member, &mut self.log);
             popped.build(Key::hashed(&member));
             self.left -= 1;
         }
@@ -107,7 +107,7 @@ impl Preparation for Popping {
         let before = ctx.guard.counted();
         if let Some(mut entry) = ctx.entry_mut_kind(events::SPOP, 1, Kind::Set)? {
             let called = entry.entry().encoding();
-            entry.set_big(called, self.rest.into_value());
+            entry.set_big(called, self.remaining.into_value());
         }
         ctx.guard.count_as(before, self.popped.len());
         ctx.reply.set(self.popped.len() as usize);

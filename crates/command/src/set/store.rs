@@ -61,12 +61,12 @@ struct Building {
     merge: Merge,
     set: Captured,
     form: Form,
-    /// Bytes of the packed form, up to what is too much for one.
+    /// Bytes of the packed form; not counted further once they are too many for one.
     bytes: usize,
 }
 
 impl Building {
-    /// Goes on with up to so many members; true if there are more.
+    /// Adds up to `budget` members; returns true if there are more.
     fn step(&mut self, ctx: &Ctx<'_, '_>, budget: u64) -> bool {
         let Big::Set(set) = self.set.value_mut() else { unreachable!("a set is built") };
         let (form, bytes) = (&mut self.form, &mut self.bytes);

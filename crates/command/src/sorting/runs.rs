@@ -1,13 +1,13 @@
-//! Rows in runs, each sorted by itself, and merged as they are taken: no step of it takes long, and
-//! who takes a few merges no more.
+//! Rows in runs. Each run is sorted by itself, and runs are merged while rows are read: no step
+//! takes long, and a caller which reads only some rows merges no more than those.
 
 use super::order::{Order, Row, Texts};
 
-/// Rows in the order in which they came, and then in that of their weights.
+/// Rows in the order of insertion, and once they are sorted in that of their weights.
 #[derive(Default)]
 pub(crate) struct Runs {
     all: Vec<Run>,
-    /// Runs that are sorted: the first so many.
+    /// How many runs are sorted, from the first on.
     sorted: usize,
     /// Sorted runs that are not used up, as a heap: that of the first row on top.
     heap: Vec<u32>,

@@ -83,7 +83,7 @@ impl Flags {
     }
 }
 
-/// What the server must know about a command and no client is told.
+/// What only the server needs to know about a command: clients do not see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits(u16);
 
@@ -100,24 +100,23 @@ impl Traits {
     pub const NOT_QUEUED: Traits = Traits(1 << 3);
     /// Refused inside MULTI, because it waits for another server.
     pub const AWAITS_SERVER: Traits = Traits(1 << 4);
-    /// Takes bounded time whatever its arguments and the value are, although it is not called fast.
-    /// (Setting a big value moves a reference.)
+    /// Takes bounded time for any arguments and any value, although it does not have the flag
+    /// `fast`. (Setting a big value moves a reference.)
     pub const BOUNDED: Traits = Traits(1 << 5);
-    /// Runs while somebody holds World for long.
+    /// Runs although another worker holds World for long.
     pub const PASSES_CLOSED_GATE: Traits = Traits(1 << 6);
     /// Freezes the slots of its keys: waits only for those of them that are frozen already.
     pub const FREEZES: Traits = Traits(1 << 7);
     /// Allowed only where `enable-debug-command` says so.
     pub const DEBUG: Traits = Traits(1 << 8);
-    /// What it does depends on more than its request and the data: on the time, on chance, on who
-    /// else there is. So its request is no record of what it did.
+    /// Its effect depends on more than its request and the data: on the time, on chance, on other
+    /// clients. To replay the effect, something else than the request must be recorded.
     pub const OWN_RECORD: Traits = Traits(1 << 9);
-    /// Sees a small database at one moment, for which it stops everybody else; a larger one bit by
-    /// bit.
+    /// Reads a small database at one moment, for which all other commands wait. Reads a larger one
+    /// in steps.
     pub const ONE_MOMENT: Traits = Traits(1 << 10);
-    /// Of what runs other commands: once too much is kept to undo them, those that have ended
-    /// stand, as they would after a panic. (Nobody who runs commands of others can be refused in
-    /// the middle.)
+    /// Runs other commands. When the undo log of all of them grows too large, those that have ended
+    /// are committed: from then on they cannot be rolled back.
     pub const COMMITS_IN_PARTS: Traits = Traits(1 << 11);
     /// Leaves watches at its keys, which take memory: refused where memory is full.
     pub const WATCHES: Traits = Traits(1 << 12);

@@ -1,9 +1,8 @@
-//! Long changes of streams, done ahead ([`crate::prepare`]): on a clone, in steps, with the locks
-//! dropped. The last run of the command puts the result in its place, if what it was made of is
-//! still there.
+//! Long changes of streams, prepared in steps on a clone, without locks ([`crate::prepare`]). The
+//! last run of the command puts the result in its place, if the stream has not changed.
 //!
-//! Somebody adds to a stream all the time; so what concerns its groups alone stands when nothing
-//! but entries came.
+//! A busy stream gets new entries all the time. New entries alone do not spoil a change that
+//! concerns only groups.
 
 use keyspace::{Captured, EntryMut, Event};
 use value::{Big, Stream};
@@ -22,8 +21,8 @@ pub(super) trait Work: Sized + Send + 'static {
     /// What it is called, once it is done; `was` is the stream before.
     fn events(&self, was: &Stream) -> Vec<Event>;
 
-    /// Goes on for a step; true at the end. `was` is the stream as it was captured, and the other
-    /// one is changed.
+    /// Does one step; returns true at the end. `was` is the stream as it was captured, `stream` the
+    /// clone that is changed.
     fn step(&mut self, was: &Stream, stream: &mut Stream) -> bool;
 
     /// The second run of the command: puts the changes in their places and replies.
@@ -90,7 +89,7 @@ impl<W: Work> Changes<W> {
         self.parts.first().map(|part| &part.work)
     }
 
-    /// Puts the results in their places; which argument each belongs to, and what it came to.
+    /// Puts the results in their places. Returns each with the argument that it belongs to.
     pub fn put(self, ctx: &mut Ctx<'_, '_>) -> Vec<(usize, W)> {
         let mut done = Vec::with_capacity(self.parts.len());
         for (i, Part { key, rest, work }) in self.parts.into_iter().enumerate() {

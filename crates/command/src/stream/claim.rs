@@ -5,9 +5,9 @@ use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much};
-use super::consumers::{both, consumer, more, new_consumer};
+use super::consumers::{consumer, existing_group, more, new_consumer};
 use super::ids::{range_start, strict_id};
-use super::reply::{Named, Part, Rest, Shown, write_id};
+use super::reply::{LongReply, Named, Part, Shown, write_id};
 use super::view::{of_entry, stream_at};
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -15,7 +15,7 @@ use crate::error::{Error, MinIdleTime, XclaimNumber, XclaimOption};
 use crate::parse::{integer, is};
 use crate::prepare::{self, Found, Preparation};
 
-/// XAUTOCLAIM looks at so many pending entries for each that it may claim.
+/// How many pending entries XAUTOCLAIM looks at for each one that it may claim.
 const ATTEMPTS: i64 = 10;
 /// Entries that XAUTOCLAIM claims unless told otherwise.
 const COUNT_DEFAULT: i64 = 100;
@@ -96,7 +96,8 @@ impl Claimer {
         consumer(stream, self.group, &self.name, self.now)
     }
 
-    /// Changes: the consumer, and so many entries that it got or that are nobody's any more.
+    /// The number of changes: the consumer if it is new, and the entries that were claimed or
+    /// dropped.
     fn changes(&self, entries: usize) -> u64 {
         u64::from(!self.exists) + entries as u64
     }
@@ -115,7 +116,7 @@ struct Claims {
     at: usize,
     /// Those that were claimed stand before this place.
     claimed: usize,
-    /// Those that were nobody's any more, because they are deleted.
+    /// How many were dropped from the pending ones because they are deleted.
     dropped: usize,
     /// The group's last id was moved on.
     advanced: bool,
@@ -181,7 +182,7 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Ok(later);
     }
     let (args, now) = (ctx.args, ctx.now.0);
-    both(ctx)?;
+    existing_group(ctx)?;
     let min_idle = min_idle(ctx.arg(4), "XCLAIM")?;
     let mut ids = Vec::new();
     for at in 5..args.len() {
@@ -191,7 +192,7 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
     }
     let options = options(ctx, 5 + ids.len())?;
-    let (_, group) = both(ctx)?;
+    let (_, group) = existing_group(ctx)?;
     let exists = has_consumer(ctx, group, args.get(3));
     let by = Claimer { exists, group, name: args.get(3).into(), min_idle, now, options };
     let claims = Claims { by, ids, at: 0, claimed: 0, dropped: 0, advanced: false };
@@ -205,21 +206,21 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 }
 
 fn reply_claims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Claims)>) -> Done {
-    let mut rest = Rest::default();
+    let mut long = LongReply::default();
     for (key, claims) in done {
         let named = if claims.by.options.just_id { Named::Id } else { Named::Entry };
-        show_ids(ctx, key, Shown::Ids(claims.ids, 0, named), &mut rest);
+        show_ids(ctx, key, Shown::Ids(claims.ids, 0, named), &mut long);
     }
-    rest.leave()
+    long.into_done()
 }
 
 /// Replies an array: under the lock, unless it is much or something before it is.
-fn show_ids(ctx: &mut Ctx<'_, '_>, at: usize, mut shown: Shown, rest: &mut Rest) {
+fn show_ids(ctx: &mut Ctx<'_, '_>, at: usize, mut shown: Shown, long: &mut LongReply) {
     let (key, keyspace) = (ctx.key(at), ctx.guard.keyspace());
     let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return };
-    if shown.is_much() || !rest.is_empty() {
+    if shown.is_much() || !long.is_empty() {
         let value = keyspace.capture(entry.big().expect("a stream stands outside its entry"));
-        rest.add(Part { key: None, value, shown });
+        long.add(Part { key: None, value, shown });
     } else {
         shown.write_all(&mut ctx.reply, of_entry(entry));
     }
@@ -229,7 +230,7 @@ fn show_ids(ctx: &mut Ctx<'_, '_>, at: usize, mut shown: Shown, rest: &mut Rest)
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Claim {
     Done,
-    /// It was deleted, and is nobody's any more.
+    /// It was deleted, and is not pending any longer.
     Dropped,
     Refused,
 }
@@ -253,7 +254,7 @@ fn claim(stream: &mut Stream, who: ConsumerId, id: StreamId, by: &Claimer) -> Cl
     {
         return Claim::Refused;
     }
-    // What was nobody's counts as delivered once before it is claimed (recorded).
+    // An entry without a consumer counts as delivered once before it is claimed (recorded).
     let counted = old.map_or(1, |old| old.count);
     let count = options.count.unwrap_or_else(|| more(counted, u64::from(!options.just_id)));
     let row = Pending { id, at_ms: options.at_ms.unwrap_or(now), count, consumer: who };
@@ -269,8 +270,9 @@ struct Autoclaims {
     by: Claimer,
     /// The next pending entry is not below this one; `None` at the end of them.
     next: Option<StreamId>,
-    /// So many more are looked at, and claimed.
+    /// How many more are looked at.
     looks: u64,
+    /// How many more are claimed.
     left: u64,
     claimed: Vec<StreamId>,
     deleted: Vec<StreamId>,
@@ -344,7 +346,7 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
         word += 1;
     }
-    let (_, group) = both(ctx)?;
+    let (_, group) = existing_group(ctx)?;
     if count > COUNT_MAX {
         return Err(Error::CountMemory);
     }
@@ -366,13 +368,13 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 }
 
 fn reply_autoclaims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Autoclaims)>) -> Done {
-    let mut rest = Rest::default();
+    let mut long = LongReply::default();
     for (key, claims) in done {
         ctx.reply.array(3);
         write_id(&mut ctx.reply, claims.next.unwrap_or(StreamId::MIN));
         let named = if claims.by.options.just_id { Named::Id } else { Named::Entry };
-        show_ids(ctx, key, Shown::Ids(claims.claimed, 0, named), &mut rest);
-        show_ids(ctx, key, Shown::Ids(claims.deleted, 0, Named::Id), &mut rest);
+        show_ids(ctx, key, Shown::Ids(claims.claimed, 0, named), &mut long);
+        show_ids(ctx, key, Shown::Ids(claims.deleted, 0, Named::Id), &mut long);
     }
-    rest.leave()
+    long.into_done()
 }

@@ -13,7 +13,9 @@ use crate::events;
 pub(super) const COUNT_FATAL: u64 = i64::MAX as u64;
 
 /// The stream in argument 1 and the place of the group in argument 2, both of which must be there.
-pub(super) fn both<'b, 'g>(ctx: &'b mut Ctx<'_, 'g>) -> Result<(EntryMut<'b, 'g>, usize), Error> {
+pub(super) fn existing_group<'b, 'g>(
+    ctx: &'b mut Ctx<'_, 'g>,
+) -> Result<(EntryMut<'b, 'g>, usize), Error> {
     let key = ctx.key(1);
     let args = ctx.args;
     let entry = ctx.peek_kind(&key, Kind::Stream)?;

@@ -1,5 +1,5 @@
-//! XREADGROUP: what is new for a group goes to one of its consumers, or what is pending for it once
-//! more. Many entries are delivered ahead of the command ([`super::ahead`]).
+//! XREADGROUP: delivers new entries of a group to one of its consumers, or pending ones again. Many
+//! entries are delivered ahead of the command ([`super::ahead`]).
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::ahead::{Changes, Scope, Work, is_much};
 use super::consumers::{consumer, group_at, more, new_consumer};
 use super::delivery::{Delivery, STEP_ENTRIES};
 use super::reading::{From, Reading};
-use super::reply::{Named, Rest, Run, Shown};
+use super::reply::{LongReply, Named, Run, Shown};
 use super::reply::{begin_map, show};
 use super::view::{change_groups, of_big_mut, of_entry, peek, stream_at};
 use crate::ctx::Ctx;
@@ -22,21 +22,21 @@ use crate::prepare::{self, Found, Preparation};
 use crate::spec::Wait;
 use resp::OwnedRequest;
 
-/// A stream that has something for the command: its argument, the place of the group, and from
-/// where it is read.
-type Given = (usize, usize, From);
+/// A stream that has entries for the command: its argument, the place of the group, and from where
+/// it is read.
+type Readable = (usize, usize, From);
 
-/// XREADGROUP: what is new for the group, or pending for the consumer; else notes what it waits
-/// for.
+/// Replies the new entries of the group or the pending ones of the consumer. If there are none, the
+/// command waits.
 pub fn take_group(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Error> {
     match prepare::found::<Changes<Delivery>>(ctx) {
         Found::Ready(done) => done.finish(ctx),
-        begin @ Found::Begin(_) => take_for(ctx, at, begin),
+        begin @ Found::Begin(_) => take_with(ctx, at, begin),
     }
 }
 
-/// The same, when it is known what was done ahead.
-fn take_for(
+/// As [`take_group`], with the deliveries that were prepared.
+fn take_with(
     ctx: &mut Ctx<'_, '_>,
     at: usize,
     ahead: Found<Changes<Delivery>>,
@@ -63,10 +63,10 @@ fn take_for(
             Vec::new()
         }
     };
-    let mut rest = Rest::default();
-    let changed = write_streams(ctx, found, &reading, ahead, &mut rest);
+    let mut long = LongReply::default();
+    let changed = write_streams(ctx, found, &reading, ahead, &mut long);
     ctx.guard.count_as(before, changed);
-    Ok(rest.leave())
+    Ok(long.into_done())
 }
 
 /// Which streams of the arguments `keys` have something for the command. Where the first run finds
@@ -76,10 +76,10 @@ fn readable(
     reading: &Reading,
     keys: Range<usize>,
     is_first: bool,
-) -> Result<Vec<Given>, Error> {
+) -> Result<Vec<Readable>, Error> {
     let args = ctx.args;
     let name = args.get(reading.group.expect("it was parsed"));
-    let mut found: Vec<Given> = Vec::new();
+    let mut found: Vec<Readable> = Vec::new();
     // Whose group has nothing new. The consumer is noted there once no key can fail.
     let mut unread = Vec::new();
     for i in keys {
@@ -108,18 +108,18 @@ fn readable(
         }
     }
     for (i, group) in unread {
-        see(ctx, i, group, reading);
+        note_attempt(ctx, i, group, reading);
     }
     Ok(found)
 }
 
-/// Delivers from each of these streams and replies what was delivered; how many changes that was.
+/// Delivers from each of these streams and replies the entries. Returns the number of changes.
 fn write_streams(
     ctx: &mut Ctx<'_, '_>,
-    found: Vec<Given>,
+    found: Vec<Readable>,
     reading: &Reading,
     mut ahead: Vec<(usize, Delivery)>,
-    rest: &mut Rest,
+    long: &mut LongReply,
 ) -> u64 {
     let consumer_name = ctx.arg(reading.group.expect("it was parsed") + 1);
     begin_map(ctx, found.len());
@@ -139,15 +139,15 @@ fn write_streams(
             };
             Shown::Ids(ids, 0, Named::OrNull)
         } else {
-            give(ctx, i, group, reading, done.as_ref())
+            deliver_new(ctx, i, group, reading, done.as_ref())
         };
-        show(ctx, i, shown, rest);
+        show(ctx, i, shown, long);
     }
     changed
 }
 
 /// The consumer tried to get something and got nothing.
-fn see(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
+fn note_attempt(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
     let (key, now) = (ctx.key(i), ctx.now.0);
     let name = ctx.arg(reading.group.expect("it was parsed") + 1);
     let Some(mut entry) = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key) else { return };
@@ -169,8 +169,8 @@ fn see(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
     }
 }
 
-/// Gives the consumer what is new, besides what was `done` ahead; which entries it gets.
-fn give(
+/// Delivers new entries to the consumer, after those that were `done` ahead. Returns all of them.
+fn deliver_new(
     ctx: &mut Ctx<'_, '_>,
     i: usize,
     at: usize,
@@ -181,13 +181,13 @@ fn give(
         let behind = stream_at(ctx, i).group(at).last;
         return Shown::Behind(behind, deliver(ctx, i, at, reading, reading.count));
     };
-    // Entries may have come meanwhile.
+    // Entries may have been added since.
     let left = reading.count - done.given;
     let more = if left == 0 { 0 } else { deliver(ctx, i, at, reading, left) };
     Shown::Run(Run::behind(stream_at(ctx, i), done.behind, done.given + more))
 }
 
-/// Delivers so many new entries at most to the consumer; how many it gets.
+/// Delivers at most `count` new entries to the consumer. Returns how many it got.
 fn deliver(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, count: u64) -> u64 {
     let (key, now) = (ctx.key(i), ctx.now.0);
     let name = ctx.arg(reading.group.expect("it was parsed") + 1);
@@ -210,7 +210,7 @@ fn deliver(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, count:
         }
         let stream = of_big_mut(big);
         let who = found.unwrap_or_else(|| consumer(stream, at, name, now));
-        // Who does not acknowledge is seen, and takes nothing over.
+        // With NOACK the consumer was seen, but it is not active: nothing becomes pending.
         let was_active = stream.group(at).consumer(who).active_ms;
         stream.set_consumer_times(at, who, now, if reading.no_ack { was_active } else { now }, log);
         // The entries stay as they are, while the group changes.
@@ -234,7 +234,7 @@ fn deliver(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, count:
     })
 }
 
-/// Delivers what is pending for the consumer behind an id once more; the ids of it.
+/// Delivers the consumer's pending entries behind an id again. Returns their ids.
 fn history(
     ctx: &mut Ctx<'_, '_>,
     i: usize,
@@ -244,7 +244,7 @@ fn history(
 ) -> Vec<StreamId> {
     let (key, now) = (ctx.key(i), ctx.now.0);
     let name = ctx.arg(reading.group.expect("it was parsed") + 1);
-    see(ctx, i, at, reading);
+    note_attempt(ctx, i, at, reading);
     let mut entry = ctx.guard.entry_mut(Event::SILENT, ctx.db, &key).expect("it was looked at");
     let rows = pending_of(&entry, at, name, behind, reading.count);
     if let Some(first) = rows.first() {
@@ -283,7 +283,7 @@ fn pending_of(
 /// The large ones of some deliveries, to be done ahead.
 fn deliveries(
     ctx: &mut Ctx<'_, '_>,
-    found: &[Given],
+    found: &[Readable],
     reading: &Reading,
     asked: usize,
     tries: u32,
@@ -347,7 +347,7 @@ impl Work for Delivery {
     fn step(&mut self, was: &Stream, stream: &mut Stream) -> bool {
         let who = consumer(stream, self.group, &self.name, self.now);
         let given = if self.is_new {
-            self.give(who, was, stream)
+            self.deliver(who, was, stream)
         } else {
             self.give_again(who, was, stream)
         };
@@ -357,6 +357,6 @@ impl Work for Delivery {
 
     fn finish(changes: Changes<Self>, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         let asked = changes.first().map_or(0, |delivery| delivery.asked);
-        take_for(ctx, asked, Found::Ready(changes))
+        take_with(ctx, asked, Found::Ready(changes))
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Delivery {
 
 impl Delivery {
     /// New entries.
-    pub fn give(&mut self, who: ConsumerId, was: &Stream, stream: &mut Stream) -> u64 {
+    pub fn deliver(&mut self, who: ConsumerId, was: &Stream, stream: &mut Stream) -> u64 {
         let run = Run::behind(was, self.last, self.count - self.given);
         let left = run.left.min(STEP_ENTRIES as u64);
         let (now, no_ack) = (self.now, self.no_ack);

@@ -22,9 +22,9 @@ pub(super) struct Description {
 
 /// What comes next.
 enum At {
-    /// The pages from a rank on are to be counted, before anything is said.
+    /// The pages from a rank on are counted, before anything is replied.
     Pages(Index, u64),
-    /// So many entries from a rank on.
+    /// Entries.
     Entries(Run),
     /// A group, by its place.
     Group(usize),
@@ -36,7 +36,7 @@ enum At {
     PendingOf(usize, usize, Rows),
 }
 
-/// So many rows behind an id.
+/// The pending entries behind an id, up to a number.
 struct Rows {
     behind: Option<StreamId>,
     left: u64,
@@ -52,12 +52,13 @@ impl Rows {
         self.behind.map_or(StreamId::MIN, |id| id.next().expect("a row is behind it"))
     }
 
-    /// One was written.
+    /// The row of this id was written.
     fn wrote(&mut self, id: StreamId) {
         (self.behind, self.left) = (Some(id), self.left - 1);
     }
 
-    /// Writes what is pending in a group, as much as fits into a step; how much work that was.
+    /// Writes the pending entries of a group, as many as fit into a step. Returns how much work
+    /// that was.
     fn write_of_group(&mut self, reply: &mut Reply<'_>, group: &Group) -> u64 {
         let (start, before) = (reply.position(), self.left);
         for row in group.pending_from(self.from()).take(before.min(STEP_MAX) as usize) {
@@ -74,8 +75,8 @@ impl Rows {
         before - self.left
     }
 
-    /// Writes what is pending for the `nth` consumer of a group, as much as fits into a step; how
-    /// much work that was.
+    /// Writes the pending entries of the `nth` consumer of a group, as many as fit into a step.
+    /// Returns how much work that was.
     fn write_of_consumer(&mut self, reply: &mut Reply<'_>, group: &Group, nth: usize) -> u64 {
         let id = group.consumer_at(nth).expect("it was there before");
         let count = self.left.min(STEP_MAX / FOUND_WORK);
@@ -92,8 +93,7 @@ impl Rows {
 }
 
 impl Description {
-    /// Of a stream that is told to every step; with FULL at most so many entries of each kind, 0
-    /// for all.
+    /// `full`: FULL, with the most entries of each kind, 0 for all. Each step is given the stream.
     pub fn new(full: Option<u64>) -> Self {
         Self { full, at: At::Pages(Index::default(), 0) }
     }
@@ -173,7 +173,7 @@ impl Description {
     }
 }
 
-/// So many, `most` at most; 0 is no bound.
+/// `len`, but at most `most`; 0 is no bound.
 fn bounded(len: u64, most: u64) -> u64 {
     if most == 0 { len } else { len.min(most) }
 }

@@ -46,12 +46,12 @@ fn options(ctx: &Ctx<'_, '_>, creates: bool) -> Result<Options, Error> {
 }
 
 /// The stream in argument 2, which must be there.
-fn there<'b, 'g>(event: Event, ctx: &'b mut Ctx<'_, 'g>) -> Result<EntryMut<'b, 'g>, Error> {
+fn existing<'b, 'g>(event: Event, ctx: &'b mut Ctx<'_, 'g>) -> Result<EntryMut<'b, 'g>, Error> {
     open(event, ctx, 2)?.ok_or(Error::GroupNoKey)
 }
 
 /// The stream in argument 2 and the place of the group in argument 3, both of which must be there.
-fn both<'b, 'g>(
+fn existing_group<'b, 'g>(
     event: Event,
     ctx: &'b mut Ctx<'_, 'g>,
 ) -> Result<(EntryMut<'b, 'g>, usize), Error> {
@@ -62,7 +62,7 @@ fn both<'b, 'g>(
     let at = found.ok_or(Error::GroupNoKey)?;
     let missing = || NoGroup { group: ctx.arg(3).into(), key: ctx.arg(2).into() };
     let at = at.ok_or_else(missing)?;
-    Ok((there(event, ctx)?, at))
+    Ok((existing(event, ctx)?, at))
 }
 
 /// `XGROUP CREATE key group id | $ [MKSTREAM] [ENTRIESREAD count]`.
@@ -87,7 +87,7 @@ pub fn xgroup_create(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             None,
         );
     } else {
-        let mut entry = there(events::XGROUP_CREATE, ctx)?;
+        let mut entry = existing(events::XGROUP_CREATE, ctx)?;
         if of_entry(entry.entry()).find_group(name).is_some() {
             return Err(Error::GroupExists);
         }
@@ -106,7 +106,7 @@ pub fn xgroup_setid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         None => return Err(Error::GroupNoKey),
         Some(stream) => stream.marks(),
     };
-    let (mut entry, at) = both(events::XGROUP_SETID, ctx)?;
+    let (mut entry, at) = existing_group(events::XGROUP_SETID, ctx)?;
     let last = if text == b"$" { marks.last } else { id(text, 0)? };
     entry.edit_unwatched(false, |big, log| of_big_mut(big).advance(at, last, options.read, log));
     ctx.reply.ok();
@@ -116,7 +116,7 @@ pub fn xgroup_setid(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// `XGROUP DESTROY key group`.
 pub fn xgroup_destroy(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let name = ctx.arg(3);
-    let mut entry = there(events::XGROUP_DESTROY, ctx)?;
+    let mut entry = existing(events::XGROUP_DESTROY, ctx)?;
     let found = of_entry(entry.entry()).find_group(name);
     if let Some(at) = found {
         change_groups(&mut entry, true, |stream| stream.remove_group(at));
@@ -128,7 +128,7 @@ pub fn xgroup_destroy(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// `XGROUP CREATECONSUMER key group consumer`.
 pub fn xgroup_createconsumer(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (name, now) = (ctx.arg(4), ctx.now.0);
-    let (mut entry, at) = both(events::XGROUP_CREATECONSUMER, ctx)?;
+    let (mut entry, at) = existing_group(events::XGROUP_CREATECONSUMER, ctx)?;
     let is_new = of_entry(entry.entry()).group(at).find(name).is_none();
     if is_new {
         change_groups(&mut entry, false, |stream| {
@@ -180,7 +180,7 @@ pub fn xgroup_delconsumer(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Found::Begin(tries) => tries,
     };
     let name = ctx.arg(4);
-    let (entry, group) = both(Event::SILENT, ctx)?;
+    let (entry, group) = existing_group(Event::SILENT, ctx)?;
     let place = of_entry(entry.entry()).group(group);
     let Some(consumer) = place.find(name) else {
         ctx.reply.integer(0);

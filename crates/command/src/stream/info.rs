@@ -44,18 +44,18 @@ pub fn xinfo_stream(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         while !description.step(reply, stream) {}
     } else {
         let value = keyspace.capture(entry.big().expect("a stream stands outside its entry"));
-        return Ok(Done::Steps(Box::new(Rest { value, description })));
+        return Ok(Done::Steps(Box::new(DescriptionReply { value, description })));
     }
     Ok(Done::Replied)
 }
 
-/// A large stream, as it was.
-struct Rest {
+/// The description of a large stream as it was, which is replied in steps.
+struct DescriptionReply {
     value: Captured,
     description: Description,
 }
 
-impl Resumable for Rest {
+impl Resumable for DescriptionReply {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         Ok(Progress::complete_if(self.description.step(&mut ctx.reply, of_big(&self.value))))
     }

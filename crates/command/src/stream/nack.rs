@@ -5,7 +5,7 @@ use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much};
-use super::consumers::{COUNT_FATAL, both};
+use super::consumers::{COUNT_FATAL, existing_group};
 use super::ids::strict_id;
 use super::view::stream_at;
 use crate::ctx::Ctx;
@@ -135,7 +135,7 @@ pub fn xnack(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         return Ok(later);
     }
     let (ids, recount, force) = parse(ctx)?;
-    let (_, group) = both(ctx)?;
+    let (_, group) = existing_group(ctx)?;
     let releases = Releases { group, ids, at: 0, recount, force, released: 0 };
     if is_much(ctx, releases.ids.len() as u64) {
         return change_ahead(ctx, 1, releases, tries);

@@ -72,17 +72,17 @@ pub fn xpending(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let stream = entry.and_then(|entry| entry.big()).expect("it has a group");
     let at = of_big(stream).find_group(args.get(2)).expect("it was found");
     let value = keyspace.capture(stream);
-    Ok(Done::Steps(Box::new(Rest { value, at, listing })))
+    Ok(Done::Steps(Box::new(ListingReply { value, at, listing })))
 }
 
-/// A listing of what is pending, that is being made: the rows are found, then their number is told,
-/// then they.
+/// A listing of pending entries in the making: the rows are collected, then their number is
+/// replied, then the rows.
 struct Listing {
     wanted: Wanted,
     /// Only those of this one.
     consumer: Option<ConsumerId>,
     now_ms: i64,
-    /// The id from which to look on; none at the end.
+    /// The id from which the search resumes; `None` at the end.
     next: Option<StreamId>,
     /// What was found, in the order of ids; of each step by itself, so that nothing large is ever
     /// moved.
@@ -110,7 +110,7 @@ impl Listing {
         most <= AT_ONCE_MAX
     }
 
-    /// Goes on as far as a step may; true at the end.
+    /// Does one step; returns true at the end.
     fn step(&mut self, reply: &mut resp::Reply<'_>, group: &Group) -> bool {
         if let Some(from) = self.next {
             match self.consumer {
@@ -161,14 +161,14 @@ impl Listing {
     }
 }
 
-/// A long listing, of a stream as it was.
-struct Rest {
+/// A long listing of a stream as it was, which is replied in steps.
+struct ListingReply {
     value: Captured,
     at: usize,
     listing: Listing,
 }
 
-impl Resumable for Rest {
+impl Resumable for ListingReply {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         Ok(Progress::complete_if(
             self.listing.step(&mut ctx.reply, of_big(&self.value).group(self.at)),

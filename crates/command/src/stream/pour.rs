@@ -13,13 +13,13 @@ use crate::ctx::Settings;
 use crate::error::Error;
 use crate::events;
 
-/// The fields of an entry that a message became.
+/// The fields of the entry which a message becomes.
 const FIELDS: [&[u8]; 2] = [b"id", b"data"];
 
 /// How a stream is trimmed behind messages, as by MAXLEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// So many entries stay.
+    /// How many entries stay.
     pub count: u64,
     /// To the entry; else to whole nodes, as with `~`.
     pub exact: bool,
@@ -38,8 +38,8 @@ impl Bound {
 }
 
 /// Appends messages to the stream of a key, which is made if it does not exist: each with the
-/// fields `id` and `data`. How many came: fewer than there are only where the stream's ids are used
-/// up.
+/// fields `id` and `data`. Returns how many were appended: fewer only if the stream's ids are
+/// exhausted.
 ///
 /// # Errors
 /// [`Error::WrongType`], with nothing changed.

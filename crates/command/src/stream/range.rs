@@ -4,7 +4,7 @@ use keyspace::Kind;
 use value::StreamId;
 
 use super::ids::{range_end, range_start};
-use super::reply::{Part, Rest, Run, Shown};
+use super::reply::{LongReply, Part, Run, Shown};
 use super::view::of_entry;
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -59,7 +59,7 @@ fn range(ctx: &mut Ctx<'_, '_>, start: StreamId, end: StreamId, down: bool) -> R
         return Ok(Done::Replied);
     }
     let value = keyspace.capture(entry.big().expect("a stream stands outside its entry"));
-    let mut rest = Rest::default();
-    rest.add(Part { key: None, value, shown });
-    Ok(rest.leave())
+    let mut long = LongReply::default();
+    long.add(Part { key: None, value, shown });
+    Ok(long.into_done())
 }

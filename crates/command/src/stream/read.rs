@@ -1,15 +1,15 @@
 //! XREAD, XREADGROUP: entries behind ids of several streams, at once or when they come.
 //!
-//! A command that waits leaves a ticket in the queues of its keys, with its ids as they were when
-//! it came (`$` and `+` are resolved then). It is served when a key has an entry for it; one of a
-//! group also when its key or its group goes.
+//! A command that waits leaves a ticket in the queues of its keys. `$` and `+` are resolved before
+//! it waits. It is served when a key has an entry for it; XREADGROUP is also served, with an error,
+//! when its key or its group is deleted.
 
 use resp::{Args, OwnedRequest};
 use value::StreamId;
 
 use super::consumers::group_at;
 use super::reading::{From, Reading};
-use super::reply::{Rest, Run, Shown, begin_map, show};
+use super::reply::{LongReply, Run, Shown, begin_map, show};
 use super::view::peek;
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -32,8 +32,7 @@ fn is_grouped(args: Args<'_>) -> bool {
     is(args.get(0), "XREADGROUP")
 }
 
-/// XREAD: what is behind the ids of all its keys, if that of one key is anything; else notes what
-/// it waits for.
+/// XREAD: replies the entries behind the ids of all its keys. If no key has any, the command waits.
 pub fn take(ctx: &mut Ctx<'_, '_>, wait: &Wait, at: usize) -> Result<Done, Error> {
     let args = ctx.args;
     let reading = Reading::parse(args, false)?;
@@ -93,11 +92,11 @@ fn with_ids(args: Args<'_>, from: usize, ids: &[StreamId]) -> OwnedRequest {
 /// Replies runs of entries; many of them in steps.
 fn reply_runs(ctx: &mut Ctx<'_, '_>, runs: &[(usize, Run)]) -> Done {
     begin_map(ctx, runs.len());
-    let mut rest = Rest::default();
+    let mut long = LongReply::default();
     for (i, run) in runs {
-        show(ctx, *i, Shown::Run(*run), &mut rest);
+        show(ctx, *i, Shown::Run(*run), &mut long);
     }
-    rest.leave()
+    long.into_done()
 }
 
 /// Whether a waiting XREAD or XREADGROUP is to be served, now that the key in argument `at` was
@@ -107,13 +106,13 @@ pub fn is_ready(ctx: &mut Ctx<'_, '_>, at: usize) -> bool {
     let Ok(reading) = Reading::parse(args, is_grouped(args)) else { return true };
     let Ok(from) = reading.from(args, at) else { return true };
     let Some(group) = reading.group else {
-        // XREAD waits on when its key goes or becomes something else.
+        // XREAD keeps waiting if its key is deleted or becomes another type.
         let Ok(Some(stream)) = peek(ctx, at) else { return false };
         return matches!(from, From::Behind(id) if Run::behind(stream, id, 1).left > 0);
     };
     match group_at(ctx, at, args.get(group)) {
         Ok((_, has_new)) => has_new,
-        // It is told so.
+        // It replies the error.
         Err(_) => true,
     }
 }

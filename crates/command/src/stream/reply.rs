@@ -185,15 +185,16 @@ pub(super) struct Part {
     pub shown: Shown,
 }
 
-/// What is left of a reply.
+/// The arrays of a reply that are too long to be written under the locks: they are written in
+/// steps.
 #[derive(Default)]
-pub(super) struct Rest {
+pub(super) struct LongReply {
     parts: Vec<Part>,
     at: usize,
     has_begun: bool,
 }
 
-impl Rest {
+impl LongReply {
     pub fn add(&mut self, part: Part) {
         self.parts.push(part);
     }
@@ -202,13 +203,13 @@ impl Rest {
         self.parts.is_empty()
     }
 
-    /// Leaves it to be written in steps, if there is anything.
-    pub fn leave(self) -> Done {
+    /// What the handler returns: its reply is complete, or these arrays follow in steps.
+    pub fn into_done(self) -> Done {
         if self.is_empty() { Done::Replied } else { Done::Steps(Box::new(self)) }
     }
 }
 
-impl Resumable for Rest {
+impl Resumable for LongReply {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let Some(part) = self.parts.get_mut(self.at) else { return Ok(Progress::Complete) };
         if !self.has_begun {
@@ -240,12 +241,12 @@ pub(super) fn begin_stream(reply: &mut Reply<'_>, key: &[u8]) {
 
 /// Replies what is shown of the stream in argument `i`, behind its name: under the lock, unless it
 /// is much or something before it is.
-pub(super) fn show(ctx: &mut Ctx<'_, '_>, i: usize, mut shown: Shown, rest: &mut Rest) {
+pub(super) fn show(ctx: &mut Ctx<'_, '_>, i: usize, mut shown: Shown, long: &mut LongReply) {
     let (key, keyspace) = (ctx.key(i), ctx.guard.keyspace());
     let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return };
-    if shown.is_much() || !rest.is_empty() {
+    if shown.is_much() || !long.is_empty() {
         let value = keyspace.capture(entry.big().expect("a stream stands outside its entry"));
-        rest.add(Part { key: Some(key.bytes.into()), value, shown });
+        long.add(Part { key: Some(key.bytes.into()), value, shown });
     } else {
         begin_stream(&mut ctx.reply, key.bytes);
         shown.write_all(&mut ctx.reply, of_entry(entry));

@@ -25,7 +25,7 @@ const LIMIT_MAX: u64 = 1_000_000;
 /// How a stream is trimmed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trim {
-    what: What,
+    bound: Bound,
     /// Whole nodes only.
     roughly: bool,
     /// With `roughly`: so many entries at most, 0 for any number.
@@ -33,8 +33,9 @@ pub(super) struct Trim {
     references: References,
 }
 
+/// Which entries stay.
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum Bound {
     Maxlen(u64),
     Minid(StreamId),
 }
@@ -51,14 +52,14 @@ pub(super) struct Options {
 
 /// Reads options from argument 2 on; `adds` is for XADD, whose options end at the first other word.
 pub(super) fn parse(args: Args<'_>, settings: &Settings, adds: bool) -> Result<Options, Error> {
-    let (mut what, mut roughly, mut limit) = (None, false, None);
+    let (mut bound, mut roughly, mut limit) = (None, false, None);
     let (mut references, mut no_mkstream, mut wanted) = (None, false, None);
     let mut at = 2;
     while at < args.len() {
         let (word, more) = (args.get(at), args.len() - 1 - at);
         let trims = is(word, "MAXLEN") || is(word, "MINID");
         if trims && more > 0 {
-            if what.is_some() {
+            if bound.is_some() {
                 return Err(Error::TrimTwoStrategies);
             }
             at += 1;
@@ -66,7 +67,7 @@ pub(super) fn parse(args: Args<'_>, settings: &Settings, adds: bool) -> Result<O
                 roughly = args.get(at) == b"~";
                 at += 1;
             }
-            what = Some(threshold(word, args.get(at))?);
+            bound = Some(threshold(word, args.get(at))?);
         } else if is(word, "LIMIT") && more > 0 {
             at += 1;
             let count = integer(args.get(at))?;
@@ -87,7 +88,7 @@ pub(super) fn parse(args: Args<'_>, settings: &Settings, adds: bool) -> Result<O
         }
         at += 1;
     }
-    if limit.is_some() && what.is_none() {
+    if limit.is_some() && bound.is_none() {
         return Err(Error::TrimLimitAlone);
     }
     if limit.is_some() && !roughly {
@@ -95,16 +96,16 @@ pub(super) fn parse(args: Args<'_>, settings: &Settings, adds: bool) -> Result<O
     }
     let limit = limit.unwrap_or_else(|| default_limit(settings));
     let references = references.unwrap_or(References::Keep);
-    let trim = what.map(|what| Trim { what, roughly, limit, references });
+    let trim = bound.map(|bound| Trim { bound, roughly, limit, references });
     Ok(Options { trim, no_mkstream, wanted, behind: at })
 }
 
-fn threshold(word: &[u8], value: &[u8]) -> Result<What, Error> {
+fn threshold(word: &[u8], value: &[u8]) -> Result<Bound, Error> {
     if is(word, "MINID") {
-        return Ok(What::Minid(strict_id(value, 0)?));
+        return Ok(Bound::Minid(strict_id(value, 0)?));
     }
     let len = integer(value)?;
-    u64::try_from(len).map(What::Maxlen).map_err(|_| Error::TrimMaxlenNegative)
+    u64::try_from(len).map(Bound::Maxlen).map_err(|_| Error::TrimMaxlenNegative)
 }
 
 fn default_limit(settings: &Settings) -> u64 {
@@ -118,14 +119,14 @@ impl Trim {
     /// As MAXLEN, with `~` unless it is exact.
     pub fn maxlen(count: u64, exact: bool, settings: &Settings) -> Self {
         let (limit, references) = (default_limit(settings), References::Keep);
-        Self { what: What::Maxlen(count), roughly: !exact, limit, references }
+        Self { bound: Bound::Maxlen(count), roughly: !exact, limit, references }
     }
 
     /// How many entries at the front are to go; none of them is looked at.
     pub fn count(&self, stream: &Stream) -> u64 {
-        let wanted = match self.what {
-            What::Maxlen(len) => stream.len().saturating_sub(len),
-            What::Minid(id) => stream.rank(id),
+        let wanted = match self.bound {
+            Bound::Maxlen(len) => stream.len().saturating_sub(len),
+            Bound::Minid(id) => stream.rank(id),
         };
         if !self.roughly || wanted == 0 {
             return wanted;

@@ -33,7 +33,7 @@ pub(super) fn open<'b, 'g>(
     ctx.entry_mut_kind(event, i, Kind::Stream)
 }
 
-/// Changes a stream in place, with a clone of what it was kept for the way back.
+/// Changes a stream in place. A clone is kept for the rollback.
 pub(super) fn change<R>(entry: &mut EntryMut<'_, '_>, f: impl FnOnce(&mut Stream) -> R) -> R {
     entry.edit(|big, log| {
         log.capture(big);
@@ -41,8 +41,8 @@ pub(super) fn change<R>(entry: &mut EntryMut<'_, '_>, f: impl FnOnce(&mut Stream
     })
 }
 
-/// As [`change`], of what concerns groups alone: who watches the key is not told. With `wakes`, who
-/// waits for it is.
+/// As [`change`], for changes of groups alone: WATCH does not see them. With `wakes`, clients that
+/// wait for the key are woken.
 pub(super) fn change_groups<R>(
     entry: &mut EntryMut<'_, '_>,
     wakes: bool,
@@ -60,8 +60,8 @@ pub(super) fn stream_at<'b>(ctx: &'b mut Ctx<'_, '_>, at: usize) -> &'b Stream {
     of_entry(ctx.guard.peek(ctx.db, &key).expect("the stream was found"))
 }
 
-/// The stream in argument `i`, if its slot is covered: who serves a waiter has only the slots of
-/// its own command.
+/// The stream in argument `i`, if its slot is locked: a command that serves a waiting client has
+/// locked only its own slots.
 pub(super) fn peek<'b>(ctx: &'b mut Ctx<'_, '_>, i: usize) -> Result<Option<&'b Stream>, Error> {
     let key = ctx.key(i);
     if !ctx.guard.covers(key.slot) {

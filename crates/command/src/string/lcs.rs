@@ -41,16 +41,16 @@ pub fn lcs(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     {
         return Ok(Done::Park(parked));
     }
-    match options.what {
-        What::Text => {
+    match options.answer {
+        Answer::Text => {
             let (rows, len) = table.rows();
             let mut text = Vec::with_capacity(len);
             table.walk_back(&rows, len, |x, _| text.push(a[x]));
             text.reverse();
             ctx.reply.bulk(&text);
         }
-        What::Len => ctx.reply.integer(table.len() as i64),
-        What::Idx => {
+        Answer::Len => ctx.reply.integer(table.len() as i64),
+        Answer::Idx => {
             let (rows, len) = table.rows();
             let mut runs: Vec<Run> = Vec::new();
             table.walk_back(&rows, len, |x, y| match runs.last_mut() {
@@ -66,21 +66,22 @@ pub fn lcs(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
-enum What {
+/// What LCS replies.
+enum Answer {
     Text,
     Len,
     Idx,
 }
 
 struct Options {
-    what: What,
+    answer: Answer,
     match_len_min: i64,
     with_match_len: bool,
 }
 
 impl Options {
     fn parse(args: Args<'_>) -> Result<Self, Error> {
-        let mut options = Options { what: What::Text, match_len_min: 0, with_match_len: false };
+        let mut options = Options { answer: Answer::Text, match_len_min: 0, with_match_len: false };
         let (mut len, mut idx) = (false, false);
         let mut words = args.iter();
         while let Some(word) = words.next() {
@@ -96,10 +97,10 @@ impl Options {
                 return Err(Error::Syntax);
             }
         }
-        options.what = match (len, idx) {
-            (false, false) => What::Text,
-            (true, false) => What::Len,
-            (false, true) => What::Idx,
+        options.answer = match (len, idx) {
+            (false, false) => Answer::Text,
+            (true, false) => Answer::Len,
+            (false, true) => Answer::Idx,
             (true, true) => return Err(Error::LcsLenIdx),
         };
         Ok(options)

@@ -110,7 +110,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec { full_name: "client|help", since: "5.0.0", ..help(BASE) },
+            CommandSpec { full_name: "client|help", since: "5.0.0", ..help(&BASE) },
             CommandSpec {
                 name: "id",
                 full_name: "client|id",

@@ -57,7 +57,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 full_name: "commandlog|help",
                 since: "8.1.0",
                 docs: &LOG_HELP,
-                ..help(BASE)
+                ..help(&BASE)
             },
             CommandSpec {
                 name: "len",
@@ -148,7 +148,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec { full_name: "latency|help", since: "2.8.13", ..help(BASE) },
+            CommandSpec { full_name: "latency|help", since: "2.8.13", ..help(&BASE) },
             CommandSpec {
                 name: "histogram",
                 full_name: "latency|histogram",
@@ -270,7 +270,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec { full_name: "memory|help", since: "4.0.0", ..help(BASE) },
+            CommandSpec { full_name: "memory|help", since: "4.0.0", ..help(&BASE) },
             CommandSpec {
                 name: "malloc-stats",
                 full_name: "memory|malloc-stats",
@@ -373,7 +373,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 full_name: "slowlog|help",
                 since: "6.2.0",
                 docs: &LOG_HELP,
-                ..help(BASE)
+                ..help(&BASE)
             },
             CommandSpec {
                 name: "len",

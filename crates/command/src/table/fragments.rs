@@ -49,7 +49,7 @@ pub const TIMEOUT_IS_DOUBLE: &[(&str, &str)] =
     &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")];
 
 /// The HELP of a container. The row adds `full_name` and `since`.
-pub const fn help(base: CommandSpec) -> CommandSpec {
+pub const fn help(base: &CommandSpec) -> CommandSpec {
     CommandSpec {
         name: "help",
         arity: 2,
@@ -57,7 +57,7 @@ pub const fn help(base: CommandSpec) -> CommandSpec {
         lock: LockClass::None,
         handler: Handler::Data(crate::help::help),
         docs: &HELP,
-        ..base
+        ..*base
     }
 }
 

@@ -192,7 +192,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 .to_end(1),
         ],
         touched: Some(generic::migrate_keys),
-        told: Some(generic::migrate_keys_told),
+        getkeys: Some(generic::migrate_getkeys),
         lock: LockClass::World,
         traits: T::of(&[T::AWAITS_SERVER, T::FREEZES, T::OWN_RECORD]),
         secrets: Secrets::OfTarget,
@@ -300,7 +300,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 full_name: "object|help",
                 since: "6.2.0",
                 acl: Acl::KEYSPACE,
-                ..help(BASE)
+                ..help(&BASE)
             },
             CommandSpec {
                 name: "idletime",
@@ -576,7 +576,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::unknown(K::of(&[K::OW, K::UPDATE])).note("For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere in the argument array"),
         ],
         touched: Some(generic::sort_keys),
-        told: Some(generic::sort_keys_told),
+        getkeys: Some(generic::sort_getkeys),
         lock: LockClass::Growing,
         handler: Handler::Data(generic::sort),
         docs: &Docs {

@@ -2,7 +2,8 @@
 
 use super::fragments::help;
 use crate::connection;
-use crate::server::{self, config, debug, introspect};
+use crate::introspect;
+use crate::server::{self, config, debug};
 use crate::spec::{
     Acl, Arg, CommandSpec, Docs, Flags as F, Group, Handler, LockClass, Secrets, Traits as T,
 };
@@ -100,7 +101,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 full_name: "command|help",
                 since: "5.0.0",
                 acl: Acl::CONNECTION,
-                ..help(BASE)
+                ..help(&BASE)
             },
             CommandSpec {
                 name: "info",
@@ -182,7 +183,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec { full_name: "config|help", since: "5.0.0", ..help(BASE) },
+            CommandSpec { full_name: "config|help", since: "5.0.0", ..help(&BASE) },
             CommandSpec {
                 name: "resetstat",
                 full_name: "config|resetstat",
@@ -346,7 +347,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             ..Docs::NONE
         },
         subcommands: &[
-            CommandSpec { full_name: "module|help", since: "5.0.0", ..help(BASE) },
+            CommandSpec { full_name: "module|help", since: "5.0.0", ..help(&BASE) },
             CommandSpec {
                 name: "list",
                 full_name: "module|list",

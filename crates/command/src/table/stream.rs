@@ -290,7 +290,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec { full_name: "xgroup|help", since: "5.0.0", ..help(BASE) },
+            CommandSpec { full_name: "xgroup|help", since: "5.0.0", ..help(&BASE) },
             CommandSpec {
                 name: "setid",
                 full_name: "xgroup|setid",
@@ -365,7 +365,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 },
                 ..BASE
             },
-            CommandSpec { full_name: "xinfo|help", since: "5.0.0", ..help(BASE) },
+            CommandSpec { full_name: "xinfo|help", since: "5.0.0", ..help(&BASE) },
             CommandSpec {
                 name: "stream",
                 full_name: "xinfo|stream",

@@ -1,5 +1,5 @@
-//! A sorted set that is built or changed aside and then put in its place: a new one, or a small
-//! one.
+//! A sorted set that is built outside the keyspace and then put under its key: a new one, or the
+//! changed copy of a small one.
 
 use keyspace::{EntryMut, Event, Guard, Key};
 use value::packed::PACKED_MAX;
@@ -10,7 +10,7 @@ use base::DbIndex;
 
 use crate::ctx::Settings;
 
-/// A sorted set aside.
+/// A sorted set that no key holds yet.
 pub(super) struct Aside {
     value: Value,
     len: u64,
@@ -59,7 +59,7 @@ impl Aside {
         }
     }
 
-    /// Sets a member's score; `is_new` says whether it was not there. It becomes a skiplist by
+    /// Sets a member's score; `is_new` if the member is new. It becomes a skiplist by
     /// Redis's thresholds, and a tree by ours. A listpack has no minus zero.
     pub fn put(&mut self, member: &[u8], score: f64, is_new: bool) {
         let mut len = self.len;

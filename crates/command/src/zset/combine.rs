@@ -10,9 +10,9 @@ use value::packed::Elem;
 use super::aside::store;
 use super::combining::{Building, Replying, Storing};
 use super::inputs::Input;
-use super::kept::{STEP_BYTES, STEP_MEMBERS};
 use super::operation::{Aggregate, Operation, in_all, number};
 use super::reply::{write_header, write_scored};
+use super::snapshot::{STEP_BYTES, STEP_MEMBERS};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::{Error, NoInputKeys};
@@ -222,7 +222,7 @@ fn combine(
         return Ok(Done::Replied);
     }
     write_header(&mut ctx.reply, members.len() as u64, options.scores);
-    let rest = MembersRest { members, at: 0, scores: options.scores };
+    let rest = CombinedReply { members, at: 0, scores: options.scores };
     Done::begin(rest, ctx)
 }
 
@@ -265,13 +265,13 @@ fn difference(inputs: &[(Input, f64)]) -> Members {
 }
 
 /// Replies members in steps.
-struct MembersRest {
+struct CombinedReply {
     members: Members,
     at: usize,
     scores: bool,
 }
 
-impl Resumable for MembersRest {
+impl Resumable for CombinedReply {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let full = ctx.reply.position().bytes + STEP_BYTES;
         let end = self.members.len().min(self.at + STEP_MEMBERS as usize);

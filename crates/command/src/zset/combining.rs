@@ -9,9 +9,9 @@ use value::{Big, Encoding, Zset};
 
 use super::aside::store;
 use super::inputs::Input;
-use super::kept::STEP_BYTES;
 use super::operation::{Aggregate, Operation, in_all, number};
 use super::reply::{write_header, write_scored};
+use super::snapshot::STEP_BYTES;
 use super::view::{big_mut, big_of};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
@@ -115,7 +115,7 @@ impl Building {
         Self { stage: Stage::Copying, at: (0, ranks.start), until: ranks.end, ..all }
     }
 
-    /// Goes on; true if the result has both its trees.
+    /// Does one step; returns true when the result has both its trees.
     fn step(&mut self) -> bool {
         if self.stage != Stage::Placing {
             return self.arrange() && self.stage == Stage::Copying;
@@ -129,7 +129,7 @@ impl Building {
         false
     }
 
-    /// Goes on; true if the result is there, and its order is known.
+    /// Does one step; returns true when the result is complete and its order is known.
     fn arrange(&mut self) -> bool {
         match self.stage {
             Stage::Placing => return true,
@@ -165,7 +165,7 @@ impl Building {
         self.ranked.runs.push(rows);
     }
 
-    /// Goes on with some members; true if that was the last one.
+    /// Reads some members; returns true after the last one.
     fn read(&mut self) -> bool {
         let zset = big_mut(self.result.value_mut());
         let is_copied = self.stage == Stage::Copying;

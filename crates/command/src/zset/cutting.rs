@@ -6,8 +6,8 @@ use std::ops::Range;
 use keyspace::{Captured, Event, Keyspace, Kind};
 use value::Big;
 
-use super::kept::{Kept, ShowRest, Shown};
 use super::reply::write_header;
+use super::snapshot::{MembersReply, Shown, ZsetSnapshot};
 use super::view::{big_mut, big_of};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
@@ -35,7 +35,7 @@ pub(super) struct Cutting {
     answer: Answer,
     event: Event,
     was: Captured,
-    rest: Captured,
+    remaining: Captured,
     /// All ranks that go.
     ranks: Range<u64>,
     /// The next of them that leaves the index; none did, and the order is whole, before the first
@@ -54,22 +54,22 @@ impl Cutting {
         ranks: Range<u64>,
         answer: Answer,
     ) -> Self {
-        let (was, rest) = (keyspace.capture(big), keyspace.capture(big));
-        Self { sources, key, answer, event, was, rest, ranks, next: None }
+        let (was, remaining) = (keyspace.capture(big), keyspace.capture(big));
+        Self { sources, key, answer, event, was, remaining, ranks, next: None }
     }
 }
 
 impl Resumable for Cutting {
     fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
-        let rest = big_mut(self.rest.value_mut());
+        let remaining = big_mut(self.remaining.value_mut());
         let Some(from) = self.next else {
-            rest.cut_order(self.ranks.clone());
+            remaining.cut_order(self.ranks.clone());
             self.next = Some(self.ranks.start);
             return Ok(Progress::More);
         };
         let count = ((self.ranks.end - from) as usize).min(STEP_MEMBERS);
         for scored in big_of(&self.was).iter_from(from).take(count) {
-            rest.cut_member(scored.member);
+            remaining.cut_member(scored.member);
         }
         self.next = Some(from + count as u64);
         Ok(Progress::complete_if(self.next == Some(self.ranks.end)))
@@ -85,7 +85,7 @@ impl Preparation for Cutting {
         let before = ctx.guard.counted();
         if let Some(mut entry) = ctx.entry_mut_kind(self.event, self.key, Kind::Zset)? {
             let called = entry.entry().encoding();
-            entry.set_big(called, self.rest.into_value());
+            entry.set_big(called, self.remaining.into_value());
         }
         ctx.guard.count_as(before, self.ranks.end - self.ranks.start);
         let Answer::Members { rev, behind_key } = self.answer else {
@@ -100,6 +100,6 @@ impl Preparation for Cutting {
         } else {
             write_header(&mut ctx.reply, shown.len(), true);
         }
-        Ok(Done::Steps(Box::new(ShowRest { zset: Kept::Big(self.was), shown })))
+        Ok(Done::Steps(Box::new(MembersReply { zset: ZsetSnapshot::Big(self.was), shown })))
     }
 }

@@ -8,9 +8,9 @@ use std::ops::Range;
 use value::packed::Elem;
 
 use super::cutting::{Answer, Cutting};
-use super::kept::{Kept, ShowRest, Shown};
 use super::remove::{is_much, remove_ahead, remove_ranks};
 use super::reply::{write_header, write_scored};
+use super::snapshot::{MembersReply, Shown, ZsetSnapshot};
 use super::view::view_of;
 use crate::ctx::{Ctx, Settings};
 use crate::done::Done;
@@ -44,7 +44,7 @@ pub struct Popped(Taken);
 
 enum Taken {
     Few(Vec<(Box<[u8]>, f64)>),
-    Many(ShowRest),
+    Many(MembersReply),
 }
 
 impl Popped {
@@ -125,9 +125,9 @@ pub fn pop(
         });
         Taken::Few(pairs)
     } else {
-        let zset = Kept::new(keyspace, entry.entry());
+        let zset = ZsetSnapshot::new(keyspace, entry.entry());
         let shown = Shown { ranks: ranks.clone(), rev, scores: true, nested: false };
-        Taken::Many(ShowRest { zset, shown })
+        Taken::Many(MembersReply { zset, shown })
     };
     remove_ranks(settings, entry, ranks);
     guard.count_as(before, count);

@@ -7,8 +7,8 @@ use resp::Reply;
 use value::packed::Elem;
 use value::zset::{View, small};
 
-use super::kept::{Kept, STEP_BYTES, STEP_MEMBERS};
 use super::reply::{write_header, write_member, write_scored};
+use super::snapshot::{STEP_BYTES, STEP_MEMBERS, ZsetSnapshot};
 use super::view::view_of;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
@@ -66,7 +66,7 @@ fn several(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         ctx.reply.array(0);
         return Ok(Done::Replied);
     };
-    let zset = Kept::new(keyspace, entry);
+    let zset = ZsetSnapshot::new(keyspace, entry);
     let len = zset.view().len();
     let chosen = if count < 0 {
         Chosen::Repeated(count.unsigned_abs())
@@ -111,7 +111,7 @@ enum Chosen {
 }
 
 struct Draws {
-    zset: Kept,
+    zset: ZsetSnapshot,
     len: u64,
     chosen: Chosen,
     scores: bool,

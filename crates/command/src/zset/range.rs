@@ -11,8 +11,8 @@ use super::aside::store;
 use super::bounds;
 use super::combining::{Building, Storing};
 use super::inputs::Input;
-use super::kept::{Kept, ShowRest, Shown};
 use super::reply::write_header;
+use super::snapshot::{MembersReply, Shown, ZsetSnapshot};
 use super::view::view_of;
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -182,8 +182,8 @@ fn show(ctx: &mut Ctx<'_, '_>, by: Option<By>, rev: Option<bool>) -> Result<Done
     let mut shown = Shown { ranks, rev: query.rev, scores: query.scores, nested: false };
     write_header(reply, shown.len(), shown.scores);
     if !shown.write(zset, reply) {
-        let zset = Kept::new(keyspace, entry);
-        return Ok(Done::Steps(Box::new(ShowRest { zset, shown })));
+        let zset = ZsetSnapshot::new(keyspace, entry);
+        return Ok(Done::Steps(Box::new(MembersReply { zset, shown })));
     }
     Ok(Done::Replied)
 }

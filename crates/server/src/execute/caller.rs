@@ -13,7 +13,7 @@
 //! session; the caller of the next command is made from that, so what they change holds from there
 //! on, inside EXEC, too.
 
-use crate::sessions::session::{Session, gate};
+use crate::sessions::session::{Session, Suspended, gate};
 use crate::worker::core::Core;
 use base::DbIndex;
 use command::spec::{CommandSpec, Flags, Traits};
@@ -209,5 +209,15 @@ impl Caller {
     #[inline]
     pub fn reply<'a>(&self, out: &'a mut OutBuf) -> Reply<'a> {
         Reply::new(out, self.proto)
+    }
+}
+
+impl Core {
+    /// Suspends the session of a caller; a task of it is run in later turns.
+    pub fn suspend(&mut self, caller: &Caller, why: Suspended) {
+        if matches!(why, Suspended::Task(_)) {
+            self.tasks.runnable.push_back(caller.conn());
+        }
+        caller.session(self).suspend(why);
     }
 }

@@ -1,14 +1,36 @@
-//! The end of every change, whoever made it. A command's changes stand or are taken back where it
-//! ends; then, under the same locks, whoever is to know is told: sessions that watch its keys,
-//! whoever monitors, those who wait for what it has filled.
+//! The end of every change, whoever made it. A command's changes are committed or rolled back when
+//! the command ends. Then, still under its locks, those who must know are informed: sessions which
+//! watch its keys, clients in MONITOR, and clients which wait for what it has filled.
+//!
+//! The way of a change:
 //!
 //! ```text
-//! a handler returns        Err: its changes are taken back (a panic: its net does that)
-//!   inside EXEC            the changes of all its commands stay in the undo log until EXEC ends
-//! finish_change            the changes have their number, and stand
-//!   notes                  watchers, then notes, in the order in which they came about
-//!   serve                  waiters of the keys that were filled, each a change of its own
-//! the guard drops          the reply leaves when its hold is met
+//!   command        a caller's request has passed the gates      caller.rs, gates.rs, request.rs
+//!      |
+//!   locks          the slots of its keys: a guard               locks.rs, keyspace/access.rs
+//!      |
+//!   handler        parses, then changes data                    command/src/<family>
+//!      |
+//!   door           Guard::insert, remove, edit: each change     keyspace/change.rs
+//!      |           is undoable and names its event
+//!      |
+//!      +-- Err, or a panic ----> rolled back                    keyspace/rollback.rs
+//!      |
+//!      +-- inside EXEC --------> stays in the undo log until
+//!      |                         EXEC itself is finished
+//!      v
+//!   finish_command                                              this file
+//!      |
+//!      +-- 1. number and journal hook   finish_numbered: an append-only file or a
+//!      |                                primary's stream would be written here
+//!      +-- 2. commit                    watchers are marked; the undo log is dropped
+//!      +-- 3. notices                   lines for MONITOR, in the order of the changes
+//!      +-- 4. serve                     clients which wait for keys that were filled, each
+//!      |                                a change of its own, finished in the same way
+//!      v
+//!   guard drops, locks are released
+//!      |
+//!   outbox         the reply leaves when its hold is met        sessions/outbox.rs, release.rs
 //! ```
 
 use crate::execute::caller::Caller;

@@ -18,12 +18,12 @@ pub mod closed {
     pub const PAUSE: u32 = 1 << 1;
     /// DEBUG PANIC-IN-COMMAND is armed.
     pub const ARMED: u32 = 1 << 2;
-    /// Every command is noted by itself: its time (slowlog threshold below the batch clock's grain)
-    /// or its size.
+    /// Every command is recorded by itself: its time (the slowlog threshold is below the grain of
+    /// the batch clock) or its size.
     pub const CLOCK: u32 = 1 << 3;
-    /// Some keys may not be touched ([`keyspace::Keyspace::may`]): who locks asks first.
+    /// Some keys are closed to some uses: [`keyspace::Keyspace::may`] is asked before each lock.
     pub const RESTRICTED: u32 = 1 << 4;
-    /// Somebody MONITORs.
+    /// Some client monitors.
     pub const MONITOR: u32 = 1 << 5;
     /// Changes draw numbers (DEBUG SAFE-UP-TO).
     pub const NUMBERED: u32 = 1 << 6;
@@ -37,7 +37,7 @@ pub enum Verdict {
     Queue(CommandId),
     /// Wait until CLIENT PAUSE ends.
     Wait,
-    /// Wait until more of what the client has left at keys is released.
+    /// Wait until more watches and tickets of the client are released.
     WaitForReleases,
     /// Answer this error.
     Refuse(Option<CommandId>, Error),
@@ -94,13 +94,13 @@ impl Core {
                 return Verdict::Queue(id);
             }
         }
-        if self.leaves_too_much(session, spec, args.len()) {
+        if self.must_await_releases(session, spec, args.len()) {
             return Verdict::WaitForReleases;
         }
         Verdict::Pass(id)
     }
 
-    /// True if the session has authenticated or need not: the password may have been taken away.
+    /// True if the session has authenticated or need not. (The password may have been removed.)
     pub(crate) fn is_let_in(&self, session: &Session) -> bool {
         session.authenticated || !self.settings.needs_password()
     }
@@ -123,7 +123,7 @@ fn any_of(session: &Session, spec: &CommandSpec, holds: impl Fn(&CommandSpec) ->
     holds(spec) || queue.is_some_and(|multi| multi.queue.iter().any(|(id, _)| holds(id.spec())))
 }
 
-/// EXEC is denied if anything it holds would be.
+/// EXEC is denied if any queued command would be.
 fn denied_by_memory(session: &Session, spec: &CommandSpec) -> bool {
     // A queue takes memory, too, and so do watches.
     let is_queued = session.multi.is_some() && !spec.traits.contains(Traits::ENDS_MULTI);
@@ -132,20 +132,20 @@ fn denied_by_memory(session: &Session, spec: &CommandSpec) -> bool {
         || any_of(session, spec, |spec| spec.flags.contains(Flags::DENYOOM))
 }
 
-/// First words of an HTTP request: somebody's browser was made to talk to this port.
+/// First words of an HTTP request, which a browser was made to send to this port.
 fn is_http(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
 }
 
 impl Session {
-    /// Remembers that a command of the open transaction was refused.
+    /// Records that a command of the open transaction was refused.
     pub fn fail_transaction(&mut self) {
         if let Some(multi) = &mut self.multi {
             multi.failed = true;
         }
     }
 
-    /// True while nothing but the plain path applies.
+    /// True if the session may take the short path.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.gates & !gate::STOPPED == 0

@@ -117,17 +117,16 @@ impl Core {
     ) -> Called {
         let Command { caller, id, args, .. } = *command;
         let may_run = |core: &mut Self| core.may_run_in_world(caller, id.spec(), args);
-        let called = match self.try_world(access, may_run) {
-            Err(parked) => Called::Left(Done::Park(parked)),
-            Ok(()) => {
-                let mut guard = access.world(self.turn.unix_ms());
-                let called = self.call(&mut guard, out, command);
-                drop(guard);
-                if self.tasks.sleeping.is_none() {
-                    access.open_world();
-                }
-                called
+        let called = if let Err(parked) = self.try_world(access, may_run) {
+            Called::Left(Done::Park(parked))
+        } else {
+            let mut guard = access.world(self.turn.unix_ms());
+            let called = self.call(&mut guard, out, command);
+            drop(guard);
+            if self.tasks.sleeping.is_none() {
+                access.open_world();
             }
+            called
         };
         self.enter(access);
         called
@@ -154,10 +153,10 @@ impl Core {
         }
     }
 
-    /// Enters the section if the gate is open. Also called behind a command under World: if the gate
-    /// is closed then, the remaining commands of the window park, because each of them checks it.
-    /// Nothing becomes restricted while anybody is inside, so this is where to check whether the
-    /// short path is closed.
+    /// Enters the section if the gate is open. Also called behind a command under World: if the
+    /// gate is closed then, the remaining commands of the window park, because each of them checks
+    /// it. Nothing becomes restricted while anybody is inside, so this is where to check whether
+    /// the short path is closed.
     #[inline]
     pub(super) fn enter(&mut self, access: &mut Access) {
         self.batch.is_behind_gate = !access.enter_or_stay_beside();

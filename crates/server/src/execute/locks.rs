@@ -5,7 +5,7 @@ use command::spec::{CommandSpec, Flags, LockClass};
 use keyspace::{Access, Guard, Intent, Parked};
 use resp::Args;
 
-/// Locks the slots of a command's keys, and what serving those who wait for them may need.
+/// Locks the slots of a command's keys, and those which serving waiting clients may need.
 pub(crate) fn lock_keys<'a>(
     access: &'a mut Access,
     spec: &'static CommandSpec,
@@ -24,7 +24,7 @@ pub(crate) fn lock_keys<'a>(
     }
 }
 
-/// What a command wants keys for.
+/// Whether a command reads or writes its keys.
 pub(crate) fn intent_of(spec: &CommandSpec) -> Intent {
     if spec.flags.contains(Flags::WRITE) { Intent::Write } else { Intent::Read }
 }

@@ -9,7 +9,7 @@
 //! | the call, and a panic in it | `call`, `running`, `panics` |
 //! | the end of its changes | `finish`, `fence` |
 //! | what is left for later | `outcome`, `steps`, `waiting` |
-//! | several as one | `transaction` |
+//! | several as one | `transaction`, `queue` |
 //! | what is recorded of it | `record`, `sizes`, `redact` |
 
 pub(crate) mod call;
@@ -24,6 +24,7 @@ pub(crate) mod locked;
 pub(crate) mod locks;
 pub mod outcome;
 pub(crate) mod panics;
+pub(crate) mod queue;
 pub(crate) mod record;
 pub(crate) mod redact;
 pub(crate) mod request;

@@ -61,6 +61,14 @@ impl Core {
         Outcome::Waiting
     }
 
+    /// Marks a session as suspended and remembers what must run later.
+    pub fn suspend(&mut self, caller: &Caller, why: Suspended) {
+        if matches!(why, Suspended::Task(_)) {
+            self.tasks.runnable.push_back(caller.conn());
+        }
+        caller.session(self).suspend(why);
+    }
+
     /// One step of a long command.
     pub(crate) fn step(
         &mut self,
@@ -104,6 +112,25 @@ impl Core {
             Err(Panicked(_)) => {
                 self.close_after_panic(caller.conn(), Some(id));
                 Progress::Complete
+            }
+        }
+    }
+
+    /// Takes the task of a session that is to do a step. None if its replies have not left: it
+    /// resumes when they have. A session with an assembled request runs that in the next turn.
+    pub(crate) fn take_task(&mut self, conn: ConnId) -> Option<(Caller, Task)> {
+        let session = self.session_mut(conn)?;
+        if session.output_blocked && matches!(session.suspended, Suspended::Task(_)) {
+            session.stalled = true;
+            return None;
+        }
+        let caller = Caller::of_step(session);
+        match std::mem::replace(&mut session.suspended, Suspended::No) {
+            Suspended::Task(task) => Some((caller, task)),
+            other => {
+                session.suspended = other;
+                self.tasks.runnable.push_back(conn);
+                None
             }
         }
     }

@@ -7,9 +7,8 @@
 //! (`docs/LOCKS.md`).
 
 use crate::execute::caller::Caller;
-use crate::execute::hot::is_bounded;
-use crate::execute::locks::intent_of;
 use crate::execute::outcome::{Called, Outcome};
+use crate::execute::queue::Needs;
 use crate::execute::request::Command;
 use crate::execute::sizes::{Sizes, protocol_len};
 use crate::execute::window::Hashed;
@@ -21,30 +20,17 @@ use crate::worker::core::Core;
 use base::SlotId;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
-use command::spec::LockClass;
-use command::{CommandId, Done, Error, Handler, SessionOp};
-use keyspace::{Access, Guard, Intent, Parked, Walk};
+use command::{CommandId, Done, Error};
+use keyspace::{Access, Guard, Intent, Parked};
 use resp::{Args, OutBuf, OwnedRequest};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// An EXEC of at least this many commands declares itself long: others suspend instead of waiting.
-const LONG_EXEC: usize = 256;
-/// So does one of at least this many watched keys, whose watches are taken back behind it, in
-/// steps.
+/// An EXEC of at least this many watched keys declares itself long, too: others suspend instead of
+/// waiting. Its watches are taken out of their slots behind it, in steps.
 const LONG_WATCHED: usize = 256;
 /// A queue of at least this many commands is freed away from the worker.
 const LONG_QUEUE: usize = 256;
-
-/// What a queue needs beside the slots of its keys.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Needs {
-    Nothing,
-    /// Slots that its walks look at.
-    Walks,
-    /// Everything.
-    World,
-}
 
 impl Core {
     /// MULTI.
@@ -219,7 +205,7 @@ impl Core {
         self.locking.slots = slots;
         let mut guard = locked?;
         guard.exempt_from_turns();
-        if multi.queue.len() >= LONG_EXEC || has_many_watches {
+        if multi.is_long() || has_many_watches {
             guard.mark_long();
         }
         self.exec_locked(&mut guard, out, command, multi);
@@ -377,60 +363,6 @@ impl Core {
         slots.dedup();
         self.locking.slots = slots;
     }
-}
-
-impl Multi {
-    /// The keys that the queued commands may fill.
-    fn filled(&self) -> Vec<&[u8]> {
-        let each = self.queue.iter();
-        each.flat_map(|(id, request)| command::keys::filled(id.spec(), request.args())).collect()
-    }
-
-    /// True if it may hold its slots for long.
-    fn may_be_long(&self) -> bool {
-        self.queue.len() >= LONG_EXEC || !self.queue.iter().all(|(id, _)| is_bounded(id.spec()))
-    }
-
-    /// What the queue wants keys for.
-    fn intent(&self) -> Intent {
-        let writes = self.queue.iter().any(|(id, _)| intent_of(id.spec()) == Intent::Write);
-        if writes { Intent::Write } else { Intent::Read }
-    }
-
-    /// What is locked beside the slots of its keys.
-    fn needs(&self) -> Needs {
-        let mut needs = Needs::Nothing;
-        for (id, request) in &self.queue {
-            match command::keys::lock_class(id.spec(), request.args()) {
-                LockClass::None | LockClass::Keys => {}
-                LockClass::Each if id.spec().walk.is_some() => needs = Needs::Walks,
-                LockClass::World | LockClass::Each | LockClass::Growing => return Needs::World,
-            }
-        }
-        // Where walks go and which keys they see is known before, if nothing in the queue changes
-        // it.
-        let moves = |(id, request): &(CommandId, OwnedRequest)| moves_walks(*id, request);
-        if needs == Needs::Walks && self.queue.iter().any(moves) {
-            needs = Needs::World;
-        }
-        needs
-    }
-
-    /// What its commands walk over.
-    fn walks(&self) -> Vec<Walk> {
-        let walk = |(id, request): &(CommandId, OwnedRequest)| id.spec().walk?(request.args());
-        self.queue.iter().filter_map(walk).collect()
-    }
-}
-
-/// True if what is behind this command may run in another database, or see other keys that are due.
-fn moves_walks(id: CommandId, request: &OwnedRequest) -> bool {
-    let Handler::Session(parse) = id.spec().handler else { return false };
-    let op = parse(request.args());
-    matches!(
-        op,
-        Ok(SessionOp::Select(_) | SessionOp::Client(command::ops::ClientOp::ImportSource(_)))
-    )
 }
 
 impl Session {

@@ -367,7 +367,7 @@ impl Core {
 
     /// Serves who could not be served by who changed their keys, of so many per turn; behind a long
     /// holder that is tried again. False if somebody is yet to be served.
-    pub(crate) fn tell_of_removed(&mut self, access: &mut Access) -> bool {
+    pub(crate) fn serve_deferred(&mut self, access: &mut Access) -> bool {
         self.tasks.waiting.removed.extend(access.take_ready());
         if self.are_writes_paused() {
             return false; // who is served takes something; the end of the pause looks here again

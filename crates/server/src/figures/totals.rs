@@ -22,6 +22,7 @@ pub struct IoTotals {
 
 impl IoTotals {
     /// What came after `base`.
+    #[must_use]
     pub fn since(&self, base: &IoTotals) -> IoTotals {
         IoTotals {
             bytes_in: self.bytes_in.saturating_sub(base.bytes_in),

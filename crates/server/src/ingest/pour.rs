@@ -1,9 +1,8 @@
-//! Messages of ingest connections on their way into a list or a stream, whatever protocol they came
-//! by.
+//! Writes messages of ingest connections, of either protocol, into a list or a stream.
 //!
-//! A block of messages is one change of its key: one look at it, one undo record, one line for
-//! MONITOR (`[DB ingest] "INGEST" "stream:KEY" "COUNT"`). Who waits for the key is served as behind
-//! XADD and RPUSH, under the same lock. A long block is poured in parts with the lock dropped
+//! A block of messages is one change of its key: one lookup, one undo record, one line for MONITOR
+//! (`[DB ingest] "INGEST" "stream:KEY" "COUNT"`). Clients which wait for the key are served under
+//! the same lock, as behind XADD and RPUSH. A long block is written in parts; the lock is released
 //! between them.
 
 use crate::execute::caller::Caller;
@@ -19,24 +18,24 @@ use ingest::{Messages, Sink, Target};
 use keyspace::{Access, Guard, Intent, Key, Parked};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Messages that are poured under one lock: with empty payloads, what one read brings.
+/// Messages which are written under one lock at most: as many empty ones as one read brings.
 const AT_ONCE_MAX: usize = 4096;
-/// Bytes of messages likewise, but for the last one.
+/// Bytes of messages which are written under one lock at most, without the last one.
 const AT_ONCE_BYTES_MAX: usize = 128 * 1024;
 
-/// What became of a block of messages.
+/// How the writing of a block of messages ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Poured {
-    /// Every message is in the key, and readers that waited for it are woken.
+    /// Every message is in the key, and clients which waited for it are served.
     All,
-    /// The World gate is closed, the slot is held for long, or frozen: [`Message::Retry`] says when
-    /// to try again.
+    /// The World gate is closed, or the slot is held for long or frozen. [`Message::Retry`] says
+    /// when to retry.
     Later {
         /// So many messages are in.
         taken: usize,
     },
-    /// `maxmemory` is reached, or CLIENT PAUSE holds writes back: nobody says when to try again, so
-    /// it is to be tried every few milliseconds.
+    /// `maxmemory` is reached, or CLIENT PAUSE holds writes back. Nothing says when to retry, so
+    /// that is polled.
     Full {
         /// So many messages are in.
         taken: usize,
@@ -53,7 +52,7 @@ pub enum Poured {
     },
     /// There is no such database.
     NoDb,
-    /// A panic was caught and what it left undone; the connection is to be closed.
+    /// A panic was caught and rolled back; the connection is to be closed.
     Broken {
         /// So many messages are in.
         taken: usize,
@@ -61,8 +60,8 @@ pub enum Poured {
 }
 
 impl Core {
-    /// Puts `count` messages into a sink, in their order. `conn` is who is told to try again.
-    /// Nobody is inside of the worker's section meanwhile; it is entered and left here.
+    /// Writes `count` messages into a sink, in their order. `conn` gets [`Message::Retry`]. The
+    /// worker must be outside its section, which is entered and left here.
     pub fn pour(
         &mut self,
         access: &mut Access,
@@ -89,15 +88,15 @@ impl Core {
             if len > AT_ONCE_MAX || part.remaining().len() > AT_ONCE_BYTES_MAX {
                 (part, len) = messages.split_off(AT_ONCE_MAX, AT_ONCE_BYTES_MAX);
             }
-            let mut came = 0;
+            let mut committed = 0;
             let run = AssertUnwindSafe(|| {
-                self.pour_inside(access, inside, sink, part.clone(), len, &mut came)
+                self.pour_inside(access, inside, sink, part.clone(), len, &mut committed)
             });
             let result = catch_unwind(run);
             access.leave();
-            taken += came;
+            taken += committed;
             match result {
-                Ok(Ok(Ok(()))) if came == len => {}
+                Ok(Ok(Ok(()))) if committed == len => {}
                 Ok(Ok(Ok(()))) => return Poured::NoMoreIds { taken },
                 Ok(Ok(Err(_))) => return Poured::WrongType { taken },
                 Ok(Err(parked)) => {
@@ -115,11 +114,11 @@ impl Core {
         Poured::All
     }
 
-    /// True while no sink takes messages. What their connections hold is no reason: it is there
-    /// already, and leaves them as it goes into a sink.
+    /// True while memory is full, so that no sink accepts messages. What ingest connections hold
+    /// does not count: it is there already, and leaves them when it is written.
     pub(crate) fn is_full(&self) -> bool {
         let max = self.settings.maxmemory;
-        let held = || self.shared.ingest_memory(); // others go on: it may be more than was counted before
+        let held = || self.shared.ingest_memory(); // read last: others may add to it meanwhile
         max > 0 && self.shared.used_memory().saturating_sub(held()) > max
     }
 
@@ -135,7 +134,8 @@ impl Core {
             && self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0
     }
 
-    /// Locks what is needed, and pours; `came` says what is in for good, whatever happens then.
+    /// Locks the needed slots and writes. `committed` counts the messages which stay in the key
+    /// whatever happens afterwards.
     fn pour_inside(
         &mut self,
         access: &mut Access,
@@ -143,7 +143,7 @@ impl Core {
         sink: &Sink,
         messages: Messages<'_>,
         count: usize,
-        came: &mut usize,
+        committed: &mut usize,
     ) -> Result<Result<(), Error>, Parked> {
         if !inside {
             return Err(Parked::Gate);
@@ -151,12 +151,12 @@ impl Core {
         let key = self.shared.keyspace.key(&sink.key);
         let guard = access.lock_one(key.slot, self.turn.unix_ms(), Intent::Write)?;
         if sink.kind != Target::List || !guard.slot_has_movers(key.slot) {
-            return Ok(self.pour_locked(guard, sink, &key, messages, count, came));
+            return Ok(self.pour_locked(guard, sink, &key, messages, count, committed));
         }
         drop(guard);
         let guard =
             access.lock_to_fill(&[key.slot], false, self.turn.unix_ms(), || vec![key.bytes])?;
-        Ok(self.pour_locked(guard, sink, &key, messages, count, came))
+        Ok(self.pour_locked(guard, sink, &key, messages, count, committed))
     }
 
     fn pour_locked(
@@ -166,7 +166,7 @@ impl Core {
         key: &Key<'_>,
         messages: Messages<'_>,
         count: usize,
-        came: &mut usize,
+        committed: &mut usize,
     ) -> Result<(), Error> {
         if self.gates & closed::ARMED != 0 {
             self.arm_pour(&mut guard, sink);
@@ -179,24 +179,25 @@ impl Core {
             list::pour(&mut guard, at, settings, &mut self.tally, payloads).map(|()| count)
         } else {
             let bound = sink.maxlen.map(|max| stream::Bound { count: max.count, exact: max.exact });
-            let came = stream::pour(&mut guard, at, settings, self.turn.unix_ms(), bound, messages);
-            came.map(|came| came as usize)
+            let written =
+                stream::pour(&mut guard, at, settings, self.turn.unix_ms(), bound, messages);
+            written.map(|written| written as usize)
         };
         let count = *result.as_ref().unwrap_or(&0);
         if result.is_err() {
             guard.rollback();
         }
         if self.is_watched() && caller.is_told && count > 0 {
-            self.note_block(&mut guard, sink, count);
+            self.attach_monitor_line(&mut guard, sink, count);
         }
         guard.finish();
-        *came = count;
+        *committed = count;
         let hold = self.finish_noted(&mut guard);
         self.poured = self.poured.max(hold);
         result.map(|_| ())
     }
 
-    /// DEBUG PANIC-IN-COMMAND means messages, too, as the command that they stand for.
+    /// DEBUG PANIC-IN-COMMAND concerns messages, too, as the command which they stand for.
     #[cold]
     fn arm_pour(&mut self, guard: &mut Guard<'_>, sink: &Sink) {
         let name: &[u8] = if sink.kind == Target::List { b"rpush" } else { b"xadd" };
@@ -204,9 +205,9 @@ impl Core {
         self.running.fails = false; // a block has no error to reply with: it panics
     }
 
-    /// Leaves a line on a block for whoever monitors.
+    /// Attaches a line for monitors to the change.
     #[cold]
-    fn note_block(&mut self, guard: &mut Guard<'_>, sink: &Sink, count: usize) {
+    fn attach_monitor_line(&mut self, guard: &mut Guard<'_>, sink: &Sink, count: usize) {
         let unix_us = self.clock.unix_us(self.turn.now(), self.turn.unix_ms());
         let kind: &[u8] = if sink.kind == Target::List { b"list:" } else { b"stream:" };
         let (to, count) = ([kind, &sink.key].concat(), count.to_string());

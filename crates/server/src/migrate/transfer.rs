@@ -1,5 +1,5 @@
-//! MIGRATE on its worker: packs the values under World, freezes their slots, lets a helper thread
-//! talk to the target, and removes what that has taken.
+//! MIGRATE on its worker: packs the values under World, freezes their slots, starts the helper
+//! thread which sends them, and removes the keys which the target has accepted.
 
 use crate::execute::caller::Caller;
 use crate::execute::locks::intent_of;
@@ -22,8 +22,8 @@ use keyspace::{Access, Event, Guard, Intent, Parked};
 use resp::{Args, OutBuf};
 
 impl Core {
-    /// Whether a command that holds World may go on. MIGRATE touches the keys that it names, and no
-    /// others.
+    /// Whether a command which holds World may run. MIGRATE touches no keys but those which it
+    /// names.
     pub(crate) fn may_run_in_world(
         &mut self,
         caller: &Caller,
@@ -51,8 +51,7 @@ impl Core {
         keyspace.may_all(slots, intent)
     }
 
-    /// Whether a command may change whatever it likes; if not, nobody freezes more until it has
-    /// run.
+    /// Whether a command may change any key. If not, no further slots are frozen until it has run.
     pub(crate) fn may_change_everything(&mut self, caller: &Caller) -> Result<(), Parked> {
         let keyspace = self.shared.keyspace.clone();
         keyspace
@@ -101,9 +100,9 @@ impl Core {
         Ok(Outcome::Waiting)
     }
 
-    /// Removes what the target has taken and thaws the slots; false if a slot is held for long, the
-    /// gate is closed or writes are paused: then later.
-    fn land(&mut self, access: &mut Access, trip: &mut Trip) -> bool {
+    /// Removes the keys which the target has accepted and thaws the slots. False if that must be
+    /// retried: a slot is held for long, the gate is closed or writes are paused.
+    fn finish_trip(&mut self, access: &mut Access, trip: &mut Trip) -> bool {
         if !access.enter() {
             return false;
         }
@@ -118,13 +117,13 @@ impl Core {
             let caller = Caller::of_migrate(trip.db);
             caller.rule(&mut guard);
             core.arm(&mut guard, command::lookup(b"migrate"));
-            core.running.fails = false; // nor has this an error to reply with
+            core.running.fails = false; // there is no reply for an error: it panics
             for key in &trip.gone {
                 guard.remove(Event::DEL, caller.db, &keyspace.key(key));
             }
             Ok(core.finish_noted(&mut guard))
         });
-        let landed = match removed {
+        let finished = match removed {
             Ok(Ok(hold)) => {
                 trip.hold = hold;
                 true
@@ -138,12 +137,12 @@ impl Core {
                 true
             }
         };
-        if landed {
+        if finished {
             self.shared.migrations.fetch_sub(1, AcqRel);
             keyspace.thaw(&trip.slots);
         }
         access.leave();
-        landed
+        finished
     }
 }
 
@@ -152,7 +151,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(crate) fn end_trips(&mut self) {
         for _ in 0..self.core.tasks.trips.len() {
             let Some(mut trip) = self.core.tasks.trips.pop_front() else { return };
-            if !self.core.land(&mut self.access, &mut trip) {
+            if !self.core.finish_trip(&mut self.access, &mut trip) {
                 self.core.tasks.retries.put_off(Work::Trips, self.core.turn.now());
                 self.core.tasks.trips.push_back(trip);
                 continue;
@@ -160,7 +159,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let conn = trip.conn;
             let session = self.core.session_mut(conn);
             let Some(s) = session.filter(|s| matches!(s.suspended, Suspended::Migrating)) else {
-                continue; // the client is gone
+                continue; // the client was closed
             };
             let (caller, long) = (Caller::of_step(s), s.take_long());
             let id = command::lookup(b"migrate");

@@ -1,4 +1,5 @@
-//! Connections: accepted, handed over, drained, closed; and what messages do to sessions.
+//! The life of a session: accepted, handed over, woken, drained, closed; and the handling of
+//! messages from other workers.
 
 use crate::sessions::card::{CardText, ClientCard, flag};
 use crate::sessions::session::{Session, Suspended};
@@ -17,7 +18,8 @@ no password is set for the default user. In this mode connections are only accep
 from elsewhere, set a password with 'requirepass', or start the server with '--protected-mode no' if the network is trusted.\r\n";
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// Only the acceptor has listeners: it gives each connection to the worker with the fewest.
+    /// Accepts a connection and hands it to the worker with the fewest. Only the acceptor has
+    /// listeners.
     pub(crate) fn on_accepted(&mut self, listener: ListenerId, socket: Socket, peer: PeerAddr) {
         self.core.follow();
         let shared = &self.core.shared;
@@ -47,8 +49,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     fn adopt(&mut self, socket: Socket, peer: &PeerAddr, id: u64) {
         self.core.follow();
-        // (Commands written one by one with TCP_NODELAY lose by waiting, and trials do not always
-        // see it.)
+        // Not `gathers`: commands written one by one with TCP_NODELAY lose by waiting, and the
+        // trials of patience do not always detect it.
         let keepalive_s = self.core.settings.keepalive_s;
         let options = SocketOptions { nodelay: true, keepalive_s, gathers: false };
         let fd = socket.number();
@@ -58,7 +60,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             worker: self.core.id as u32,
             conn,
             addr: peer.to_string(),
-            // A unix socket's both ends are its path; a handed over one does not know it.
+            // Both ends of a unix socket are its path, which a handed-over socket does not know.
             laddr: if peer.is_unix() {
                 peer.to_string()
             } else {
@@ -103,13 +105,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.sessions[at] = Some(Box::new(session));
     }
 
-    /// A peer that is not read has stopped sending. Who waits for keys, for the end of a pause or
-    /// for a thaw is gone then, as Redis has it of the first two: it may wait for ever, and what it
-    /// sent behind is not executed. Everything else that stops a session ends by itself; its
-    /// replies and what follows are wanted, and the end is read behind them.
+    /// A peer whose input is not read has stopped sending. A client which waits for keys, for the
+    /// end of a pause or for a thaw is closed, because that wait may never end (Redis does so for
+    /// the first two); what it sent behind is not executed. Every other suspension ends by itself:
+    /// its replies and the input behind it are wanted, and the end is read after them.
     pub(crate) fn on_hangup(&mut self, conn: ConnId, unread: bool) {
         let Some(session) = self.core.session_mut(conn) else {
-            // What its sink has not taken yet is wanted; the end is read behind it.
+            // Messages which its sink has not accepted are wanted; the end is read after them.
             let is_held = self.ingest.find(conn).is_some_and(|c| c.held);
             if !unread && !is_held && self.driver.backlog(conn) == 0 {
                 self.on_closed(conn, CloseReason::Peer);
@@ -123,9 +125,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Suspended::Pause => self.core.let_go(conn),
             // A target of MIGRATE says for how long its slots are frozen.
             Suspended::Parked(Parked::Frozen(_) | Parked::Thaw | Parked::Freeze) => {}
-            // It runs once its way is free, but keeps no others out until then.
+            // It runs once it is woken, but keeps no others out until then.
             Suspended::Parked(_) => return session.end_turn(),
-            // (Of a wait that somebody has just ended the answer is on its way.)
+            // (A wait which has just been served: the reply is on its way.)
             Suspended::Blocked(_)
             | Suspended::No
             | Suspended::Sleep(_)
@@ -142,17 +144,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.turn.closing.push(conn);
     }
 
+    /// The driver reports the end of a connection.
     pub(crate) fn on_closed(&mut self, conn: ConnId, why: CloseReason) {
         self.run_window(); // its earlier commands were received before the close
-        if why == CloseReason::Peer && self.stays(conn) {
+        if why == CloseReason::Peer && self.drains_first(conn) {
             return;
         }
         self.close_now(conn);
     }
 
-    /// A client that may only have stopped sending is yet to be sent what may not leave so far: its
-    /// connection ends when it has taken that.
-    fn stays(&mut self, conn: ConnId) -> bool {
+    /// A client which may only have stopped sending still gets its held replies. True if there are
+    /// some: the connection is closed after them.
+    fn drains_first(&mut self, conn: ConnId) -> bool {
         let Some(session) = self.core.session_mut(conn) else { return self.drain_ingest(conn) };
         if session.outbox.is_none() {
             return false;
@@ -170,12 +173,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Closes at once; replies not sent are lost.
     pub(crate) fn close_now(&mut self, conn: ConnId) {
-        self.forget(conn);
+        self.remove_session(conn);
         self.driver.release(conn);
     }
 
-    /// The session is no more.
-    fn forget(&mut self, conn: ConnId) {
+    /// Removes a session and everything that others keep for it.
+    fn remove_session(&mut self, conn: ConnId) {
         if self.core.session_mut(conn).is_none() {
             return self.remove_ingest(conn);
         }
@@ -196,9 +199,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.counters().connections.fetch_sub(1, Relaxed);
     }
 
-    /// Replies wait to leave. If the peer reads slower than we write, or more are held than their
-    /// bound ([`Outbox::is_over_bound`]), nothing is read from the client meanwhile. Past its limit
-    /// it is closed. Called again whenever what waits has changed.
+    /// Called whenever the unsent replies of a session have changed. While the peer reads slower
+    /// than we write, or more is held than allowed (`Outbox::is_over_bound`), nothing is received
+    /// from it. Above its output limit it is closed.
     pub(crate) fn on_unsent(&mut self, conn: ConnId) {
         let (unsent, backlog) = (self.unsent(conn), self.driver.backlog(conn));
         let all_over = self.core.holding.is_over_bound;
@@ -210,7 +213,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let over_bound = session.outbox.as_ref().is_some_and(|o| all_over || o.is_over_bound());
         let blocks = backlog > 0 || over_bound;
         if blocks {
-            session.end_turn(); // nobody is kept out for a client that does not read
+            session.end_turn(); // a client which does not read keeps nobody out
         }
         match (std::mem::replace(&mut session.output_blocked, blocks), blocks) {
             (false, true) => self.driver.pause(conn),
@@ -222,7 +225,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Bytes that have not left, those held and those behind a long reply among them.
+    /// Bytes which have not left, including held replies and pushes behind a long reply.
     fn unsent(&mut self, conn: ConnId) -> usize {
         let held = self.core.session_mut(conn).map_or(0, |s| {
             [&s.outbox, &s.pushes].into_iter().flatten().map(|outbox| outbox.len()).sum()
@@ -230,8 +233,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.driver.backlog(conn) + held
     }
 
-    /// Closes a client that is above the hard limit, or for too long above the soft one; true if it
-    /// may still come to the second.
+    /// Closes a client which is above the hard limit, or was above the soft one for too long. True
+    /// if it is above the soft one and must be checked again.
     fn is_above_soft(&mut self, conn: ConnId, unsent: usize) -> bool {
         let now = self.core.turn.now();
         let limit = self.core.settings.output_limit;
@@ -247,8 +250,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         session.soft_limit_since.is_some()
     }
 
-    /// Looks at who was above the soft limit: such a client is not read, so perhaps no reply to it
-    /// ever comes again.
+    /// Checks the clients above the soft limit. (Nothing is received from them, so perhaps no
+    /// further reply triggers a check.)
     pub(crate) fn look_at_soft_limits(&mut self) {
         let mut above = std::mem::take(&mut self.core.above_soft);
         above.retain(|&conn| {

@@ -41,7 +41,7 @@ impl Core {
         Ok(())
     }
 
-    /// The session watches no longer, if it did.
+    /// Ends MONITOR for the session, if it monitors.
     pub(crate) fn end_monitor(&mut self, conn: ConnId) {
         let before = self.monitors.len();
         self.monitors.retain(|m| *m != conn);
@@ -56,8 +56,8 @@ impl Core {
         self.refresh_gates();
     }
 
-    /// What whoever watches is told of a command that a session has executed: nothing of
-    /// administration, and no password.
+    /// The line for monitors about a command which a session has executed. Administration is not
+    /// shown, passwords are redacted.
     #[cold]
     pub(crate) fn monitor_line(
         &mut self,
@@ -80,7 +80,7 @@ impl Core {
         })
     }
 
-    /// True while somebody watches.
+    /// True while some client monitors.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.gates & closed::MONITOR != 0
@@ -88,10 +88,10 @@ impl Core {
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// A command that somebody executed, for each session that watches.
+    /// Sends a line to each monitoring session of this worker.
     pub(crate) fn on_monitor(&mut self, line: &Arc<[u8]>, hold: Hold) {
         self.core.shared.monitors.received(self.core.id, line.len());
-        // Who has too much unsent is closed on the way, and is no longer among them.
+        // A session with too much unsent is closed in `push`, hence the copy.
         for conn in self.core.monitors.clone() {
             let Some(s) = self.core.session_mut(conn) else { continue };
             if s.reply_mode == ReplyMode::Off || s.close_after_reply {
@@ -106,7 +106,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Lines were dropped: whoever watches here must not believe to have seen everything.
+    /// Lines were dropped: closes the monitors, so that they do not believe to have seen
+    /// everything.
     pub(crate) fn on_monitor_lost(&mut self) {
         self.run_window();
         for conn in self.core.monitors.clone() {

@@ -1,11 +1,11 @@
-//! CONFIG REWRITE: a helper thread waits for the disk, and nobody else does.
+//! CONFIG REWRITE: a helper thread writes the file, so that no worker waits for the disk.
 //!
-//! There is one such thread at most. Who asks while it writes waits for its next run, which serves
-//! all who have asked by then. What is written is the configuration as it was when somebody asked
-//! last; so what stands behind CONFIG REWRITE in a transaction is not in the file.
+//! There is at most one such thread. Clients which ask while it writes wait for its next run, which
+//! answers all of them. It writes the configuration as it was at the last request; so changes
+//! behind CONFIG REWRITE in a transaction are not in the file.
 //!
-//! Inside EXEC the commands behind CONFIG REWRITE run at once, and the reply to all of them leaves
-//! when the file is written.
+//! Inside EXEC the commands behind CONFIG REWRITE run at once. The reply of EXEC leaves when the
+//! file is written.
 
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
@@ -23,12 +23,12 @@ use driver::{ConnId, Driver};
 use resp::{OutBuf, OutPos};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Has the file written as the settings are now. The number of the run that does it.
-fn ask(shared: &Arc<Shared>) -> std::io::Result<u64> {
+/// Requests a run which writes the current settings. Returns its number.
+fn request_run(shared: &Arc<Shared>) -> std::io::Result<u64> {
     let mut runs = shared.rewriter.runs();
     if !runs.is_served {
         let shared = Arc::clone(shared);
-        driver::spawn_helper("rewriter", move || serve(&shared))?;
+        driver::spawn_helper("rewriter", move || write_runs(&shared))?;
         runs.is_served = true;
     }
     let config = shared.config.lock().expect("no panic while the configuration is held");
@@ -36,11 +36,11 @@ fn ask(shared: &Arc<Shared>) -> std::io::Result<u64> {
     Ok(runs.begun + 1)
 }
 
-/// The thread: writes until nothing is left to write.
-fn serve(shared: &Shared) {
+/// The thread: runs until no further run is requested.
+fn write_runs(shared: &Shared) {
     while let Some((config, run)) = shared.rewriter.next() {
-        // Whatever happens here, who waits must be answered. A panic leaves the old file or the
-        // new one, and a file beside it that the next run replaces.
+        // Waiting clients must be answered in any case. A panic leaves the old file or the new one,
+        // and perhaps a temporary file, which the next run replaces.
         let written = catch_unwind(AssertUnwindSafe(|| {
             config::rewrite::rewrite_file(&config).map_err(|e| e.to_string())
         }));
@@ -59,7 +59,7 @@ impl Core {
         if shared.facts.config_file.is_empty() {
             return Err(Error::NoConfigFile);
         }
-        let run = ask(&shared);
+        let run = request_run(&shared);
         let run = run.map_err(|e| Error::made(failed(&config::load::io_text(&e))))?;
         if caller.is_in_exec() {
             let is_wanted = caller.session(self).reply_mode == ReplyMode::On;
@@ -76,8 +76,8 @@ impl Core {
         Ok(Outcome::Waiting)
     }
 
-    /// The queue has run: if it has asked for the file to be written, its reply, which begins here,
-    /// waits for that.
+    /// The queue of EXEC has run. If it has requested a run, the reply, which begins at `from`,
+    /// waits for it.
     pub(crate) fn park_reply(
         &mut self,
         caller: &Caller,
@@ -102,7 +102,7 @@ impl Core {
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// A run has ended: who has waited for it is answered.
+    /// A run has ended: answers the sessions which waited for it.
     pub(crate) fn on_rewritten(&mut self, run: u64, written: &Written) {
         let waits = |s: &&Session| matches!(&s.suspended, Suspended::Rewriting(w) if w.run <= run);
         let sessions = self.core.sessions.iter().flatten().map(AsRef::as_ref);
@@ -137,7 +137,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// What is not wanted of it was dropped as it was written.
+    /// Sends the parked reply of an EXEC, with the outcome where it is missing. (Unwanted replies
+    /// were dropped when they were written.)
     fn answer_exec(&mut self, caller: &Caller, parked: ParkedReply, written: &Written) {
         let conn = caller.conn();
         let (_, out) = self.driver.io();

@@ -1,4 +1,4 @@
-//! Runs of the thread that writes the configuration file, and who waits for one of them.
+//! Runs of the thread which writes the configuration file, and the sessions which wait for them.
 
 use crate::sessions::client_memory::Share;
 use crate::sessions::output::Hold;
@@ -17,11 +17,11 @@ pub struct Rewriter(Mutex<Runs>);
 
 #[derive(Default)]
 pub(crate) struct Runs {
-    /// What the next run writes, if anybody has asked for one.
+    /// What the next run writes, if one is requested.
     pub(crate) next: Option<Box<Config>>,
     /// The number of the last run that has begun.
     pub(crate) begun: u64,
-    /// A thread is there, and looks for what is next before it ends.
+    /// A thread exists; it checks for the next run before it ends.
     pub(crate) is_served: bool,
 }
 
@@ -30,7 +30,7 @@ impl Rewriter {
         self.0.lock().expect("no panic while the runs are held")
     }
 
-    /// What is to be written next, and the number of its run; the thread ends if there is nothing.
+    /// The next run: what to write, and its number. `None` ends the thread.
     pub(crate) fn next(&self) -> Option<(Box<Config>, u64)> {
         let mut runs = self.runs();
         let next = runs.next.take();
@@ -44,7 +44,7 @@ impl Rewriter {
 pub struct AwaitsRun {
     pub(crate) run: u64,
     pub(crate) started: MonoNs,
-    /// Of an EXEC: its reply, parted where the outcome of a CONFIG REWRITE is missing.
+    /// The reply of an EXEC, split where the outcome of a CONFIG REWRITE is missing.
     pub(crate) reply: Option<Box<ParkedReply>>,
 }
 
@@ -52,20 +52,20 @@ pub struct AwaitsRun {
 pub(crate) struct ParkedReply {
     /// The command whose outcome is missing.
     pub(crate) id: Option<CommandId>,
-    /// The outcome stands behind each of these but the last one.
+    /// The outcome belongs behind each of these except the last.
     pub(crate) parts: Vec<OutBuf>,
     /// Bytes of all of them.
     pub(crate) len: usize,
     pub(crate) hold: Hold,
-    /// Its bytes count as long as it is there.
+    /// Counts its bytes as client memory.
     pub(crate) held: Share,
 }
 
-/// What the running EXEC has asked for.
+/// The run which the running EXEC has requested.
 pub struct Asked {
     pub(crate) run: u64,
     /// The command, for its errors.
     pub(crate) id: Option<CommandId>,
-    /// Where in its reply an outcome is missing. (There is none for who wants no reply.)
+    /// Where in the reply an outcome is missing; nowhere if the client wants no reply.
     pub(crate) places: Vec<OutPos>,
 }

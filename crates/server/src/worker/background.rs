@@ -3,35 +3,23 @@
 
 use crate::execute::caller::Caller;
 use crate::execute::gates::closed;
-use crate::execute::panics::Panicked;
 use crate::sessions::card::flag;
 use crate::sessions::session::{Suspended, Task, gate};
-use crate::shared::PanicAt;
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
-use crate::worker::retry::Work;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
 use command::Progress;
 use driver::{ConnId, Driver};
-use keyspace::{Access, ExpireReport, Parked, StaleShare};
-use observe::SpikeEvent;
+use keyspace::Parked;
 use resp::Reply;
 
 const MS: u64 = 1_000_000;
 /// Housekeeping interval while there is anything to keep house for.
 const HOUSEKEEPING_NS: u64 = 100 * MS;
-/// Longest step of background work before events are looked at again.
-pub const STEP_NS: u64 = 200_000;
 /// Entries freed per step: well under the length of a step.
 const RECLAIM_ENTRIES: usize = 1024;
-/// How often a worker looks for due keys at least, even asleep: another worker may have given one
-/// of its slots an earlier one. Well under 100 ms, the lag that is promised.
-const EXPIRE_NS: u64 = 60 * MS;
-/// What is due and still there is sampled no more often than this. A sample may cost as much as a
-/// step.
-pub const STALE_NS: u64 = 100 * MS;
 /// How long a shutdown waits for clients to take their replies.
 const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
 /// Listen-queue overflows are read this often.
@@ -107,34 +95,6 @@ impl Core {
         self.gates = gates;
     }
 
-    /// One step of removing keys whose time has come. A panic costs nothing but that they are
-    /// removed later.
-    fn sweep(&mut self, access: &mut Access) -> ExpireReport {
-        let swept = self.catch(|core| {
-            if core.gates & closed::ARMED != 0
-                && let Some(changes) = core.disarm(|at| at == PanicAt::Sweep)
-            {
-                assert!(changes > 0, "a panic was asked for, before any change");
-                access.panic_after(changes);
-            }
-            access.expire_step(core.turn.unix_ms(), STEP_NS, || core.clock.now())
-        });
-        access.disarm();
-        swept.unwrap_or_else(|Panicked(_)| {
-            crate::log::warning(format_args!(
-                "A panic while keys were removed whose time has come; they are removed later"
-            ));
-            ExpireReport::default()
-        })
-    }
-
-    /// What `expired_stale_perc` is made of.
-    fn show_stale(&self, stale: StaleShare) {
-        let [due, seen] = &self.counters().stale;
-        due.set(stale.due);
-        seen.set(stale.seen);
-    }
-
     /// Clients without a request for `timeout` seconds.
     fn idle_clients(&self) -> Vec<ConnId> {
         let limit = u64::from(self.settings.timeout_s) * 1_000 * MS;
@@ -195,22 +155,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
+    /// One step of the next long command.
     fn step_tasks(&mut self) {
         let Some(conn) = self.core.tasks.runnable.pop_front() else { return };
-        let Some(session) = self.core.session_mut(conn) else { return };
-        if session.output_blocked && matches!(session.suspended, Suspended::Task(_)) {
-            session.stalled = true; // goes on when the backlog has left
-            return;
-        }
-        let caller = Caller::of_step(session);
-        let mut task = match std::mem::replace(&mut session.suspended, Suspended::No) {
-            Suspended::Task(task) => task,
-            other => {
-                session.suspended = other;
-                self.core.tasks.runnable.push_back(conn); // an assembled request: next turn's
-                return;
-            }
-        };
+        let Some((caller, mut task)) = self.core.take_task(conn) else { return };
         if !self.access.enter() {
             return self.core.park_task(&mut self.access, &caller, task, Parked::Gate);
         }
@@ -218,28 +166,31 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if caller.session(&mut self.core).card.has_flag(flag::CLOSE_ASAP) {
             return self.access.leave(); // killed; the message that closes it is on its way
         }
+        match self.step_inside(&caller, &mut task) {
+            Progress::Complete => self.end_task(&caller, task),
+            Progress::More => self.core.suspend(&caller, Suspended::Task(task)),
+            Progress::Park(at) => self.core.park_task(&mut self.access, &caller, task, at),
+        }
+    }
+
+    /// The step itself; what it replies and how long it takes is noted for its command.
+    fn step_inside(&mut self, caller: &Caller, task: &mut Task) -> Progress {
         let started = self.core.clock.now();
         let (_, out) = self.driver.io();
-        self.core.turn.output.open(conn.index, out);
+        self.core.turn.output.open(caller.conn().index, out);
         let mark = out.position();
-        let progress = self.core.step(&mut self.access, out, &caller, &mut task);
+        let progress = self.core.step(&mut self.access, out, caller, task);
         let s = caller.session(&mut self.core);
         s.mute(mark, out);
         s.built_held.set(task.memory());
         let replied = out.len_between(mark, out.position());
         self.access.leave();
-        let is_preparing = matches!(task, Task::Preparing(..));
-        if is_preparing {
+        if matches!(task, Task::Preparing(..)) {
             let ns = self.core.clock.now().since(started);
             caller.session(&mut self.core).prepared_ns += ns;
         }
-        let is_done = progress == Progress::Complete;
-        self.core.note_step(&caller, started, replied, is_done);
-        match progress {
-            Progress::Complete => self.end_task(&caller, task),
-            Progress::More => self.core.suspend(&caller, Suspended::Task(task)),
-            Progress::Park(at) => self.core.park_task(&mut self.access, &caller, task, at),
-        }
+        self.core.note_step(caller, started, replied, progress == Progress::Complete);
+        progress
     }
 
     /// The last step is done: the session goes on, with the command itself if the work was done
@@ -277,61 +228,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Removes keys whose time has come, in steps, from this worker's share of the slots.
-    fn expire(&mut self) {
-        let core = &mut self.core;
-        core.timers.expires_more = false;
-        if core.turn.now() < core.timers.expire_at {
-            return;
-        }
-        core.timers.expire_at = core.turn.now().plus(EXPIRE_NS);
-        let shared = &core.shared;
-        let is_off = !shared.active_expire.load(Relaxed)
-            || shared.cron_paused.load(Relaxed)
-            || shared.keyspace.is_expiry_held(core.turn.unix_ms());
-        if !self.access.enter() {
-            return;
-        }
-        core.follow();
-        let started = core.clock.now();
-        let report = if is_off { ExpireReport::default() } else { core.sweep(&mut self.access) };
-        let all_told = core.tell_of_removed(&mut self.access);
-        let leaves_some = is_off || report.more || report.held;
-        if !leaves_some {
-            core.show_stale(StaleShare::default());
-        } else if core.turn.now() >= core.timers.stale_at {
-            core.timers.stale_at = core.turn.now().plus(STALE_NS);
-            let stale = self.access.sample_stale(core.turn.unix_ms());
-            core.show_stale(stale);
-        }
-        self.access.leave();
-        if is_off {
-            return;
-        }
-        if report.expired > 0 {
-            let counters = &core.shared.workers[core.id];
-            let ns = core.clock.now().since(started);
-            counters.expire_ns.add(ns);
-            counters.expire_step_max_ns.raise(ns);
-            if core.settings.is_spike(ns) {
-                core.note_spike(SpikeEvent::ExpireCycle, ns);
-            }
-            core.timers.is_busy = true;
-        }
-        core.timers.expires_more = report.more;
-        if report.more {
-            core.timers.expire_at = core.turn.now();
-        } else if let Some(at) = core.tasks.retries.next(Work::Removed, !all_told, core.turn.now())
-        {
-            core.timers.expire_at = at;
-        } else if report.held {
-            // Nobody says when it may go: that is looked at as often as others' keys are.
-        } else if let Some(due) = self.access.next_due() {
-            let wait_ms = (due.0 - core.turn.unix_ms().0).max(1) as u64;
-            core.timers.expire_at = core.turn.now().plus(EXPIRE_NS.min(wait_ms.saturating_mul(MS)));
-        }
-    }
-
     fn housekeeping(&mut self) {
         self.core.timers.housekeeping_at = self.core.turn.now().plus(HOUSEKEEPING_NS);
         if self.core.shared.cron_paused.load(Relaxed) {
@@ -360,6 +256,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.shared.sample_rates(self.core.turn.now());
         }
     }
+
     /// Replies of executed commands leave, at most for a second; unread input is dropped.
     fn shut_down(&mut self) {
         let now = self.core.turn.now();

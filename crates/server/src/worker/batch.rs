@@ -1,5 +1,5 @@
-//! What lives while a window is executed, or a request that stands alone: how far it has come, and
-//! what its commands ask of the driver.
+//! State of the execution of a window, or of a request which runs alone: its progress, and what its
+//! commands ask of the driver.
 //!
 //! [`Batch::begin`] is called before the first command, [`Batch::end`] when the window's
 //! statistics are written. The worker takes `after` when the driver's buffers are free again.
@@ -24,9 +24,9 @@ pub enum After {
 /// A window's execution under way.
 #[derive(Default)]
 pub struct Batch {
-    /// The World gate is closed, or has closed meanwhile: what has not run parks.
+    /// The World gate is closed, or was closed meanwhile: the remaining commands park.
     pub is_behind_gate: bool,
-    /// Up to here its commands have asked for what they will read of collections.
+    /// Up to here the members of its commands are prefetched.
     pub warmed: usize,
     /// Time of its commands that were timed by themselves.
     pub timed_ns: u64,

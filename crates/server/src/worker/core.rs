@@ -10,12 +10,11 @@
 //! | `Tasks` | until done, over many turns | a step a turn, in the background |
 //! | `Timers` | again and again | the work itself, each time |
 
-use crate::execute::caller::Caller;
 use crate::execute::hot::{Hot, hot_table};
 use crate::execute::keys::CommandKeys;
 use crate::execute::running::Running;
 use crate::sessions::outbox::Holding;
-use crate::sessions::session::{Session, Suspended};
+use crate::sessions::session::Session;
 use crate::settings::WorkerSettings;
 use crate::shared::{Shared, WorkerCounters};
 use crate::worker::batch::Batch;
@@ -149,13 +148,5 @@ impl Core {
                 s.card.id, s.card.addr
             ));
         }
-    }
-
-    /// Marks a session as suspended and remembers what must run later.
-    pub fn suspend(&mut self, caller: &Caller, why: Suspended) {
-        if matches!(why, Suspended::Task(_)) {
-            self.tasks.runnable.push_back(caller.conn());
-        }
-        caller.session(self).suspend(why);
     }
 }

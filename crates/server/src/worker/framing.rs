@@ -14,11 +14,11 @@ use std::cell::Cell;
 
 /// Why framing paused.
 enum Framing {
-    /// Execute, then go on.
+    /// The window is full: execute it, then continue.
     WindowFull,
     /// All bytes are framed.
     Exhausted,
-    /// The rest is not a whole command yet.
+    /// The remaining bytes are not a whole command yet.
     Incomplete,
     /// This session's share of the turn is used up.
     Budget,
@@ -69,7 +69,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Framing::WindowFull => {
                     self.run_window();
                     if self.core.is_stopped(conn) {
-                        return; // what was left went back to the driver
+                        return; // the remaining input went back to the driver
                     }
                 }
                 Framing::Exhausted => return,
@@ -91,7 +91,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Framing::Error(e) => {
                     self.run_window();
                     if self.core.is_stopped(conn) {
-                        return; // the rest is read when the session goes on, if it does
+                        return; // the remaining input is read when the session resumes
                     }
                     return self.protocol_error(conn, e);
                 }
@@ -99,8 +99,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Feeds a request too large for the receive area. Returns where framing goes on, or `None` if
-    /// all was consumed or the session stopped.
+    /// Feeds a request too large for the receive area. Returns where framing continues, or `None`
+    /// if all was consumed or the session stopped.
     fn assemble(&mut self, conn: ConnId, start: usize, end: usize) -> Option<usize> {
         self.run_window(); // order: what was framed before comes first
         let session = self.core.session_mut(conn)?;
@@ -173,7 +173,7 @@ impl Core {
         self.sessions[conn.index as usize].as_ref().is_some_and(|s| self.is_let_in(s))
     }
 
-    /// Frames commands of one session until the window is full or there is nothing whole left.
+    /// Frames commands of one session until the window is full or no whole command is left.
     fn frame_some(
         &mut self,
         window: &mut Window,

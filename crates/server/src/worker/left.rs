@@ -1,4 +1,4 @@
-//! What clients have left at keys: see [`crate::worker::releases`], which takes it out.
+//! Watches and tickets which clients have left at keys; [`crate::worker::releases`] removes them.
 
 use crate::sessions::watches::Watches;
 use base::sync::Arc;
@@ -6,23 +6,23 @@ use driver::ConnId;
 use keyspace::Ticket;
 use std::collections::VecDeque;
 
-/// A client that has left more keys than this waits before it may leave more.
+/// A client with more keys to release than this waits before it may leave more.
 pub const LEFT_KEYS_MAX: usize = 1024;
-/// So does every client that would leave more than [`SMALL_KEYS_MAX`] while all have left more than
-/// this.
+/// While all clients of a worker have more keys to release than this, every client which would
+/// leave more than [`SMALL_KEYS_MAX`] waits.
 pub const LEFT_WORKER_KEYS_MAX: usize = 1 << 20;
-/// A request of so few keys waits for nobody else.
+/// A request of so few keys never waits for the keys of other clients.
 pub const SMALL_KEYS_MAX: usize = 256;
-/// What is left at keys.
+/// Something left at keys.
 pub enum Left {
     /// Watches of a session.
     Watches(Watches),
-    /// A ticket, and how many of its keys it has left already.
+    /// A ticket, and from how many of its keys it is removed already.
     Ticket(Arc<Ticket>, usize),
 }
 
 impl Left {
-    /// How many keys that is.
+    /// How many keys are to be released.
     pub fn keys(&self) -> usize {
         match self {
             Left::Watches(watches) => watches.len(),
@@ -36,9 +36,9 @@ impl Left {
 pub struct Releases {
     /// Client by client.
     pub queue: VecDeque<(ConnId, Left)>,
-    /// How many keys that is.
+    /// The sum of their keys.
     pub keys: usize,
-    /// Sessions that wait until they may leave so many more.
+    /// Sessions which wait until they may leave so many more keys.
     pub waiting: Vec<(ConnId, usize)>,
 }
 
@@ -49,7 +49,7 @@ impl Releases {
         self.queue.is_empty()
     }
 
-    /// Whether a client that has left so many keys may leave these.
+    /// Whether a client with `left` keys to release may leave `more`.
     pub fn admits(&self, left: usize, more: usize) -> bool {
         left <= LEFT_KEYS_MAX && (more <= SMALL_KEYS_MAX || self.keys <= LEFT_WORKER_KEYS_MAX)
     }

@@ -8,13 +8,14 @@
 //! | frame what has arrived into the window | `framing`, `recent` |
 //! | execute the window whenever it is full | here, then `crate::execute` |
 //! | send every session's replies at once | `sending` |
-//! | one step of everything that goes on in steps | `background`, `releases`, `retry` |
+//! | one step of everything that goes on in steps | `background`, `expiry`, `releases`, `retry` |
 //!
 //! What a worker keeps is parted by how long it lives: `core`.
 
 pub mod background;
 pub(crate) mod batch;
 pub mod core;
+pub mod expiry;
 pub(crate) mod framing;
 pub mod left;
 pub mod message;

@@ -1,5 +1,5 @@
-//! How the last requests began that were framed, and the commands that they name. Clients send many
-//! requests that begin alike; for these nothing is looked up.
+//! The beginnings of the requests framed last, and the commands which they name. Clients send many
+//! requests which begin alike; for these nothing is looked up.
 
 use crate::execute::window::Window;
 use command::CommandId;
@@ -9,7 +9,7 @@ use resp::{Args, Beginning, Framed, Limits};
 #[derive(Debug, Default)]
 pub struct Recent {
     kinds: [(Beginning, Option<CommandId>); 2],
-    /// Which of them the last request was of.
+    /// The kind of the last request.
     last: usize,
 }
 
@@ -32,7 +32,7 @@ impl Recent {
         }
     }
 
-    /// The command of the request that was framed last; none if there is none of that name.
+    /// The command of the request framed last; `None` if its name is unknown.
     #[inline(always)]
     pub fn command(&self) -> Option<CommandId> {
         self.kinds[self.last & 1].1

@@ -1,9 +1,9 @@
-//! What clients leave at keys: watches, and the tickets of waits that are over. They are taken out
-//! of their slots in later turns, one slot at a time and so many per turn, the clients by turns.
+//! Releases: watches, and tickets of waits which are over, are removed from their slots in later
+//! turns, one slot at a time, a bounded number per turn, client by client.
 //!
-//! A client may leave more only when most of what it has left is released, so what waits here is
-//! bounded: by `LEFT_KEYS_MAX` and one request for each client, by `LEFT_WORKER_KEYS_MAX` and small
-//! requests for all (`left`).
+//! A client may leave more only when most of its keys are released. So the queue is bounded: by
+//! `LEFT_KEYS_MAX` and one request for each client, by `LEFT_WORKER_KEYS_MAX` and small requests
+//! for all (`left`).
 
 use crate::execute::caller::Caller;
 use crate::sessions::session::{Session, Suspended};
@@ -18,21 +18,21 @@ use command::spec::{CommandSpec, Handler, Traits};
 use driver::{ConnId, Driver};
 use keyspace::{Access, Intent, Parked, Ticket};
 
-/// So many keys of a client are released before the next one's.
+/// Keys of a client which are released before those of the next one.
 const KEYS_AT_ONCE: usize = 64;
 
 impl Core {
-    /// Has watches taken out of their slots.
+    /// Queues watches, to be removed from their slots.
     pub(crate) fn release_watches(&mut self, conn: ConnId, watches: Watches) {
-        self.leave(conn, Left::Watches(watches));
+        self.queue_release(conn, Left::Watches(watches));
     }
 
-    /// Has a ticket taken out of the queues of its keys.
+    /// Queues a ticket, to be removed from the queues of its keys.
     pub(crate) fn release_ticket(&mut self, conn: ConnId, ticket: Arc<Ticket>) {
-        self.leave(conn, Left::Ticket(ticket, 0));
+        self.queue_release(conn, Left::Ticket(ticket, 0));
     }
 
-    fn leave(&mut self, conn: ConnId, left: Left) {
+    fn queue_release(&mut self, conn: ConnId, left: Left) {
         let keys = left.keys();
         if keys == 0 {
             return;
@@ -44,11 +44,16 @@ impl Core {
         }
     }
 
-    /// Whether a command would leave more keys than its client may now.
-    pub(crate) fn leaves_too_much(&self, session: &Session, spec: &CommandSpec, n: usize) -> bool {
+    /// Whether a command must wait because it would leave more keys than its client may now.
+    pub(crate) fn must_await_releases(
+        &self,
+        session: &Session,
+        spec: &CommandSpec,
+        n: usize,
+    ) -> bool {
         let leaves_keys =
             spec.traits.contains(Traits::WATCHES) || matches!(spec.handler, Handler::Blocking(..));
-        leaves_keys && !self.tasks.releases.admits(session.keys_left, may_leave(session, n))
+        leaves_keys && !self.tasks.releases.admits(session.keys_left, keys_left_by(session, n))
     }
 
     /// The session waits until it may leave more keys.
@@ -56,17 +61,17 @@ impl Core {
         let s = caller.session(self);
         s.end_turn();
         s.suspend(Suspended::Releasing);
-        let more = may_leave(s, n);
+        let more = keys_left_by(s, n);
         self.tasks.releases.waiting.push((caller.conn(), more));
     }
 
-    /// Releases so many keys; behind the gate that is tried again.
+    /// Releases a turn's part of the keys. If the gate is closed, that is retried later.
     fn release_some(&mut self, access: &mut Access) {
         if !access.enter() {
             return self.tasks.retries.put_off(Work::Releases, self.turn.now());
         }
         let mut budget = RELEASES_PER_TURN;
-        // Behind a long holder the next client's are looked at, each once.
+        // If a slot is held for long, the next client's keys are tried, each client once.
         let mut held = 0;
         while budget > 0
             && held < self.tasks.releases.queue.len()
@@ -75,7 +80,7 @@ impl Core {
             let before = left.keys();
             let released = self.release_at_once(access, &mut left, budget.min(KEYS_AT_ONCE));
             let count = before - left.keys();
-            // A look that finds its key held costs as much as a release.
+            // An attempt which finds its slot held costs as much as a release.
             budget -= count.max(usize::from(released.is_err()));
             self.tasks.releases.keys -= count;
             if let Some(session) = self.session_mut(conn) {
@@ -124,8 +129,7 @@ impl Core {
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// Releases a turn's part of what clients have left at keys, and lets those go on that waited
-    /// for it.
+    /// Releases a turn's part of the keys, and wakes sessions which waited for that.
     pub(crate) fn release_keys(&mut self) {
         if self.core.tasks.releases.is_empty() && self.core.tasks.releases.waiting.is_empty() {
             return;
@@ -134,7 +138,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         for (conn, more) in std::mem::take(&mut self.core.tasks.releases.waiting) {
             let session = self.core.session_mut(conn);
             let Some(s) = session.filter(|s| matches!(s.suspended, Suspended::Releasing)) else {
-                continue; // the client is gone
+                continue; // the client was closed
             };
             let left = s.keys_left;
             if self.core.tasks.releases.admits(left, more) {
@@ -146,7 +150,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 }
 
-/// How many keys a session leaves at once if its next request has so many words.
-fn may_leave(session: &Session, words: usize) -> usize {
+/// The most keys which a session leaves at once if its next request has so many words.
+fn keys_left_by(session: &Session, words: usize) -> usize {
     session.watched.len() + words
 }

@@ -1,36 +1,35 @@
-//! When background work is tried again that met the closed gate or a long holder.
+//! Retries of background work which met the closed gate or a slot that is held for long.
 
 use base::MonoNs;
 
-/// Work that waits is tried again after this long: seldom enough to cost nothing, soon enough to be
-/// late for nobody.
+/// The pause before a retry: long enough to cost nothing, short enough that nobody notices.
 pub const RETRY_NS: u64 = 1_000_000;
-/// Keys that a turn takes watches and tickets back from, and as many whose waiters it tells, at
-/// most; each is one slot's lock.
+/// Keys whose watches and tickets are released per turn at most, and as many whose waiters are
+/// served; each takes one slot's lock.
 pub const RELEASES_PER_TURN: usize = 512;
 
-/// A kind of it.
+/// A kind of background work.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
-    /// Watches and tickets to be taken out of their slots.
+    /// Watches and tickets to be removed from their slots.
     Releases,
     /// The ends of MIGRATEs.
     Trips,
-    /// Who waits for keys that were removed.
+    /// Serving clients which wait for keys that were removed.
     Removed,
 }
 
-/// The earliest next time of each kind; of those that met nothing that is long past.
+/// The earliest time of the next attempt, by kind; in the past for work which met no obstacle.
 #[derive(Default)]
 pub struct Retries([MonoNs; 3]);
 
 impl Retries {
-    /// It met the gate or a long holder.
+    /// Postpones work which met the gate or a slot that is held for long.
     pub fn put_off(&mut self, work: Work, now: MonoNs) {
         self.0[work as usize] = now.plus(RETRY_NS);
     }
 
-    /// When it is to be tried next, if there is any of it.
+    /// When the work is to be tried next, if there is any.
     pub fn next(&self, work: Work, is_any: bool, now: MonoNs) -> Option<MonoNs> {
         is_any.then(|| self.0[work as usize].max(now))
     }

@@ -18,7 +18,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// Sends what may leave, and closes whom the turn has ended.
+    /// Sends the segments, and closes the sessions which have ended.
     pub(crate) fn send_segments(&mut self) {
         let segments = std::mem::take(&mut self.core.turn.output.segments);
         for s in &segments {
@@ -42,7 +42,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         for conn in std::mem::take(&mut self.core.turn.closing) {
             let waits = |s: &mut Session| s.outbox.is_some() || s.has_parked_reply();
             if self.core.session_mut(conn).is_some_and(waits) {
-                self.core.turn.closing.push(conn); // once that has left
+                self.core.turn.closing.push(conn); // closed once its held replies have left
             } else {
                 self.driver.close_after_flush(conn);
             }

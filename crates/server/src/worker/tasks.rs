@@ -1,8 +1,8 @@
-//! What outlives the turn in which it began: long commands in steps, clients that wait, what is
-//! given back or freed behind them.
+//! Work which outlives the turn in which it began: long commands in steps, waiting clients,
+//! releases, memory to be freed.
 //!
 //! Commands and messages add to it; `Worker::background` does a step of each kind a turn. Nothing
-//! here has an end of its own: a session that is closed is taken out by whoever comes upon it.
+//! here is removed when a session is closed: the next step which finds it closed drops it.
 
 use crate::migrate::conversation::Trip;
 use crate::worker::left::Releases;
@@ -25,9 +25,9 @@ pub struct Tasks {
     pub waiting: Waiting,
     /// Watches and tickets to take out of their slots as soon as no lock is held.
     pub releases: Releases,
-    /// MIGRATEs whose threads are back, to be ended as soon as their slots can be had.
+    /// MIGRATEs whose threads are back, to be ended as soon as their slots can be locked.
     pub trips: VecDeque<Trip>,
-    /// When work is tried again that met the gate or a long holder.
+    /// When work which met the gate or a long holder is retried.
     pub retries: Retries,
 }
 
@@ -52,7 +52,7 @@ impl Tasks {
 /// The blocked sessions of a worker.
 #[derive(Default)]
 pub struct Waiting {
-    /// Whose time ends when.
+    /// The timeouts of blocked sessions.
     pub timeouts: BTreeSet<(MonoNs, u64, u32)>,
     /// Keys whose waiters are to be served by the worker: they were removed, because their time had
     /// come, by who holds their slots no more; or serving needs a slot that is held for long.
@@ -60,7 +60,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// When somebody's time is up, if anybody's.
+    /// The next timeout, if there is one.
     pub fn next_wake(&self) -> Option<MonoNs> {
         self.timeouts.first().map(|(at, ..)| *at)
     }

@@ -1,21 +1,21 @@
-//! When a worker does next what it does again and again. Set by the work itself each time it is
-//! done; whoever makes it urgent sets an earlier time.
+//! When recurring work of a worker is due next. The work sets its own time whenever it is done;
+//! code which makes it urgent sets an earlier one.
 
 use base::MonoNs;
 
 /// The times of recurring work.
 pub struct Timers {
-    /// Keys whose time has come are looked for.
+    /// The next step of the expiry sweep.
     pub expire_at: MonoNs,
     /// More keys are due than one step removes.
     pub expires_more: bool,
-    /// Keys that are due and still there are sampled.
+    /// The next sample of keys which are due and not removed yet.
     pub stale_at: MonoNs,
-    /// Housekeeping, while there is any.
+    /// The next housekeeping, while there is any.
     pub housekeeping_at: MonoNs,
     /// Something happened that housekeeping should publish.
     pub is_busy: bool,
-    /// Overflows of listen queues are read.
+    /// The next reading of listen-queue overflows.
     pub overflows_at: MonoNs,
 }
 

@@ -1,5 +1,5 @@
-//! What lives for one turn of a worker's loop: the time that its commands see, and what is sent
-//! when it ends.
+//! State of one turn of a worker's loop: the time that its commands see, and the replies which are
+//! sent when it ends.
 //!
 //! [`Turn::begin`] sets the time, right after the driver has waited. The worker's flush
 //! empties the output, several times a turn if there is much. A session that is to be closed may
@@ -46,8 +46,7 @@ impl Turn {
         self.unix_ms
     }
 
-    /// CLIENT PAUSE was changed: at the end of the turn those that it no longer holds back are
-    /// woken.
+    /// CLIENT PAUSE was changed: sessions which may run again are woken at the end of the turn.
     pub fn note_pause_change(&mut self) {
         self.has_pause_changed = true;
     }

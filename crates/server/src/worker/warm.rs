@@ -1,13 +1,14 @@
-//! Asking for the memory of collections ahead of time: a run of commands on one key waits once and
-//! not each by itself.
+//! Prefetching in collections: a run of commands on one key waits for memory once, and not each by
+//! itself.
 
 use crate::execute::window::{Framed, Window};
 use crate::worker::core::Core;
 use keyspace::{Access, Intent, Key, WARM_MAX};
 
 impl Core {
-    /// Looks from command `at` on how many use the same key, and asks for the pages of all their
-    /// members. Like all of framing's guesses this decides nothing: a wrong one costs time only.
+    /// Counts how many commands from `at` on use the same key, and prefetches the pages of all
+    /// their members. Like all guesses of framing this decides nothing: a wrong one only costs
+    /// time.
     #[inline(never)]
     pub(crate) fn warm(&mut self, access: &mut Access, window: &Window, at: usize, input: &[u8]) {
         let first = &window.commands[at];

@@ -1,7 +1,7 @@
 //! Texts combined bit by bit. Shorter ones count as if zeros followed.
 
-/// Bytes of the result that are made at a time, so that they stay in the nearest cache while one
-/// source after the other comes by.
+/// Bytes of the result that are computed together, so that they stay in the nearest cache while the
+/// sources are read one after the other.
 const BLOCK: usize = 8 << 10;
 
 /// How texts are combined.

@@ -23,7 +23,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// A field of so many bits, if there is such a type.
+    /// A field of this width, if there is such a type.
     pub const fn new(signed: bool, bits: u8) -> Option<Field> {
         let most = if signed { 64 } else { 63 };
         if bits == 0 || bits > most { None } else { Some(Field { signed, bits }) }

@@ -1,4 +1,4 @@
-//! Big hashes: a tree of fields.
+//! Big hashes: a tree of fields, and the times at which they expire.
 
 use super::due::{Due, head_of, tail_of};
 use super::small::pairs;
@@ -14,10 +14,16 @@ pub struct Hash {
     pub(super) due: Option<Box<Due>>,
 }
 
+// Operations of undo records: each is the inverse of the change that is logged, with its parts.
+
+/// Field, value.
 const SET: u8 = 0;
-const REMOVED: u8 = 1;
-const DUE: u8 = 2;
-const HIDDEN: u8 = 3;
+/// Field.
+const REMOVE: u8 = 1;
+/// Field, time (empty for none).
+const EXPIRE: u8 = 2;
+/// Until when fields are hidden, and how many are.
+const HIDE: u8 = 3;
 
 impl Hash {
     /// An empty hash.
@@ -49,6 +55,7 @@ impl Hash {
         self.fields.is_same(&other.fields) && self.hidden() == other.hidden()
     }
 
+    /// Prefetches what commands on these fields will read.
     pub(crate) fn warm(&self, keys: &[Key<'_>]) {
         self.fields.warm(keys);
     }
@@ -116,10 +123,10 @@ impl Hash {
                 && old.is_some_and(|old| old <= due.until)
             {
                 // Without a hidden field the undo could not know that this one was hidden.
-                log.push(HIDDEN, &[&due.until.to_be_bytes(), &due.hidden.to_be_bytes()]);
+                log.push(HIDE, &[&due.until.to_be_bytes(), &due.hidden.to_be_bytes()]);
             }
             let bytes = old.map(i64::to_be_bytes);
-            log.push(DUE, &[field, bytes.as_ref().map_or(&[][..], |bytes| bytes)]);
+            log.push(EXPIRE, &[field, bytes.as_ref().map_or(&[][..], |bytes| bytes)]);
             self.put_expiry(field, at);
         }
     }
@@ -168,7 +175,7 @@ impl Hash {
         if count <= hidden {
             return 0;
         }
-        log.push(HIDDEN, &[&until.to_be_bytes(), &hidden.to_be_bytes()]);
+        log.push(HIDE, &[&until.to_be_bytes(), &hidden.to_be_bytes()]);
         (due.until, due.hidden) = (now, count);
         count - hidden
     }
@@ -181,7 +188,7 @@ impl Hash {
     /// Shows again what is hidden. O(1).
     pub fn unhide(&mut self, log: &mut Records) {
         let Some(due) = self.due.as_deref_mut().filter(|due| due.hidden > 0) else { return };
-        log.push(HIDDEN, &[&due.until.to_be_bytes(), &due.hidden.to_be_bytes()]);
+        log.push(HIDE, &[&due.until.to_be_bytes(), &due.hidden.to_be_bytes()]);
         due.hidden = 0;
     }
 
@@ -196,8 +203,8 @@ impl Hash {
         if self.due.is_some() {
             self.set_expiry(field, None, log);
         }
-        let removed = |old: &[u8]| log.push(SET, &[field, old]);
-        self.fields.remove(Key::hashed(field), removed).is_some()
+        let log_old = |old: &[u8]| log.push(SET, &[field, old]);
+        self.fields.remove(Key::hashed(field), log_old).is_some()
     }
 
     /// The hash that a packed one becomes when it grows.
@@ -211,13 +218,14 @@ impl Hash {
         hash
     }
 
+    /// Applies a record of the undo log.
     pub(crate) fn undo(&mut self, record: &Record) {
         let number = |n: usize| record.parts[n].as_slice().try_into().expect("eight bytes");
-        if record.op == HIDDEN {
+        if record.op == HIDE {
             let due = self.due.as_deref_mut().expect("it hid fields");
             due.until = i64::from_be_bytes(number(0));
             due.hidden = u64::from_be_bytes(number(1));
-        } else if record.op == DUE {
+        } else if record.op == EXPIRE {
             let at = record.parts[1].as_slice().try_into().ok().map(i64::from_be_bytes);
             self.put_expiry(&record.parts[0], at);
         } else if record.op == SET {
@@ -232,7 +240,7 @@ impl Hash {
 fn log_write(field: &[u8], old: Option<&[u8]>, log: &mut Records) -> bool {
     match old {
         Some(old) => log.push(SET, &[field, old]),
-        None => log.push(REMOVED, &[field]),
+        None => log.push(REMOVE, &[field]),
     }
     old.is_none()
 }

@@ -25,7 +25,7 @@ impl<'a> Key<'a> {
 pub enum Val<'a> {
     /// In its page.
     Bytes(&'a [u8]),
-    /// By itself: take a reference to send it.
+    /// In an allocation of its own: a reference to it can be sent without a copy.
     Blob(&'a Blob),
 }
 

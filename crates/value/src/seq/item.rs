@@ -12,7 +12,7 @@ pub const FAR_MIN: usize = 1024;
 pub enum Item<'a> {
     /// In its page.
     Near(Elem<'a>),
-    /// By itself: take a reference to send it.
+    /// In an allocation of its own: a reference to it can be sent without a copy.
     Far(&'a Blob),
 }
 
@@ -53,7 +53,7 @@ impl<'a> Item<'a> {
 pub enum NewItem<'a> {
     /// In a page: a text shorter than [`FAR_MIN`].
     Near(Elem<'a>),
-    /// By itself.
+    /// In an allocation of its own.
     Far(Blob),
 }
 

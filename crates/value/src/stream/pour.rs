@@ -3,7 +3,7 @@
 
 use super::id::StreamId;
 use super::page::{Limits, Page};
-use super::root::{POURED, Stream};
+use super::root::{Stream, TRUNCATE};
 use crate::packed::Elem;
 use crate::records::Records;
 use crate::tree::Way;
@@ -45,7 +45,7 @@ impl Stream {
         limits: Limits,
         log: &mut Records,
     ) -> u64 {
-        log.push(POURED, &[&self.last.to_bytes(), &self.added.to_le_bytes()]);
+        log.push(TRUNCATE, &[&self.last.to_bytes(), &self.added.to_le_bytes()]);
         self.pour_aside(id, names, entries, limits)
     }
 

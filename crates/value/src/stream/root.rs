@@ -35,18 +35,20 @@ pub struct Marks {
     pub added: u64,
 }
 
-/// An entry was appended: the last id before.
-const ADDED: u8 = 0;
-/// A group advanced: its last id and count of entries read before.
-const GROUP: u8 = 1;
-/// An entry became pending, changed or ceased to be pending: the row before, if there was one.
-const PENDING: u8 = 2;
-/// The times of a consumer changed: the times before.
-const TIMES: u8 = 3;
-/// Entries that were poured: the last id and the count of entries before.
-pub(super) const POURED: u8 = 4;
-/// A group was created: its name.
-const CREATED: u8 = 5;
+// Operations of undo records: each is the inverse of the change that is logged, with its parts.
+
+/// The last id before the entry.
+const REMOVE_LAST: u8 = 0;
+/// Name of the group, its last id, its count of entries read.
+const SET_GROUP: u8 = 1;
+/// Name of the group, id; and time, count and consumer if the entry was pending.
+const SET_PENDING: u8 = 2;
+/// Name of the group, consumer, both times.
+const SET_TIMES: u8 = 3;
+/// The last id, and the count of entries ever added.
+pub(super) const TRUNCATE: u8 = 4;
+/// Name of the group.
+const REMOVE_GROUP: u8 = 5;
 
 impl Stream {
     /// An empty stream.
@@ -136,7 +138,7 @@ impl Stream {
         log: &mut Records,
     ) {
         debug_assert!(id > self.last);
-        log.push(ADDED, &[&self.last.to_bytes()]);
+        log.push(REMOVE_LAST, &[&self.last.to_bytes()]);
         self.entries.edit(Way::Last, |page, _| page.append(id, fields, size, limits));
         self.last = id;
         self.added += 1;
@@ -209,7 +211,7 @@ impl Stream {
     pub fn create_group(&mut self, name: &[u8], group: Group, log: &mut Records) -> bool {
         let is_new = self.find_group(name).is_none();
         if is_new {
-            log.push(CREATED, &[name]);
+            log.push(REMOVE_GROUP, &[name]);
             self.add_group(name, group);
         }
         is_new
@@ -237,7 +239,7 @@ impl Stream {
     pub fn advance(&mut self, at: usize, last: StreamId, read: Option<u64>, log: &mut Records) {
         let group = self.group(at);
         let was = group.read.unwrap_or(u64::MAX).to_le_bytes();
-        log.push(GROUP, &[self.group_name(at), &group.last.to_bytes(), &was]);
+        log.push(SET_GROUP, &[self.group_name(at), &group.last.to_bytes(), &was]);
         self.edit_group(at, |group| (group.last, group.read) = (last, read));
     }
 
@@ -261,11 +263,11 @@ impl Stream {
     fn log_pending(&self, at: usize, id: StreamId, old: Option<Pending>, log: &mut Records) {
         let name = self.group_name(at);
         match old {
-            None => log.push(PENDING, &[name, &id.to_bytes()]),
+            None => log.push(SET_PENDING, &[name, &id.to_bytes()]),
             Some(old) => {
                 let place = old.consumer.to_bytes();
                 let (at_ms, count) = (old.at_ms.to_le_bytes(), old.count.to_le_bytes());
-                log.push(PENDING, &[name, &id.to_bytes(), &at_ms, &count, &place]);
+                log.push(SET_PENDING, &[name, &id.to_bytes(), &at_ms, &count, &place]);
             }
         }
     }
@@ -281,33 +283,34 @@ impl Stream {
     ) {
         let was = self.group(at).consumer(id);
         let times = [was.seen_ms.to_le_bytes(), was.active_ms.to_le_bytes()];
-        log.push(TIMES, &[self.group_name(at), &id.to_bytes(), &times[0], &times[1]]);
+        log.push(SET_TIMES, &[self.group_name(at), &id.to_bytes(), &times[0], &times[1]]);
         self.edit_group(at, |group| group.set_times(id, seen_ms, active_ms));
     }
 
+    /// Applies a record of the undo log.
     pub(crate) fn undo(&mut self, record: &Record) {
         let part = |at: usize| u64::from_le_bytes(array(&record.parts[at]));
         let id = |at: usize| StreamId::of_bytes(array(&record.parts[at]));
-        if record.op == ADDED {
+        if record.op == REMOVE_LAST {
             self.entries.edit(Way::Last, |page, _| page.undo_append());
             self.last = id(0);
             self.added -= 1;
             return;
         }
-        if record.op == POURED {
+        if record.op == TRUNCATE {
             return self.undo_pour(id(0), part(1));
         }
         let at = self.find_group(&record.parts[0]).expect("the group was there");
         match record.op {
-            CREATED => self.remove_group(at),
-            GROUP => self.edit_group(at, |group| {
+            REMOVE_GROUP => self.remove_group(at),
+            SET_GROUP => self.edit_group(at, |group| {
                 group.last = id(1);
                 group.read = Some(part(2)).filter(|read| *read != u64::MAX);
             }),
-            PENDING if record.parts.len() == 2 => {
+            SET_PENDING if record.parts.len() == 2 => {
                 self.edit_group(at, |group| group.take(id(1)));
             }
-            PENDING => {
+            SET_PENDING => {
                 let consumer = ConsumerId::of_bytes(array(&record.parts[4]));
                 let row = Pending { id: id(1), at_ms: part(2) as i64, count: part(3), consumer };
                 self.edit_group(at, |group| group.put(row));

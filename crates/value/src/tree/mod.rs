@@ -155,7 +155,7 @@ impl<L: Leaf> Tree<L> {
                 }
             }
         };
-        // A copy of a shared leaf may be smaller than the original: measured before.
+        // Measured before the copy of a shared leaf, which may be smaller than the original.
         let (len, memory) = (leaf.len(), leaf.memory());
         let leaf = leaf.make_mut();
         let result = f(leaf, before);

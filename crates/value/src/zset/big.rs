@@ -14,8 +14,12 @@ pub struct Zset {
     pub(super) members: Keyed,
 }
 
+// Operations of undo records: each is the inverse of the change that is logged, with its parts.
+
+/// Member, score.
 const SET: u8 = 0;
-const REMOVED: u8 = 1;
+/// Member.
+const REMOVE: u8 = 1;
 
 /// A member with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,7 +99,7 @@ impl Zset {
     pub fn replace(&mut self, member: &[u8], score: f64, old: Option<f64>, log: &mut Records) {
         match old {
             Some(old) => log.push(SET, &[member, &old.to_le_bytes()]),
-            None => log.push(REMOVED, &[member]),
+            None => log.push(REMOVE, &[member]),
         }
         self.put(member, score);
     }
@@ -210,6 +214,7 @@ impl Zset {
         Some(Scored { member: item.key.tail, score: score_in(item.value.bytes()) })
     }
 
+    /// Applies a record of the undo log.
     pub(crate) fn undo(&mut self, record: &Record) {
         let member = &record.parts[0];
         if record.op == SET {

@@ -9,6 +9,7 @@ pub(super) fn ordered(score: f64) -> u64 {
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
 }
 
+/// The score of its [`ordered`] form.
 #[inline]
 pub(super) fn score_of(ordered: u64) -> f64 {
     f64::from_bits(if ordered >> 63 == 0 { !ordered } else { ordered & !(1 << 63) })
@@ -44,6 +45,7 @@ pub(super) struct Prefix {
 const PREFIX_TAIL: usize = 16;
 
 impl Prefix {
+    /// The beginning of the key of a score and a member; of any key without a score.
     #[inline]
     pub fn of(score: Option<f64>, member: &[u8]) -> Self {
         let Some(score) = score else { return Self::default() };
@@ -55,6 +57,7 @@ impl Prefix {
         Self { head: (bits >> 32) as u32, tail }
     }
 
+    /// The prefix as a key.
     #[inline]
     pub fn key(&self) -> Key<'_> {
         Key { head: self.head, tail: &self.tail }

@@ -1,7 +1,7 @@
 //! Rules on who is served at all.
 
 use super::evidence::{Admission, Connects};
-use super::proof::Proof;
+use super::proof::{Figures, Proof};
 use crate::analysis::figure;
 
 /// The first retransmission of a SYN comes after 1 s (RFC 6298, section 2.1); clocks are not exact.
@@ -25,23 +25,16 @@ fn hung(seen: &Admission) -> usize {
 }
 
 fn proof(seen: &Admission) -> Proof {
-    let Admission { opened, served, waited_s, .. } = seen;
-    let freed = seen
-        .served_after_close
-        .map(|more| format!("When a served connection closed, {more} more got its answer."));
-    let open = seen
-        .served_after_close
-        .is_none()
-        .then(|| "It was not tried whether closing a served connection helps another.".to_owned());
-    let dead = (seen.served_after_close == Some(0))
-        .then(|| "Closing a served connection helped nobody: the server may hang.".to_owned());
-    Proof::of(format!(
-        "Of {opened} open connections {served} got an answer to PING within {waited_s} s, {} did not.",
-        hung(seen)
-    ))
-    .and(freed)
-    .caveat(open)
-    .caveat(dead)
+    let after = seen.served_after_close;
+    Figures::of("admission")
+        .with("opened", seen.opened)
+        .with("served", seen.served)
+        .with("waited", seen.waited_s)
+        .with("hung", hung(seen))
+        .maybe("freed", after)
+        .when("untried", after.is_none())
+        .when("dead", after == Some(0))
+        .proof()
 }
 
 /// The listener's queue was full: connections were dropped and had to be tried again.
@@ -51,29 +44,17 @@ pub fn backlog_overflow(seen: &Connects) -> Option<Proof> {
     if overflows == 0 && waited == 0 {
         return None;
     }
-    let asked = seen.asked;
-    let counters = seen.overflows.map(|overflows| {
-        let drops = seen.drops.unwrap_or(0);
-        format!("The kernel counted {overflows} overflows of listen queues and {drops} drops.")
-    });
-    let queue = seen.backlog.map(|length| format!("The listener's queue holds {length}."));
-    let network = (overflows == 0).then(|| {
-        "The kernel's counters show no overflow here: packets may have been lost on the way, \
-         or the listener is on another machine."
-            .to_owned()
-    });
-    let others = (waited == 0)
-        .then(|| "No connection had to wait: the counters are the whole machine's.".to_owned());
     Some(
-        Proof::of(format!(
-            "Of {asked} connections {} took a second or more (slowest {}), {} did not succeed.",
-            seen.slow,
-            figure::time(seen.slowest_us),
-            seen.failed
-        ))
-        .and(counters)
-        .and(queue)
-        .caveat(network)
-        .caveat(others),
+        Figures::of("backlog_overflow")
+            .with("asked", seen.asked)
+            .with("slow", seen.slow)
+            .with("slowest", figure::time(seen.slowest_us))
+            .with("failed", seen.failed)
+            .maybe("overflows", seen.overflows)
+            .with("drops", seen.drops.unwrap_or(0))
+            .maybe("queue", seen.backlog)
+            .when("network", overflows == 0)
+            .when("others", waited == 0)
+            .proof(),
     )
 }

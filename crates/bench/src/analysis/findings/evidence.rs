@@ -4,6 +4,7 @@
 use super::super::figure;
 use super::super::retrograde::Level;
 use super::super::spread::Spread;
+use super::proof::Figures;
 use crate::host::OTHER_CPUS_MAX;
 use crate::result::{Latency, Measurement};
 
@@ -103,23 +104,16 @@ impl Trust {
 
     /// What a reader must know before believing.
     pub fn caveats(&self) -> Vec<String> {
-        let mut told = Vec::new();
-        if self.other_cpus > OTHER_CPUS_MAX {
-            let cpus = self.other_cpus;
-            told.push(format!("Contention: other programs used {cpus:.2} CPUs meanwhile."));
-        }
-        if let Some(spread) = self.relative_spread.filter(|s| *s > SPREAD_MAX) {
-            let spread = figure::percent(spread);
-            told.push(format!("Noise: repetitions of one point are {spread} apart."));
-        }
-        if let Some(busy) = self.client_busy.filter(|b| *b > BUSY) {
-            let busy = figure::percent(busy);
-            told.push(format!("The client was busy {busy} of the time: the server may do more."));
-        }
-        if self.repetitions == 1 {
-            told.push("Each point was measured once.".to_owned());
-        }
-        told
+        let contention = Some(self.other_cpus).filter(|cpus| *cpus > OTHER_CPUS_MAX);
+        let noise = self.relative_spread.filter(|spread| *spread > SPREAD_MAX);
+        let busy = self.client_busy.filter(|busy| *busy > BUSY);
+        Figures::of("trust")
+            .maybe("cpus", contention.map(|cpus| format!("{cpus:.2}")))
+            .maybe("spread", noise.map(figure::percent))
+            .maybe("busy", busy.map(figure::percent))
+            .when("once", self.repetitions == 1)
+            .proof()
+            .caveats
     }
 }
 
@@ -130,7 +124,7 @@ pub struct Admission {
     pub opened: usize,
     /// Connections whose PING was answered in time.
     pub served: usize,
-    /// Connections that got an error or were closed: a limit that is told is no hang.
+    /// Connections that received an error or were closed: a limit that is reported is no hang.
     pub refused: usize,
     /// Seconds that each had to answer.
     pub waited_s: f64,
@@ -206,7 +200,7 @@ pub struct Polls {
     pub source: String,
 }
 
-/// Small writes of a client that looks for answers and waits for none.
+/// Small writes of a client that reads answers without waiting for them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Messages in a write.

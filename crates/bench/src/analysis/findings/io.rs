@@ -1,7 +1,7 @@
 //! Rules on how often the server polls and sends.
 
 use super::evidence::{Polls, Reading, Sends, Stranding};
-use super::proof::Proof;
+use super::proof::{Figures, Proof};
 use crate::analysis::figure;
 
 /// Below this depth there is little to share.
@@ -37,19 +37,15 @@ pub fn eager_reads(seen: &Reading) -> Option<Proof> {
         return None;
     }
     Some(
-        Proof::of(format!(
-            "Each read brought {} messages ({} bytes); a write has {}: {:.2} reads per write.",
-            figure::count(1.0 / seen.reads),
-            figure::count(bytes),
-            seen.per_write,
-            seen.reads * seen.per_write as f64,
-        ))
-        .and(format!(
-            "The client waited for nothing and sent {} messages/s, {} of the {} that it sends to a reader without answers.",
-            figure::count(seen.throughput),
-            figure::percent(share),
-            figure::count(seen.discarded),
-        )),
+        Figures::of("eager_reads")
+            .with("messages", figure::count(1.0 / seen.reads))
+            .with("bytes", figure::count(bytes))
+            .with("write", seen.per_write)
+            .with("reads", format!("{:.2}", seen.reads * seen.per_write as f64))
+            .with("rate", figure::count(seen.throughput))
+            .with("share", figure::percent(share))
+            .with("discarded", figure::count(seen.discarded))
+            .proof(),
     )
 }
 
@@ -65,24 +61,17 @@ pub fn flush_per_reply(seen: &Sends) -> Option<Proof> {
     if !judged || seen.replies == 0 || per_reply < SENDS_PER_REPLY {
         return None;
     }
-    let inferred = seen.sends.is_none().then(|| {
-        "Sends were not counted in the server: segments can be fewer than sends, never more \
-         than a few per reply of this size."
-            .to_owned()
-    });
     Some(
-        Proof::of(format!(
-            "{} replies of {} bytes came in {} {what}: {per_reply:.2} per reply.",
-            figure::count(seen.replies as f64),
-            figure::count(seen.reply_bytes),
-            figure::count(count as f64),
-        ))
-        .and(format!(
-            "{} requests were sent at once, so {:.2} per reply would do.",
-            seen.pipeline,
-            1.0 / seen.pipeline as f64
-        ))
-        .caveat(inferred),
+        Figures::of("flush_per_reply")
+            .with("replies", figure::count(seen.replies as f64))
+            .with("bytes", figure::count(seen.reply_bytes))
+            .with("count", figure::count(count as f64))
+            .with("what", what)
+            .with("each", format!("{per_reply:.2}"))
+            .with("pipeline", seen.pipeline)
+            .with("enough", format!("{:.2}", 1.0 / seen.pipeline as f64))
+            .when("inferred", seen.sends.is_none())
+            .proof(),
     )
 }
 
@@ -96,37 +85,29 @@ pub fn poll_per_request(seen: &Polls) -> Option<Proof> {
         && per_poll <= EVENTS_PER_POLL
         && per_request >= POLLS_PER_REQUEST;
     fired.then(|| {
-        Proof::of(format!(
-            "{} polls for {} requests ({per_request:.2} each), {per_poll:.2} events per poll ({}).",
-            figure::count(seen.polls as f64),
-            figure::count(seen.requests as f64),
-            seen.source,
-        ))
-        .and(format!(
-            "{} connections had a request in flight: one poll could have brought several.",
-            figure::count(seen.in_flight)
-        ))
-        .caveat((seen.source == "strace").then(|| {
-            "Tracing slows the server, which lets events gather: without it there are more polls."
-                .to_owned()
-        }))
+        Figures::of("poll_per_request")
+            .with("polls", figure::count(seen.polls as f64))
+            .with("requests", figure::count(seen.requests as f64))
+            .with("each", format!("{per_request:.2}"))
+            .with("events", format!("{per_poll:.2}"))
+            .with("source", &seen.source)
+            .with("in_flight", figure::count(seen.in_flight))
+            .when("traced", seen.source == "strace")
+            .proof()
     })
 }
 
 /// Replies that are ready stay in the server until more requests come.
 pub fn stranded_reply(seen: &Stranding) -> Option<Proof> {
     let stranded = seen.received < seen.asked && seen.received_after_nudge > seen.received;
+    let never = seen.asked.saturating_sub(seen.received_after_nudge);
     stranded.then(|| {
-        Proof::of(format!(
-            "Of {} replies {} came within {} s; one more request brought {} of the others.",
-            seen.asked,
-            seen.received,
-            seen.waited_s,
-            seen.received_after_nudge - seen.received
-        ))
-        .caveat(
-            (seen.received_after_nudge < seen.asked)
-                .then(|| format!("{} replies never came.", seen.asked - seen.received_after_nudge)),
-        )
+        Figures::of("stranded_reply")
+            .with("asked", seen.asked)
+            .with("received", seen.received)
+            .with("waited", seen.waited_s)
+            .with("more", seen.received_after_nudge - seen.received)
+            .maybe("never", (never > 0).then_some(never))
+            .proof()
     })
 }

@@ -1,4 +1,4 @@
-//! The closed list, told to people: what each finding means, what is measured, from when on it is
+//! The closed list for readers: what each finding means, what is measured, from when on it is
 //! found, what usually causes it and what to do. Its sentences are in `list.txt`, a paragraph for
 //! each finding. `docs/laboratory.md` holds the same; a test compares.
 
@@ -11,7 +11,7 @@ use crate::analysis::texts::Texts;
 use crate::analysis::{little, retrograde};
 use crate::result::FindingKind;
 
-/// What is told of each finding.
+/// What is said of each finding.
 const TEXTS: Texts = Texts(include_str!("list.txt"));
 
 /// The thresholds, for their placeholders in the texts.

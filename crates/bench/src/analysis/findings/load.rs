@@ -1,11 +1,11 @@
 //! Rules on throughput against load, and on the load itself.
 
-use super::super::figure;
 use super::super::retrograde::{Level, fall};
 use super::super::spread::median;
 use super::super::usl;
 use super::evidence::{BUSY, Client, Queue, Trust, Writer};
-use super::proof::Proof;
+use super::proof::{Figures, Proof};
+use crate::analysis::figure;
 use crate::host::OTHER_CPUS_MAX;
 
 /// From this load on a server with several threads should gain by more.
@@ -18,8 +18,8 @@ pub const FLAT_GROWTH_MAX: f64 = 1.20;
 /// PING needs no data. A server that runs commands where it reads them answers PING and GET about
 /// as fast when each request is a round trip; a hop to another thread costs far more than a lookup.
 pub const PING_RATIO: f64 = 1.5;
-/// A thread that at least this share of the requests woke takes part in each of them: now and then
-/// it has not gone to sleep yet when the next one comes.
+/// A thread that this share of the requests woke takes part in each of them: sometimes it is still
+/// awake when the next request arrives.
 pub const WAKE_SHARE: f64 = 0.6;
 /// Where the owner is seen by its wake-ups, throughput may grow by this share of what the load
 /// grew: messages that come together are answered together.
@@ -56,7 +56,8 @@ pub fn single_writer_flat(levels: &[Level], seen: &Writer, trust: &Trust) -> Opt
         return None;
     }
     let ping = seen.ping_throughput.map(|ping| ping / seen.data_throughput);
-    // Whoever takes the processors away makes any ramp flat, and PING was measured at another time.
+    // Other programs that use the processors make any ramp flat, and PING was measured at another
+    // time.
     let quiet = trust.other_cpus <= OTHER_CPUS_MAX;
     let by_ping = flat && quiet && ping.is_some_and(|ratio| ratio >= PING_RATIO);
     let by_thread = flat
@@ -66,66 +67,46 @@ pub fn single_writer_flat(levels: &[Level], seen: &Writer, trust: &Trust) -> Opt
         && seen.idle_cpus.is_some_and(|idle| idle >= IDLE_CPUS_MIN);
     (by_ping || by_thread || by_wakes).then(|| {
         let several = seen.active_threads.filter(|threads| *threads >= 2);
-        let thread = seen.busiest_thread.zip(several).map(|(busy, threads)| {
-            let busy = figure::percent(busy);
-            format!("Of {threads} threads at work the busiest used {busy} of a CPU.")
-        });
-        let idle = seen.idle_cpus;
-        Proof::of(format!(
-            "From {} to {} at once throughput went from {}/s to {}/s at best ({growth:.2} times).",
-            figure::count(first.load),
-            figure::count(first.load * span),
-            figure::count(first.median()),
-            figure::count(best),
-        ))
-        .and(seen.ping_throughput.zip(ping).map(|(ping, ratio)| {
-            let (ping, data) = (figure::count(ping), figure::count(seen.data_throughput));
-            format!(
-                "PING, which needs no data, came to {ping}/s against {data}/s: {ratio:.1} times."
-            )
-        }))
-        .and(owner.map(|(_, threads)| {
-            format!(
-                "Each request wakes {threads} threads of the server, one of them the same for every connection."
-            )
-        }))
-        .and(thread)
-        .and(idle.map(|idle| format!("{idle:.2} CPUs of the machine were idle.")))
-        .caveat(idle.filter(|idle| *idle < IDLE_CPUS_MIN).map(|_| {
-            "The machine had no idle core: with more of them the gap to what it could do would widen."
-                .to_owned()
-        }))
+        let thread = seen.busiest_thread.zip(several);
+        Figures::of("single_writer_flat")
+            .with("from", figure::count(first.load))
+            .with("to", figure::count(first.load * span))
+            .with("low", figure::count(first.median()))
+            .with("high", figure::count(best))
+            .with("growth", format!("{growth:.2}"))
+            .maybe("ping", seen.ping_throughput.map(figure::count))
+            .with("data", figure::count(seen.data_throughput))
+            .maybe("ratio", ping.map(|ratio| format!("{ratio:.1}")))
+            .maybe("woken", owner.map(|(_, threads)| threads))
+            .maybe("threads", several)
+            .maybe("busy", thread.map(|(busy, _)| figure::percent(busy)))
+            .maybe("idle", seen.idle_cpus.map(|idle| format!("{idle:.2}")))
+            .when("full", seen.idle_cpus.is_some_and(|idle| idle < IDLE_CPUS_MIN))
+            .proof()
     })
 }
 
-/// Throughput falls when more load comes. With fewer than three repetitions of a level, on a
-/// machine that others use too, a fall may be theirs: nothing is said.
+/// Throughput falls under more load. With fewer than three repetitions of a level, on a machine
+/// that other programs use too, they may be the cause: there is no finding.
 pub fn retrograde(levels: &[Level], trust: &Trust) -> Option<Proof> {
     let found = fall(levels).filter(|f| f.separated || trust.other_cpus <= OTHER_CPUS_MAX)?;
     let points: Vec<(f64, f64)> =
         levels.iter().flat_map(|l| l.throughput.iter().map(|x| (l.load, *x))).collect();
     let law = usl::fit(&points).filter(usl::Usl::is_good);
+    let law = law.as_ref();
     Some(
-        Proof::of(format!(
-            "{}/s at {} at once fell to {}/s at {}: {} less.",
-            figure::count(found.peak),
-            figure::count(found.peak_load),
-            figure::count(found.end),
-            figure::count(found.end_load),
-            figure::percent(found.share()),
-        ))
-        .and(law.and_then(|law| {
-            let peak = figure::count(law.peak()?.round());
-            let (sigma, kappa) = (law.sigma, law.kappa);
-            Some(format!(
-                "The Universal Scalability Law fits with contention {sigma:.3} and coherency \
-                 {kappa:.2e} (R2 {:.2}): its peak is at {peak}.",
-                law.r_squared
-            ))
-        }))
-        .caveat((!found.separated).then(|| {
-            "Fewer than three repetitions of a level: the fall may be partly noise.".to_owned()
-        })),
+        Figures::of("retrograde")
+            .with("peak", figure::count(found.peak))
+            .with("peak_load", figure::count(found.peak_load))
+            .with("end", figure::count(found.end))
+            .with("end_load", figure::count(found.end_load))
+            .with("fall", figure::percent(found.share()))
+            .maybe("sigma", law.map(|law| format!("{:.3}", law.sigma)))
+            .maybe("kappa", law.map(|law| format!("{:.2e}", law.kappa)))
+            .maybe("fit", law.map(|law| format!("{:.2}", law.r_squared)))
+            .maybe("law_peak", law.and_then(|law| Some(figure::count(law.peak()?.round()))))
+            .when("few", !found.separated)
+            .proof(),
     )
 }
 
@@ -134,19 +115,12 @@ pub fn client_saturated(seen: &Client) -> Option<Proof> {
     let server = seen.server_busiest_thread;
     let waits = server.is_none_or(|server| server < seen.busiest_thread - SERVER_MARGIN);
     (seen.busiest_thread >= BUSY && waits).then(|| {
-        Proof::of(format!(
-            "The busiest of {} sending threads worked {} of the time.",
-            seen.threads,
-            figure::percent(seen.busiest_thread)
-        ))
-        .and(server.map(|busy| {
-            format!("The server's busiest thread worked {} of it.", figure::percent(busy))
-        }))
-        .caveat(
-            server
-                .is_none()
-                .then(|| "The server's CPU could not be read: it may be as busy.".to_owned()),
-        )
+        Figures::of("client_saturated")
+            .with("threads", seen.threads)
+            .with("busy", figure::percent(seen.busiest_thread))
+            .maybe("server", server.map(figure::percent))
+            .when("unseen", server.is_none())
+            .proof()
     })
 }
 
@@ -167,17 +141,13 @@ pub fn unbounded_client(seen: &Queue) -> Option<Proof> {
     let rate = (after - before) / seconds;
     let grows = after >= QUEUE_GROWTH * before.max(1.0) && rate >= QUEUE_RATE * seen.throughput;
     grows.then(|| {
-        Proof::of(format!(
-            "Requests in flight grew from {} to {} in {}, by {}/s.",
-            figure::count(before),
-            figure::count(after),
-            figure::time(seconds * 1e6),
-            figure::count(rate)
-        ))
-        .and(format!(
-            "{} replies came per second, so the last request waits {} for its reply.",
-            figure::count(seen.throughput),
-            figure::time(after / seen.throughput * 1e6)
-        ))
+        Figures::of("unbounded_client")
+            .with("before", figure::count(before))
+            .with("after", figure::count(after))
+            .with("time", figure::time(seconds * 1e6))
+            .with("rate", figure::count(rate))
+            .with("throughput", figure::count(seen.throughput))
+            .with("wait", figure::time(after / seen.throughput * 1e6))
+            .proof()
     })
 }

@@ -1,6 +1,6 @@
 //! From evidence to findings of the closed list. Each rule is a pure function of what was measured
-//! or seen; no rule knows whom it judges, so an anonymous server gets the finding that its like
-//! gets by name.
+//! or seen. Rules use measurements only, never the server's name or version: an anonymous server
+//! gets the same findings.
 //!
 //! A rule that lacks the evidence to be sure says nothing. Thresholds are constants with their
 //! reason, in the file of their rule; [`list`] tells the whole list to people.
@@ -20,6 +20,8 @@ pub use evidence::{
 pub use list::{Blame, Entry, LIST, entry};
 pub use proof::Proof;
 pub use time::STALL_US;
+
+use proof::Figures;
 
 use crate::result::{Finding, FindingKind};
 
@@ -45,7 +47,7 @@ const RULES: &[Rule] = &[
     (FindingKind::WakeupBound, |e| time::wakeup_bound(e.wakeups.as_ref()?)),
 ];
 
-/// The first finding explains the second: it is not told again under another name.
+/// The first finding explains the others, which are then suppressed.
 const EXPLAINS: &[(FindingKind, &[FindingKind])] = &[
     (
         FindingKind::Sequential,
@@ -83,10 +85,8 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
 /// What was looked at without result.
 fn nothing(evidence: &Evidence) -> Proof {
     let looked = evidence.looked_at();
-    if looked.is_empty() {
-        return Proof::of("Nothing was measured that a rule could judge.".to_owned());
-    }
-    Proof::of(format!("Looked at {}: within the limits of the list.", looked.join(", ")))
+    let looked = (!looked.is_empty()).then(|| looked.join(", "));
+    Figures::of("none").when("nothing", looked.is_none()).maybe("looked", looked).proof()
 }
 
 #[cfg(test)]

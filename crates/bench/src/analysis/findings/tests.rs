@@ -67,56 +67,95 @@ fn levels(of: &[(f64, f64)]) -> Vec<Level> {
     of.iter().map(|(load, x)| Level::new(*load, &[*x, x * 1.01, x * 0.99])).collect()
 }
 
+fn admission(served: usize, served_after_close: Option<usize>) -> Admission {
+    Admission { opened: 8, served, refused: 0, waited_s: 0.5, served_after_close }
+}
+
+/// A short queue that so many connections found full.
+fn connects(slow: usize, overflows: Option<u64>) -> Connects {
+    Connects {
+        asked: 200,
+        slow,
+        slowest_us: 1_030_000.0,
+        overflows,
+        drops: overflows,
+        backlog: Some(5),
+        ..Connects::default()
+    }
+}
+
+fn stranding(received: usize, received_after_nudge: usize) -> Stranding {
+    Stranding { asked: 37, received, waited_s: 0.5, received_after_nudge }
+}
+
+fn sends(sends: Option<u64>, segments: Option<u64>) -> Sends {
+    Sends { pipeline: 30, replies: 100_000, reply_bytes: 262.0, sends, segments }
+}
+
+fn polls(in_flight: f64, polls: u64) -> Polls {
+    let source = "INFO io".to_owned();
+    Polls { in_flight, requests: 1_000_000, polls, events: 1_000_000, source }
+}
+
+fn client(busiest_thread: f64, server_busiest_thread: Option<f64>) -> Client {
+    Client { threads: 1, busiest_thread, server_busiest_thread }
+}
+
+/// Requests in flight that grow by so many a second.
+fn queue(by: f64) -> Queue {
+    let samples = (0..20).map(|i| f64::from(i) / 2.0).map(|at| (at, 100.0 + by * at)).collect();
+    Queue { samples, throughput: 130_000.0 }
+}
+
+fn writer(ping_throughput: Option<f64>, active_threads: Option<usize>) -> Writer {
+    Writer {
+        data_throughput: 71_000.0,
+        ping_throughput,
+        busiest_thread: Some(0.95),
+        active_threads,
+        idle_cpus: Some(0.5),
+        wakes: None,
+    }
+}
+
+fn wakeups(wake_us: Option<f64>, awake: Option<f64>) -> Wakeups {
+    Wakeups {
+        latency_us: 70.0,
+        client_cpu_us: 28.0,
+        server_cpu_us: Some(29.0),
+        wake_us,
+        idle_cpus: 1.1,
+        awake: awake.map(|us| ("neither sleeps", us)),
+    }
+}
+
 /// An event loop with one thread, as it was measured on a quiet machine: full at 50 connections,
 /// flat after, a little less at the end, PING hardly faster than SET.
 fn healthy() -> Evidence {
+    let quick = Stall { latency: Latency { mean_us: 890.0, ..latency(0.0) }, ..stall() };
+    let wakeups = Wakeups { latency_us: 24.0, ..wakeups(Some(3.0), Some(21.0)) };
     Evidence {
         experiment: "all".to_owned(),
         target: "127.0.0.1:7000".to_owned(),
         trust: Trust { repetitions: 3, ..Trust::default() },
-        admission: Some(Admission {
-            opened: 300,
-            served: 300,
-            waited_s: 1.0,
-            ..Admission::default()
-        }),
+        admission: Some(Admission { opened: 300, ..admission(300, None) }),
         connects: Some(Connects {
             asked: 1000,
             slowest_us: 30_000.0,
-            overflows: Some(0),
-            drops: Some(0),
             backlog: Some(511),
-            ..Connects::default()
+            ..connects(0, Some(0))
         }),
         stall: Some(Stall {
             throughput: 900_000.0,
-            latency: Latency { mean_us: 890.0, ..latency(0.0) },
             client_busy: 0.6,
             server_busy: Some(1.0),
             quick_ack_throughput: Some(890_000.0),
-            ..stall()
+            ..quick
         }),
-        sends: Some(Sends {
-            pipeline: 30,
-            replies: 300_000,
-            reply_bytes: 262.0,
-            sends: Some(10_500),
-            segments: Some(11_000),
-        }),
-        polls: Some(Polls {
-            in_flight: 50.0,
-            requests: 1_000_000,
-            polls: 140_000,
-            events: 1_000_000,
-            source: "strace".to_owned(),
-        }),
+        sends: Some(Sends { replies: 300_000, ..sends(Some(10_500), Some(11_000)) }),
+        polls: Some(Polls { source: "strace".to_owned(), ..polls(50.0, 140_000) }),
         reading: Some(Reading { reads: 1.0 / 2200.0, ..reading() }),
-        stranding: Some(Stranding {
-            asked: 37,
-            received: 37,
-            waited_s: 0.5,
-            received_after_nudge: 37,
-        }),
+        stranding: Some(stranding(37, 37)),
         levels: levels(&[
             (1.0, 14_000.0),
             (5.0, 60_000.0),
@@ -126,24 +165,15 @@ fn healthy() -> Evidence {
         ]),
         writer: Some(Writer {
             data_throughput: 115_000.0,
-            ping_throughput: Some(124_000.0),
             busiest_thread: Some(1.0),
-            active_threads: Some(1),
             idle_cpus: Some(0.4),
-            wakes: None,
+            ..writer(Some(124_000.0), Some(1))
         }),
-        wakeups: Some(Wakeups {
-            latency_us: 24.0,
-            client_cpu_us: 7.0,
-            server_cpu_us: Some(9.0),
-            wake_us: Some(3.0),
-            idle_cpus: 1.1,
-            awake: Some(("neither sleeps", 21.0)),
-        }),
-        client: Some(Client { threads: 2, busiest_thread: 0.7, server_busiest_thread: Some(1.0) }),
+        wakeups: Some(Wakeups { client_cpu_us: 7.0, server_cpu_us: Some(9.0), ..wakeups }),
+        client: Some(Client { threads: 2, ..client(0.7, Some(1.0)) }),
         queue: Some(Queue {
             samples: (0..20).map(|i| (f64::from(i), 50.0)).collect(),
-            throughput: 130_000.0,
+            ..queue(0.0)
         }),
     }
 }
@@ -181,20 +211,13 @@ fn the_name_of_a_target_changes_nothing() {
 
 #[test]
 fn one_at_a_time_is_sequential() {
-    let seen = |served, more| Admission {
-        opened: 8,
-        served,
-        refused: 0,
-        waited_s: 0.5,
-        served_after_close: more,
-    };
-    finds(FindingKind::Sequential, &but(|e| e.admission = Some(seen(1, Some(1)))));
-    finds(FindingKind::Sequential, &but(|e| e.admission = Some(seen(1, None))));
-    finds(FindingKind::PoolExhausted, &but(|e| e.admission = Some(seen(4, Some(1)))));
-    quiet(&but(|e| e.admission = Some(seen(8, Some(0)))));
+    finds(FindingKind::Sequential, &but(|e| e.admission = Some(admission(1, Some(1)))));
+    finds(FindingKind::Sequential, &but(|e| e.admission = Some(admission(1, None))));
+    finds(FindingKind::PoolExhausted, &but(|e| e.admission = Some(admission(4, Some(1)))));
+    quiet(&but(|e| e.admission = Some(admission(8, Some(0)))));
     // A limit that is told is no hang.
-    quiet(&but(|e| e.admission = Some(Admission { refused: 7, ..seen(1, Some(1)) })));
-    quiet(&but(|e| e.admission = Some(Admission { refused: 4, ..seen(4, Some(1)) })));
+    quiet(&but(|e| e.admission = Some(Admission { refused: 7, ..admission(1, Some(1)) })));
+    quiet(&but(|e| e.admission = Some(Admission { refused: 4, ..admission(4, Some(1)) })));
 }
 
 #[test]
@@ -212,36 +235,21 @@ fn what_follows_from_a_cause_is_not_told_twice() {
 
 #[test]
 fn an_overflowing_backlog_is_found() {
-    let seen = |slow, overflows| Connects {
-        asked: 200,
-        slow,
-        slowest_us: 1_030_000.0,
-        overflows,
-        drops: overflows,
-        backlog: Some(5),
-        ..Connects::default()
-    };
     let found =
-        finds(FindingKind::BacklogOverflow, &but(|e| e.connects = Some(seen(190, Some(195)))));
+        finds(FindingKind::BacklogOverflow, &but(|e| e.connects = Some(connects(190, Some(195)))));
     assert!(found.caveats.is_empty(), "{found:?}");
     // From outside only the time of the SYN's second try shows it.
-    let found = finds(FindingKind::BacklogOverflow, &but(|e| e.connects = Some(seen(1, None))));
+    let found = finds(FindingKind::BacklogOverflow, &but(|e| e.connects = Some(connects(1, None))));
     assert_eq!(found.caveats.len(), 1, "{found:?}");
-    quiet(&but(|e| e.connects = Some(seen(0, Some(0)))));
-    quiet(&but(|e| e.connects = Some(seen(0, None))));
+    quiet(&but(|e| e.connects = Some(connects(0, Some(0)))));
+    quiet(&but(|e| e.connects = Some(connects(0, None))));
 }
 
 #[test]
 fn a_stranded_reply_is_found_a_lost_one_is_not_called_so() {
-    let seen = |received, after| Stranding {
-        asked: 37,
-        received,
-        waited_s: 0.5,
-        received_after_nudge: after,
-    };
-    finds(FindingKind::StrandedReply, &but(|e| e.stranding = Some(seen(32, 37))));
-    quiet(&but(|e| e.stranding = Some(seen(37, 37))));
-    quiet(&but(|e| e.stranding = Some(seen(32, 32))));
+    finds(FindingKind::StrandedReply, &but(|e| e.stranding = Some(stranding(32, 37))));
+    quiet(&but(|e| e.stranding = Some(stranding(37, 37))));
+    quiet(&but(|e| e.stranding = Some(stranding(32, 32))));
 }
 
 #[test]
@@ -280,73 +288,50 @@ fn a_full_server_does_not_stall() {
 
 #[test]
 fn a_send_per_reply_is_found_by_either_count() {
-    let seen = |sends, segments| Sends {
-        pipeline: 30,
-        replies: 100_000,
-        reply_bytes: 262.0,
-        sends,
-        segments,
-    };
-    finds(FindingKind::FlushPerReply, &but(|e| e.sends = Some(seen(Some(100_000), None))));
+    finds(FindingKind::FlushPerReply, &but(|e| e.sends = Some(sends(Some(100_000), None))));
     let found =
-        finds(FindingKind::FlushPerReply, &but(|e| e.sends = Some(seen(None, Some(99_000)))));
+        finds(FindingKind::FlushPerReply, &but(|e| e.sends = Some(sends(None, Some(99_000)))));
     assert_eq!(found.caveats.len(), 1, "{found:?}");
-    quiet(&but(|e| e.sends = Some(seen(None, Some(49_000)))));
-    quiet(&but(|e| e.sends = Some(seen(None, None))));
+    quiet(&but(|e| e.sends = Some(sends(None, Some(49_000)))));
+    quiet(&but(|e| e.sends = Some(sends(None, None))));
     quiet(&but(|e| {
-        e.sends = Some(Sends { pipeline: 1, ..seen(Some(100_000), None) });
+        e.sends = Some(Sends { pipeline: 1, ..sends(Some(100_000), None) });
     }));
     quiet(&but(|e| {
-        e.sends = Some(Sends { reply_bytes: 4096.0, ..seen(None, Some(300_000)) });
+        e.sends = Some(Sends { reply_bytes: 4096.0, ..sends(None, Some(300_000)) });
     }));
 }
 
 #[test]
 fn a_poll_per_request_is_found_only_with_company() {
-    let seen = |in_flight, polls| Polls {
-        in_flight,
-        requests: 1_000_000,
-        polls,
-        events: 1_000_000,
-        source: "INFO io".to_owned(),
-    };
-    finds(FindingKind::PollPerRequest, &but(|e| e.polls = Some(seen(50.0, 1_000_054))));
-    quiet(&but(|e| e.polls = Some(seen(1.0, 1_000_054))));
-    quiet(&but(|e| e.polls = Some(seen(50.0, 444_528))));
-    quiet(&but(|e| e.polls = Some(Polls { polls: 0, events: 0, ..seen(50.0, 0) })));
+    finds(FindingKind::PollPerRequest, &but(|e| e.polls = Some(polls(50.0, 1_000_054))));
+    quiet(&but(|e| e.polls = Some(polls(1.0, 1_000_054))));
+    quiet(&but(|e| e.polls = Some(polls(50.0, 444_528))));
+    quiet(&but(|e| e.polls = Some(Polls { polls: 0, events: 0, ..polls(50.0, 0) })));
 }
 
 #[test]
 fn a_saturated_client_is_found_and_silences_what_it_explains() {
-    let seen = |client, server| Client {
-        threads: 1,
-        busiest_thread: client,
-        server_busiest_thread: server,
-    };
     let falling =
         levels(&[(1.0, 10_000.0), (10.0, 90_000.0), (100.0, 60_000.0), (500.0, 55_000.0)]);
     finds(
         FindingKind::ClientSaturated,
         &but(|e| {
-            e.client = Some(seen(0.99, Some(0.5)));
+            e.client = Some(client(0.99, Some(0.5)));
             e.levels = falling;
         }),
     );
-    let found = finds(FindingKind::ClientSaturated, &but(|e| e.client = Some(seen(0.95, None))));
+    let found = finds(FindingKind::ClientSaturated, &but(|e| e.client = Some(client(0.95, None))));
     assert_eq!(found.caveats.len(), 1);
-    quiet(&but(|e| e.client = Some(seen(0.99, Some(1.0)))));
-    quiet(&but(|e| e.client = Some(seen(0.8, Some(0.2)))));
+    quiet(&but(|e| e.client = Some(client(0.99, Some(1.0)))));
+    quiet(&but(|e| e.client = Some(client(0.8, Some(0.2)))));
 }
 
 #[test]
 fn a_growing_queue_is_an_unbounded_client() {
-    let grows = |by: f64| Queue {
-        samples: (0..20).map(|i| (f64::from(i) / 2.0, 100.0 + by * f64::from(i) / 2.0)).collect(),
-        throughput: 130_000.0,
-    };
-    finds(FindingKind::UnboundedClient, &but(|e| e.queue = Some(grows(40_000.0))));
-    quiet(&but(|e| e.queue = Some(grows(1_000.0))));
-    quiet(&but(|e| e.queue = Some(Queue { samples: vec![(0.0, 1.0), (1.0, 1e6)], ..grows(0.0) })));
+    finds(FindingKind::UnboundedClient, &but(|e| e.queue = Some(queue(40_000.0))));
+    quiet(&but(|e| e.queue = Some(queue(1_000.0))));
+    quiet(&but(|e| e.queue = Some(Queue { samples: vec![(0.0, 1.0), (1.0, 1e6)], ..queue(0.0) })));
 }
 
 #[test]
@@ -360,32 +345,24 @@ fn one_owner_of_the_data_is_told_from_one_thread_for_all() {
             (60.0, 71_000.0),
         ])
     };
-    let seen = |ping, active| Writer {
-        data_throughput: 71_000.0,
-        ping_throughput: ping,
-        busiest_thread: Some(0.95),
-        active_threads: active,
-        idle_cpus: Some(0.5),
-        wakes: None,
-    };
     let with = |writer: Writer| {
         but(|e| {
             e.levels = flat();
             e.writer = Some(writer);
         })
     };
-    finds(FindingKind::SingleWriterFlat, &with(seen(Some(140_000.0), None)));
-    finds(FindingKind::SingleWriterFlat, &with(seen(None, Some(5))));
+    finds(FindingKind::SingleWriterFlat, &with(writer(Some(140_000.0), None)));
+    finds(FindingKind::SingleWriterFlat, &with(writer(None, Some(5))));
     // One thread for everything: an event loop that is full.
-    quiet(&with(seen(Some(76_000.0), Some(1))));
-    quiet(&with(seen(Some(140_000.0), Some(1))));
-    quiet(&with(seen(None, None)));
+    quiet(&with(writer(Some(76_000.0), Some(1))));
+    quiet(&with(writer(Some(140_000.0), Some(1))));
+    quiet(&with(writer(None, None)));
     // Many threads, all of them busy, PING no faster: full.
-    quiet(&with(seen(Some(80_000.0), Some(8))));
+    quiet(&with(writer(Some(80_000.0), Some(8))));
     // It grows.
     quiet(&but(|e| {
         e.levels = levels(&[(1.0, 12_000.0), (5.0, 50_000.0), (30.0, 130_000.0)]);
-        e.writer = Some(seen(Some(300_000.0), None));
+        e.writer = Some(writer(Some(300_000.0), None));
     }));
 }
 
@@ -403,36 +380,31 @@ fn a_fall_is_retrograde() {
 
 #[test]
 fn sleep_is_found_by_spinning_or_by_the_gauge() {
-    let seen = |wake, awake: Option<f64>| Wakeups {
-        latency_us: 70.0,
-        client_cpu_us: 28.0,
-        server_cpu_us: Some(29.0),
-        wake_us: wake,
-        idle_cpus: 1.1,
-        awake: awake.map(|us| ("neither sleeps", us)),
-    };
-    let found =
-        finds(FindingKind::WakeupBound, &but(|e| e.wakeups = Some(seen(Some(25.0), Some(18.0)))));
+    let found = finds(
+        FindingKind::WakeupBound,
+        &but(|e| e.wakeups = Some(wakeups(Some(25.0), Some(18.0)))),
+    );
     assert!(found.evidence.iter().any(|s| s.contains("neither sleeps")), "{found:?}");
-    let found = finds(FindingKind::WakeupBound, &but(|e| e.wakeups = Some(seen(Some(25.0), None))));
+    let found =
+        finds(FindingKind::WakeupBound, &but(|e| e.wakeups = Some(wakeups(Some(25.0), None))));
     assert_eq!(found.caveats.len(), 1, "{found:?}");
     // Staying awake does not help: the time goes elsewhere.
-    quiet(&but(|e| e.wakeups = Some(seen(Some(25.0), Some(66.0)))));
+    quiet(&but(|e| e.wakeups = Some(wakeups(Some(25.0), Some(66.0)))));
     // It helps by less than wake-ups cost here.
-    quiet(&but(|e| e.wakeups = Some(seen(Some(100.0), Some(50.0)))));
+    quiet(&but(|e| e.wakeups = Some(wakeups(Some(100.0), Some(50.0)))));
     // No core was idle, so none was woken.
     quiet(&but(|e| {
-        e.wakeups = Some(Wakeups { idle_cpus: 0.1, ..seen(Some(25.0), Some(18.0)) });
+        e.wakeups = Some(Wakeups { idle_cpus: 0.1, ..wakeups(Some(25.0), Some(18.0)) });
     }));
-    quiet(&but(|e| e.wakeups = Some(seen(Some(2.0), None))));
-    quiet(&but(|e| e.wakeups = Some(seen(Some(40.0), None))));
-    quiet(&but(|e| e.wakeups = Some(seen(None, None))));
+    quiet(&but(|e| e.wakeups = Some(wakeups(Some(2.0), None))));
+    quiet(&but(|e| e.wakeups = Some(wakeups(Some(40.0), None))));
+    quiet(&but(|e| e.wakeups = Some(wakeups(None, None))));
     // A stall explains the sleep.
     finds(
         FindingKind::NagleStall,
         &but(|e| {
             e.stall = Some(stall());
-            e.wakeups = Some(seen(Some(25.0), Some(18.0)));
+            e.wakeups = Some(wakeups(Some(25.0), Some(18.0)));
         }),
     );
 }

@@ -1,8 +1,8 @@
-//! Rules on time that nobody works.
+//! Rules on time in which neither side works.
 
 use super::super::little::{self, Balance, littles_law};
 use super::evidence::{Stall, Wakeups};
-use super::proof::Proof;
+use super::proof::{Figures, Proof};
 use crate::analysis::figure;
 use crate::result::Latency;
 
@@ -17,7 +17,7 @@ pub const STALLED_SHARE: f64 = 0.01;
 pub const GAP_SHARE: f64 = 0.2;
 /// Throughput with acknowledgements sent at once over that without: what the stall costs.
 pub const QUICK_ACK_GAIN: f64 = 1.3;
-/// Whoever works more than this share of the time is not waiting.
+/// A side that works more than this share of the time is not waiting.
 pub const WAITING_BUSY_MAX: f64 = 0.7;
 
 /// A round trip wakes the server, then the client.
@@ -50,32 +50,22 @@ pub fn nagle_stall(seen: &Stall) -> Option<Proof> {
         return None;
     }
     let mean_s = seen.latency.mean_us / 1e6;
-    let idle = seen.server_busy.map(|server| {
-        let (client, server) = (figure::percent(seen.client_busy), figure::percent(server));
-        format!("Nobody worked hard meanwhile: client {client}, server {server} of a CPU.")
-    });
+    let quick = seen.quick_ack_throughput;
     Some(
-        Proof::of(format!(
-            "In batches of {}, {} of the requests took {} to {}; the range just below held {}.",
-            seen.pipeline,
-            figure::percent(stalled),
-            figure::time(STALL_US.0),
-            figure::time(STALL_US.1),
-            figure::percent(below),
-        ))
-        .and(format!("{}.", little::sentence(seen.in_flight, seen.throughput, mean_s)))
-        .and(gain.map(|gain| {
-            let (quick, slow) = (seen.quick_ack_throughput, seen.throughput);
-            let quick = figure::count(quick.unwrap_or(slow));
-            let slow = figure::count(slow);
-            format!("With TCP_QUICKACK in the client {quick}/s came instead of {slow}/s: {gain:.1} times.")
-        }))
-        .and(idle)
-        .caveat(gain.is_none().then(|| {
-            "The same load with TCP_QUICKACK was not measured: a timer of 40 ms in the server \
-             would look the same."
-                .to_owned()
-        })),
+        Figures::of("nagle_stall")
+            .with("pipeline", seen.pipeline)
+            .with("stalled", figure::percent(stalled))
+            .with("from", figure::time(STALL_US.0))
+            .with("to", figure::time(STALL_US.1))
+            .with("below", figure::percent(below))
+            .with("law", little::sentence(seen.in_flight, seen.throughput, mean_s))
+            .maybe("quick", quick.map(figure::count))
+            .with("slow", figure::count(seen.throughput))
+            .maybe("gain", gain.map(|gain| format!("{gain:.1}")))
+            .with("client", figure::percent(seen.client_busy))
+            .maybe("server", seen.server_busy.map(figure::percent))
+            .when("untried", gain.is_none())
+            .proof(),
     )
 }
 
@@ -109,28 +99,19 @@ pub fn wakeup_bound(seen: &Wakeups) -> Option<Proof> {
     if !fired || seen.idle_cpus < IDLE_CPUS_MIN {
         return None;
     }
-    let server = match seen.server_cpu_us {
-        Some(us) => format!(", the server {}", figure::time(us)),
-        None => String::new(),
-    };
+    let server = seen.server_cpu_us.map(|us| format!(", the server {}", figure::time(us)));
+    let gain = |awake: f64| format!("{:.1}", seen.latency_us / awake);
     Some(
-        Proof::of(format!(
-            "A round trip took {}. The client used {} of CPU{server}, what sleeping and waking cost included; {:.1} \
-             CPUs were idle.",
-            figure::time(seen.latency_us),
-            figure::time(seen.client_cpu_us),
-            seen.idle_cpus,
-        ))
-        .and(seen.wake_us.map(|wake| {
-            format!("One wake-up costs {} on this machine now; a round trip has two.", figure::time(wake))
-        }))
-        .and(seen.awake.map(|(who, awake)| {
-            let gain = seen.latency_us / awake;
-            format!("With \"{who}\" it took {}: {gain:.1} times faster.", figure::time(awake))
-        }))
-        .caveat(seen.awake.is_none().then(|| {
-            "Latency without sleep was not measured; on a busy machine waiting for a core looks the same."
-                .to_owned()
-        })),
+        Figures::of("wakeup_bound")
+            .with("latency", figure::time(seen.latency_us))
+            .with("client", figure::time(seen.client_cpu_us))
+            .with("server", server.unwrap_or_default())
+            .with("idle", format!("{:.1}", seen.idle_cpus))
+            .maybe("wake", seen.wake_us.map(figure::time))
+            .maybe("who", seen.awake.map(|(who, _)| who))
+            .maybe("awake", seen.awake.map(|(_, us)| figure::time(us)))
+            .maybe("gain", seen.awake.map(|(_, us)| gain(us)))
+            .when("untried", seen.awake.is_none())
+            .proof(),
     )
 }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::lab::Told;
-use crate::report::{Section, Table};
+use crate::lab::Output;
+use crate::report::{Section, Table, holds_figures};
 use crate::result::Finding;
 
 /// Everything but the plots.
-pub fn told(told: &Told) -> String {
+pub fn told(told: &Output) -> String {
     told.sections.iter().map(section).collect()
 }
 
@@ -57,16 +57,13 @@ pub fn table(table: &Table) -> String {
             widest.unwrap_or(0)
         })
         .collect();
+    let to_the_right: Vec<bool> =
+        (0..widths.len()).map(|at| at > 0 && holds_figures(table, at)).collect();
     let line = |cells: &[String]| {
         let mut line = String::new();
         for (at, width) in widths.iter().enumerate() {
             let cell = cells.get(at).map_or("", String::as_str);
-            let is_figure = |at: usize| {
-                table.rows.iter().filter_map(|row| row.get(at)).all(|cell| {
-                    cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-')
-                })
-            };
-            let _ = if is_figure(at) && at > 0 {
+            let _ = if to_the_right[at] {
                 write!(line, "{cell:>width$}  ")
             } else {
                 write!(line, "{cell:<width$}  ")

@@ -7,7 +7,7 @@ use super::suite;
 use super::values::KeyPattern;
 use crate::load::{self, Address, Amount, Command, Keys, Nil, Pacing, Spec};
 
-/// Callers per connection if nobody says how many.
+/// Callers per connection without `--callers`.
 const CALLERS_PER_CONNECTION: usize = 16;
 
 impl Args {

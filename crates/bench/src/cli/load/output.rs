@@ -177,7 +177,7 @@ fn notes(measured: &Measurement) -> Vec<String> {
     let mut notes = Vec::new();
     if measured.unsent > 0 {
         notes.push(format!(
-            "behind: {} requests of an offered {}/s were not sent; what they waited is in the latency",
+            "behind: {} requests of an offered {}/s were not sent; their wait until the end counts as latency",
             measured.unsent,
             count(measured.offered)
         ));
@@ -185,8 +185,8 @@ fn notes(measured: &Measurement) -> Vec<String> {
     let each = measured.per_connection;
     if each.is_uneven() {
         notes.push(format!(
-            "uneven: {} replies on one connection, {} on the one in the middle, {} on another",
-            each.least, each.median, each.most
+            "uneven: {} to {} replies per connection, median {}",
+            each.least, each.most, each.median
         ));
     }
     if measured.other_cpus > OTHER_CPUS_MAX {

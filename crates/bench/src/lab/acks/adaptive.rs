@@ -34,7 +34,7 @@ impl Compared {
     }
 }
 
-/// What is told of one server: sentences, and a table; nothing if it was not sent protocol 2.
+/// Sentences and a table about one server; nothing if it was not sent protocol 2.
 pub fn check(name: &str, rows: &[Row]) -> (Vec<String>, Option<Table>) {
     let compared = compare(name, rows);
     let Some(head) = say(name, &compared) else { return (Vec::new(), None) };

@@ -18,7 +18,7 @@ use base::prng::splitmix64;
 pub use options::{NAME, Options};
 
 use super::target::Target;
-use super::{Error, Setup, Told};
+use super::{Error, Output, Setup};
 use crate::acks::{CLASSIC, Spec};
 use classic::{COMMON, COMMON_LABEL, label, line, yardstick};
 use options::Plan;
@@ -26,12 +26,12 @@ use point::Way;
 use rows::{Rows, Seen};
 use subject::Subject;
 
-/// Who is measured if nobody was named.
+/// What is measured if no target was named.
 const CHOICE: &str = "sheafdb";
 
 /// Runs the experiment. A wrong acknowledgement, a lost message or a broken connection makes it
-/// fail ([`Told::failed`]).
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
+/// fail ([`Output::failed`]).
+pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
     let servers = servers(setup, &plan, say)?;
     let models = [
@@ -106,7 +106,7 @@ fn send(subject: &Subject, way: Way, spec: Spec) -> Result<Seen, Error> {
     subject.measure(way, &Spec { acknowledged: way != Way::Null, ..spec })
 }
 
-/// Those that open classic ingest; an error if nobody does.
+/// The targets that open classic ingest; an error if none does.
 fn servers(setup: &Setup, plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Vec<Subject>, Error> {
     let mut targets = setup.targets.clone();
     if targets.is_empty() {

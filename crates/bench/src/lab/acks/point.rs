@@ -108,7 +108,7 @@ impl Way {
         }
     }
 
-    /// Who never acknowledges cannot be waited for.
+    /// False for a client that waits for a listener which never acknowledges.
     pub fn takes(self, point: &Point) -> bool {
         !(point.waits && self == Self::Null)
     }

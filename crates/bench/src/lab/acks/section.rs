@@ -11,11 +11,11 @@ use super::rows::{Row, Rows, Seen, by_clients, by_size, find, per_thousand};
 use super::verdict::verdict;
 use crate::acks::{CLASSIC, Classic};
 use crate::analysis::figure::{cell, count, time};
-use crate::lab::experiment::Told;
+use crate::lab::experiment::Output;
 use crate::report::{Kind, Plot, Section, Series, Table};
 
 /// Of the grid.
-pub fn grid(rows: &Rows, servers: &[&str], plan: &Plan) -> Told {
+pub fn grid(rows: &Rows, servers: &[&str], plan: &Plan) -> Output {
     let load = TEXTS.say("grid", &[("base", &plan.points[0]), ("seconds", &plan.seconds)]);
     let mut prose = vec![load, TEXTS.say("like with like", &[])];
     let answers = answers(servers, &rows.all, &mut prose);
@@ -32,7 +32,7 @@ pub fn grid(rows: &Rows, servers: &[&str], plan: &Plan) -> Told {
 }
 
 /// Of the published clients.
-pub fn classic(rows: &Rows, servers: &[&str], plan: &Plan) -> Told {
+pub fn classic(rows: &Rows, servers: &[&str], plan: &Plan) -> Output {
     let published = TEXTS.say("published", &[("repetitions", &plan.repetitions)]);
     let mut prose = vec![published, TEXTS.say("like with like", &[])];
     for row in rows.all.iter().filter(|row| matches!(row.way, Way::Strategy(_))) {
@@ -78,10 +78,10 @@ fn answers<R: Borrow<Row>>(
     answers
 }
 
-fn told(rows: &Rows, section: Section) -> Told {
+fn told(rows: &Rows, section: Section) -> Output {
     let seen = rows.all.iter().flat_map(|row| &row.seen);
-    let told = Told::of(section, seen.map(|seen| &seen.measurement));
-    Told { failed: rows.failed.clone(), ..told }
+    let told = Output::of(section, seen.map(|seen| &seen.measurement));
+    Output { failed: rows.failed.clone(), ..told }
 }
 
 fn table<R: Borrow<Row>>(title: &str, rows: &[R]) -> Table {

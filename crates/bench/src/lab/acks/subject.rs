@@ -11,7 +11,7 @@ use super::options::Plan;
 use super::point::{Point, Way};
 use super::rows::Seen;
 use crate::acks::{self, Outcome, Spec};
-use crate::host::{self, Usage};
+use crate::host;
 use crate::lab::experiment::Error;
 use crate::lab::subject::info;
 use crate::lab::target::{Started, Target};
@@ -141,14 +141,11 @@ impl Subject {
     /// One run as it is specified, with the server's CPU and counters.
     pub fn measure(&self, way: Way, spec: &Spec) -> Result<Seen, Error> {
         let reads = |way| self.reads(way);
-        let (before, usage) = (reads(way), Usage::start(self.pid));
-        let Outcome { mut measurement, acks } = acks::run(spec)?;
-        let (_, server, other_cpus) = usage.stop(measurement.requests);
+        let before = reads(way);
+        let Outcome { mut measurement, acks } = acks::run_at(spec, &self.name, self.pid)?;
         let messages = (measurement.requests as f64).max(1.0);
         let reads = before.zip(reads(way)).map(|(b, a)| a.saturating_sub(b) as f64 / messages);
-        measurement.target.clone_from(&self.name);
         way.name().clone_into(&mut measurement.load);
-        (measurement.server, measurement.other_cpus) = (server, other_cpus);
         let total = spec.messages * spec.clients as u64;
         if measurement.failures.is_empty() && measurement.requests != total {
             measurement.failures.lost = total - measurement.requests;

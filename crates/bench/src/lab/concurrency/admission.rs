@@ -1,5 +1,5 @@
-//! Who is served at all: connections are opened and kept, each is asked one PING, and whoever is
-//! not answered while nobody else is either counts as not served.
+//! How many connections are served at all: they are opened and kept, and each sends one PING. A
+//! connection without a reply counts as not served once no other has received one for some time.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use crate::analysis::findings::Admission;
 use crate::load::{Address, Stream};
 
-/// Pause between two looks at those that wait.
+/// Pause between two reads of the connections that wait.
 const LOOK: Duration = Duration::from_millis(2);
-/// Replies may trickle in for so many times the quiet time; then nothing can be said.
+/// Replies may trickle in for this many times the quiet time. After that the result is unknown.
 const PATIENCE: u32 = 10;
 const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
 
@@ -54,7 +54,7 @@ pub fn probe(address: &Address, count: usize, quiet: Duration) -> Option<Admissi
 enum State {
     Waits,
     Served,
-    /// An error, or its end: it was told.
+    /// It received an error or was closed: the client knows that it is not served.
     Refused,
 }
 
@@ -68,7 +68,7 @@ fn answer(mut stream: &mut Stream) -> State {
     let mut bytes = [0; 64];
     match stream.read(&mut bytes) {
         Ok(0) => State::Refused,
-        // Who asks for a password serves.
+        // A server that asks for a password serves.
         Ok(n) if bytes[0] == b'-' && !bytes[..n].starts_with(b"-NOAUTH") => State::Refused,
         Ok(_) => State::Served,
         Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
@@ -90,11 +90,11 @@ fn open(address: &Address, count: usize, timeout: Duration) -> Vec<Asked> {
     asked
 }
 
-/// Waits until all are answered or nobody was for `quiet`; false if time ran out before.
+/// Waits until all are answered, or none was for `quiet`; false if the time ran out before.
 fn wait(asked: &mut [Asked], quiet: Duration) -> bool {
     let (since, mut last) = (Instant::now(), Instant::now());
     while asked.iter().any(|a| a.state == State::Waits) {
-        if look(asked) > 0 {
+        if read_waiting(asked) > 0 {
             last = Instant::now();
         } else if last.elapsed() >= quiet {
             return true;
@@ -113,7 +113,7 @@ fn wait_for(asked: &mut [Asked], quiet: Duration, served: usize) {
     let all = |asked: &[Asked]| asked.iter().filter(|a| a.state == State::Served).count();
     let mut enough: Option<Instant> = None;
     while since.elapsed() < quiet && enough.is_none_or(|at| at.elapsed() < quiet / 10) {
-        look(asked);
+        read_waiting(asked);
         if all(asked) >= served && enough.is_none() {
             enough = Some(Instant::now());
         }
@@ -121,8 +121,8 @@ fn wait_for(asked: &mut [Asked], quiet: Duration, served: usize) {
     }
 }
 
-/// Looks at all that wait; how many do no more.
-fn look(asked: &mut [Asked]) -> usize {
+/// Reads from all that wait; returns how many no longer do.
+fn read_waiting(asked: &mut [Asked]) -> usize {
     let mut changed = 0;
     for one in asked.iter_mut().filter(|a| a.state == State::Waits) {
         one.state = answer(&mut one.stream);

@@ -1,5 +1,6 @@
 //! The listen queue while the acceptor stands still: the server is stopped, connections come, it
-//! goes on. Whoever finds the queue full pays the first retransmission of its SYN, a second.
+//! is resumed. A connection that finds the queue full waits a second for the retransmission of its
+//! SYN.
 
 use std::net::SocketAddr;
 use std::thread;

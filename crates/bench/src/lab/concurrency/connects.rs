@@ -185,8 +185,8 @@ pub fn measure(
 
 /// What became of a burst, with what the counters grew by meanwhile.
 ///
-/// Counters of the whole machine are not told when no connection had to wait: then what they
-/// counted was somebody else's.
+/// Counters of the whole machine are left out when no connection had to wait: what they counted
+/// then belongs to other programs.
 pub fn counted<E>(
     target: &Started,
     burst: impl FnOnce() -> Result<Option<Connects>, E>,
@@ -195,12 +195,12 @@ pub fn counted<E>(
     let read = || (counter.and_then(|counter| counter.read(target)), kernel_drops());
     let before = read();
     let Some(mut seen) = burst()? else { return Ok(None) };
-    note(&mut seen, counter, before, read());
+    add_growth(&mut seen, counter, before, read());
     Ok(Some((seen, counter)))
 }
 
 /// Enters what the counters grew by.
-fn note(
+fn add_growth(
     seen: &mut Connects,
     counter: Option<Counter>,
     before: (Option<u64>, Option<u64>),
@@ -236,13 +236,13 @@ mod tests {
     fn what_the_whole_machine_counts_is_told_only_if_somebody_waited() {
         let (before, after) = ((Some(5), Some(5)), (Some(9), Some(10)));
         let mut seen = Connects { asked: 4, ..Connects::default() };
-        note(&mut seen, Some(Counter::Kernel), before, after);
+        add_growth(&mut seen, Some(Counter::Kernel), before, after);
         assert_eq!((seen.overflows, seen.drops), (None, None));
         seen.slow = 1;
-        note(&mut seen, Some(Counter::Kernel), before, after);
+        add_growth(&mut seen, Some(Counter::Kernel), before, after);
         assert_eq!((seen.overflows, seen.drops), (Some(4), Some(5)));
         seen.slow = 0;
-        note(&mut seen, Some(Counter::Io), before, after);
+        add_growth(&mut seen, Some(Counter::Io), before, after);
         assert_eq!(seen.overflows, Some(4));
     }
 }

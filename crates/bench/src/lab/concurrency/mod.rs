@@ -12,7 +12,7 @@ mod subject;
 pub use options::{NAME, Options};
 
 use super::subject::{address, spec, start};
-use super::{Error, Setup, Told};
+use super::{Error, Output, Setup};
 use options::{LOAD, Plan};
 use subject::Subject;
 
@@ -34,7 +34,7 @@ const MODELS: &[&str] = &[
 const BURST: usize = 256;
 
 /// Runs the experiment.
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
+pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
     let started = start(&setup.targets, MODELS, say)?;
     let mut subjects: Vec<Subject> = started.into_iter().map(Subject::new).collect();
@@ -65,7 +65,7 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
         }
     }
     let section = section::section(&subjects, &rows, &plan);
-    Ok(Told::of(section, subjects.iter().flat_map(|one| one.record.measurements())))
+    Ok(Output::of(section, subjects.iter().flat_map(|one| one.record.measurements())))
 }
 
 /// Who is served, and how connecting goes.
@@ -80,8 +80,8 @@ fn admit(one: &mut Subject, plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// One level. Beyond the first one that some connections are not served at, there is nothing to
-/// measure.
+/// Measures one level. Nothing is measured above the first level at which the server leaves
+/// connections waiting.
 fn load(one: &mut Subject, connections: usize, plan: &Plan) {
     if one.is_beyond(connections) {
         return;

@@ -53,7 +53,7 @@ pub struct Plan {
     pub seconds: f64,
     /// What is written.
     pub data: Data,
-    /// Without any answer for so long, nobody else will be answered.
+    /// When no connection was answered for this time, those that still wait are not served.
     pub quiet: Duration,
     /// Lengths of the listen queue of the stalled model.
     pub backlogs: Vec<u32>,

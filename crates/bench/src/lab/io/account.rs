@@ -8,15 +8,15 @@ use client::Address;
 
 use crate::lab::subject;
 
-/// Workers that keep their own account hand it in at least every 100 ms while they are asked
-/// something.
-const SETTLE: Duration = Duration::from_millis(150);
+/// Workers that count for themselves publish their counts at least every 100 ms while requests
+/// arrive.
+const PUBLISHED: Duration = Duration::from_millis(150);
 
 /// How often each value came: `(smallest value of the bucket, count)`, ascending; buckets are
 /// powers of two.
 pub type Histogram = Vec<(u64, u64)>;
 
-/// What a server did, in total or between two looks.
+/// What a server did, in total or between two readings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
     /// Where it comes from: `INFO io`, `INFO model`, `strace`.
@@ -35,7 +35,7 @@ pub struct Account {
     pub sends: u64,
     /// Bytes sent.
     pub bytes_out: u64,
-    /// Polls by the nanoseconds that they took; empty where nobody looked at the clock.
+    /// Polls by the nanoseconds that they took; empty where they were not timed.
     pub poll_ns: Histogram,
     /// Nanoseconds in all polls.
     pub poll_total_ns: u64,
@@ -44,7 +44,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// What happened since an earlier look.
+    /// What happened since an earlier reading.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         self.with(before, u64::saturating_sub)
@@ -100,12 +100,12 @@ impl Account {
     }
 }
 
-/// Asks a server for its account; `None` if it keeps none. Takes [`SETTLE`] where workers hand
-/// theirs in from time to time.
+/// Asks a server for its account; `None` if it keeps none. Takes [`PUBLISHED`] where workers
+/// publish their counts from time to time.
 pub fn read(address: &Address) -> Option<Account> {
     let ask = |section: &str| parse(&subject::info(address, section)?);
     if ask("io").is_some() {
-        thread::sleep(SETTLE);
+        thread::sleep(PUBLISHED);
         return ask("io");
     }
     ask("model")

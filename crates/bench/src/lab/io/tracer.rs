@@ -17,7 +17,7 @@ use crate::load::{self, Spec};
 
 /// Longest wait for `strace` to attach, and to let go.
 const WAIT: Duration = Duration::from_secs(10);
-/// Pause between two looks.
+/// Pause between two checks.
 const LOOK: Duration = Duration::from_millis(5);
 /// Largest trace that is read, bytes: about five million calls.
 const TRACE_BYTES_MAX: u64 = 512 << 20;
@@ -57,18 +57,8 @@ impl Tracer {
         }
         let file = trace_file();
         let child = Command::new("strace")
-            .args([
-                "-f",
-                "-y",
-                "-T",
-                "-s",
-                "0",
-                "-e",
-                &selection(calls),
-                "-p",
-                &pid.to_string(),
-                "-o",
-            ])
+            .args(["-f", "-y", "-T", "-s", "0", "-e", &selection(calls)])
+            .args(["-p", &pid.to_string(), "-o"])
             .arg(&file)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -82,7 +72,7 @@ impl Tracer {
 
     /// Lets the process go and reads the trace.
     pub fn finish(mut self) -> Result<Trace, String> {
-        self.let_go();
+        self.detach();
         let size = fs::metadata(&self.file).map_or(0, |file| file.len());
         if size > TRACE_BYTES_MAX {
             return Err(format!("The trace has {size} bytes, too many to be read."));
@@ -116,7 +106,7 @@ impl Tracer {
     }
 
     /// Interrupts `strace`, which then detaches, and waits for its end.
-    fn let_go(&mut self) {
+    fn detach(&mut self) {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             // It may have ended with the process.
             let _ = kill_process(pid, Signal::INT);
@@ -131,7 +121,7 @@ impl Tracer {
 impl Drop for Tracer {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            self.let_go();
+            self.detach();
             // The kernel detaches what strace did not.
             let _ = self.child.kill();
             let _ = self.child.wait();

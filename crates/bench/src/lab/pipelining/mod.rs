@@ -10,7 +10,7 @@ pub use options::{NAME, Options};
 
 use crate::analysis::findings::judge;
 use crate::lab::subject::{keys, targets};
-use crate::lab::{Error, Setup, Told};
+use crate::lab::{Error, Output, Setup};
 use crate::load::{Amount, Command, Nil, Populate, Spec};
 use crate::result::{Finding, FindingKind};
 use options::TEXTS;
@@ -51,7 +51,7 @@ const MODELS_SHORT: &[&str] = &[
 ];
 
 /// Measures each target in batches, looks for replies that stay behind and for batches that stall.
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
+pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
     let models = if setup.short { MODELS_SHORT } else { MODELS };
     let targets = targets(&setup.targets, models, say)?;
     let load = spec(setup, options);
@@ -63,7 +63,7 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
         }
     }
     let section = section::section(&all, all.iter().flat_map(findings).collect(), &load);
-    Ok(Told::of(section, all.iter().flat_map(|subject| subject.record.counted())))
+    Ok(Output::of(section, all.iter().flat_map(|subject| subject.record.counted())))
 }
 
 /// What was found of one target. To a stall belongs what a benchmark would say that hides it.

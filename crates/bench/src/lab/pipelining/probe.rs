@@ -1,4 +1,4 @@
-//! Two looks at one connection: do all replies of a batch come while nothing more is sent, and when
+//! Two tests on one connection: do all replies of a batch come while nothing more is sent, and when
 //! do the first and the last of a batch come?
 
 use std::io::{self, Read, Write};
@@ -75,7 +75,7 @@ pub fn stranding(address: &Address, asked: usize) -> Option<Stranding> {
         connection.source_mut().write_all(&client::encode(&[b"GET", PUSH_KEY])).ok()?;
         after += replies(&mut connection, asked - received)?;
     }
-    // Whether it is answered does not matter any more.
+    // The reply does not matter.
     let _ = connection.source_mut().write_all(&client::encode(&[b"DEL", PUSH_KEY]));
     let waited_s = WAIT.as_secs_f64();
     Some(Stranding { asked, received, waited_s, received_after_nudge: after })

@@ -16,7 +16,7 @@ const WINDOW: usize = 16;
 /// The unbounded driver makes as many requests as the window was answered in this time: a server
 /// that is overtaken catches up in about as long again.
 const UNBOUNDED_S: f64 = 0.4;
-/// But so many at least: made in less time, nobody could see them pile up.
+/// But at least this many: with fewer, the queue would be gone before a sample shows it.
 const UNBOUNDED_REQUESTS_MIN: f64 = 300_000.0;
 /// It makes them in some hundredths of a second: short samples see it.
 const UNBOUNDED_SAMPLE_S: f64 = 0.001;

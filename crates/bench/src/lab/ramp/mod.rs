@@ -11,14 +11,14 @@ mod wakes;
 pub use options::{NAME, Options};
 
 use super::subject::start;
-use super::{Error, Setup, Told};
+use super::{Error, Output, Setup};
 use subject::Subject;
 
 /// The design that the experiment looks for; the table in this process comes beside it.
 const MODELS: &[&str] = &["model:single-writer"];
 
 /// Runs the experiment.
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
+pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
     let repetitions = setup.repetitions.max(1);
     let started = start(&setup.targets, MODELS, say)?;
@@ -28,7 +28,7 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     }
     for one in &mut subjects {
         one.write_keys(&plan)?;
-        one.look_at_wakes();
+        one.observe_wakes();
     }
     for repetition in 1..=repetitions {
         for &workers in &plan.workers {
@@ -56,6 +56,6 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
         std::fs::write(path, text)
             .map_err(|error| Error::Machine(format!("cannot write {}: {error}", path.display())))?;
     }
-    let told = Told::of(section::section(&subjects, &driven, &plan), measured);
-    Ok(Told { files, ..told })
+    let told = Output::of(section::section(&subjects, &driven, &plan), measured);
+    Ok(Output { files, ..told })
 }

@@ -3,8 +3,8 @@
 use super::options::{NAME, Plan};
 use super::wakes;
 use crate::analysis::findings::{self, Evidence, Wakes, Writer};
-use crate::analysis::settle::{TOLERANCE, settled};
 use crate::analysis::spread::median;
+use crate::analysis::steady::{TOLERANCE, is_steady};
 use crate::lab::experiment::Error;
 use crate::lab::measure::Sight;
 use crate::lab::record::{Record, middle};
@@ -56,9 +56,9 @@ impl Subject {
         &self.record.name
     }
 
-    /// Sees which threads one request wakes.
-    pub fn look_at_wakes(&mut self) {
-        self.wakes = self.server.as_ref().and_then(wakes::look);
+    /// Finds out which threads one request wakes.
+    pub fn observe_wakes(&mut self) {
+        self.wakes = self.server.as_ref().and_then(wakes::observe);
     }
 
     /// A load of one command at it.
@@ -115,7 +115,7 @@ impl Subject {
         self.record.points.extend(Some(point).filter(|point| point.valid().is_ok()));
     }
 
-    /// What the rules find with either command, told once.
+    /// What the rules find with either command, each finding once.
     pub fn findings(&self, plan: &Plan) -> Vec<Finding> {
         let each = COMMANDS.map(|(command, _)| (command, self.judge(command, plan)));
         merge(&each)
@@ -153,7 +153,7 @@ impl Subject {
 /// True once the newest samples have settled.
 fn has_settled(samples: &[Sample]) -> bool {
     let rates: Vec<f64> = samples.iter().map(|sample| sample.throughput).collect();
-    settled(&rates, WINDOW, TOLERANCE)
+    is_steady(&rates, WINDOW, TOLERANCE)
 }
 
 /// The findings of several commands: each kind once, its evidence with the command in front; `none`

@@ -21,7 +21,7 @@ const REPLY: Duration = Duration::from_secs(2);
 
 /// Asks on one connection, then on another. `None` if the server's threads cannot be seen from
 /// here.
-pub fn look(target: &Started) -> Option<Wakes> {
+pub fn observe(target: &Started) -> Option<Wakes> {
     let pid = target.pid.or_else(|| host::listening_pid(&subject::address(target)))?;
     let connect = || Client::connect(&target.address(), REPLY).ok();
     let (mut one, mut other) = (connect()?, connect()?);
@@ -57,7 +57,7 @@ fn sleeps(pid: u32) -> Option<BTreeMap<u32, u64>> {
         let Some(thread) = task.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // It may have ended between the two looks.
+        // It may have ended meanwhile.
         let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
         let count = |line: &str| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse().ok();
         if let Some(count) = status.lines().find_map(count).filter(|_| thread != asking) {

@@ -10,7 +10,7 @@ pub use options::{NAME, Options};
 
 use crate::analysis::findings::judge;
 use crate::lab::subject::{keys, start};
-use crate::lab::{Error, Setup, Told, io};
+use crate::lab::{Error, Output, Setup, io};
 use crate::load::{Amount, Spec};
 use subject::Subject;
 
@@ -25,7 +25,7 @@ const REQUESTS_SHORT: u64 = 3_000;
 /// Keys of the load.
 const KEYS: u64 = 100_000;
 
-/// Who polls once per event, reads before it polls, or waits in a read.
+/// Servers that poll once per event, read before they poll, or wait in a read.
 const MODELS: &[&str] = &[
     "model:event-loop",
     "model:event-loop,events=1",
@@ -33,9 +33,9 @@ const MODELS: &[&str] = &[
     "model:thread-per-connection",
 ];
 
-/// Measures each target on few connections, counts what it does per request, and looks for what it
-/// waits for.
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Told, Error> {
+/// Measures each target on few connections, counts its calls per request, and finds out what a
+/// request waits for.
+pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
     let started = start(&setup.targets, MODELS, say)?;
     let wake_us =
         io::wake_us().map_err(|error| Error::Machine(format!("no pair of sockets: {error}")))?;
@@ -65,7 +65,7 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     }
     let findings = all.iter().flat_map(|subject| judge(&subject.evidence())).collect();
     let counted = all.iter().flat_map(|subject| subject.record.counted());
-    Ok(Told::of(section::section(&all, findings), counted))
+    Ok(Output::of(section::section(&all, findings), counted))
 }
 
 /// The load, without an address and for one connection.

@@ -91,7 +91,7 @@ impl Subject {
     pub fn new(target: &Started, wake_us: f64) -> Self {
         let mut record = Record::of(target);
         record.process(target, "no CPU and no trace of it");
-        // Nothing looks at threads here: a look could wake what sleeps.
+        // Threads are not watched here: watching could wake what sleeps.
         record.sight.pid = None;
         Self { record, wake_us, cores: crate::host::machine().cores, ..Self::default() }
     }
@@ -138,8 +138,8 @@ impl Subject {
         Spec { name, target, address, server_pid, ..load.clone() }
     }
 
-    /// Runs under trace, for whoever does not tell how long its polls take. Short: only where
-    /// nothing is told at all.
+    /// Runs under trace, for servers that do not report how long their polls take. In the short
+    /// form only for those that report nothing at all.
     pub fn trace(&mut self, target: &Started, connections: &[usize], load: &Spec, short: bool) {
         let (Some(pid), Some(address)) =
             (subject::process(target), io::ways(target).into_iter().next())

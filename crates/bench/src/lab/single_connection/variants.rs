@@ -13,7 +13,7 @@ use crate::result::Sample;
 
 /// Longest wait for a setting.
 const WAIT: Duration = Duration::from_secs(2);
-/// The setting, where a server has it: how long a worker looks for requests before it sleeps.
+/// The setting, where a server has it: how long an idle worker polls before it sleeps.
 const SETTING: &[u8] = b"busy-poll-us";
 /// Busy polling that never gives up between two requests.
 const ALWAYS_US: &str = "1000000";
@@ -66,7 +66,7 @@ pub fn measure(target: &Started, load: &Spec, subject: &mut Subject) {
     let as_it_is = subject.record.at(way(&address), 1);
     let took = middle(&as_it_is, |seen| seen.measurement.seconds);
     // Not for much longer than the load as it is took: where client and server share a core,
-    // somebody who does not sleep keeps the other from it.
+    // a side that does not sleep keeps the other from it.
     let seconds = if took.is_nan() { f64::INFINITY } else { (LONGER * took).max(SECONDS_MIN) };
     let spec = subject.at(target, address, "", &Spec { connections: 1, ..load.clone() });
     let mut put_on = |variant: &str, spec: &Spec| {

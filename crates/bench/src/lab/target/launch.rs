@@ -20,7 +20,7 @@ use crate::cli::serve::READY;
 const START: Duration = Duration::from_secs(20);
 /// Longest wait for one reply, or for a connection to a server that runs already.
 const REPLY: Duration = Duration::from_secs(2);
-/// Pause between two looks.
+/// Pause between two checks.
 const LOOK: Duration = Duration::from_millis(5);
 /// Ports in a row that it is given: `{port}`, `{port+1}` and so on.
 const ROW: u16 = 8;

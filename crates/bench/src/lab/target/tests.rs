@@ -17,17 +17,18 @@ fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
+fn server(program: &str, more: &[&str]) -> Kind {
+    Kind::Server(Server::named(program).expect("known"), strings(more))
+}
+
 #[test]
 fn servers_take_further_arguments() {
-    assert_eq!(parsed("sheafdb"), Kind::Server(Server::Sheafdb, vec![]));
-    let more = strings(&["--io-threads", "2", "--save", "a b"]);
-    assert_eq!(
-        parsed("redis-server --io-threads 2 --save 'a b'"),
-        Kind::Server(Server::Redis, more.clone())
-    );
+    assert_eq!(parsed("sheafdb"), server("sheafdb", &[]));
+    let more = ["--io-threads", "2", "--save", "a b"];
+    assert_eq!(parsed("redis-server --io-threads 2 --save 'a b'"), server("redis-server", &more));
     let target = Target::parse("valkey-server --io-threads 2").expect("known");
     let target = target.with_args(&["--save", "a b"]);
-    assert_eq!(target.kind, Kind::Server(Server::Valkey, more));
+    assert_eq!(target.kind, server("valkey-server", &more));
 }
 
 #[test]

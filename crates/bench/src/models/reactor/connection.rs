@@ -32,13 +32,13 @@ pub struct Connection<S> {
     /// The peer sends no more.
     at_end: bool,
     /// The conversation is over, and the last words are written.
-    over: bool,
+    ended: bool,
     /// There may be a whole request in the input.
-    fed: bool,
-    /// Its last turn brought bytes.
-    brought: bool,
+    has_input: bool,
+    /// Its last turn received bytes.
+    received: bool,
     /// Its turn after the mail is set.
-    answered: bool,
+    turn_is_due: bool,
     /// What it is watched for.
     watched: EventFlags,
 }
@@ -53,10 +53,10 @@ impl<S: Session> Connection<S> {
             output: Output::new(options),
             deferred: 0,
             at_end: false,
-            over: false,
-            fed: false,
-            brought: false,
-            answered: false,
+            ended: false,
+            has_input: false,
+            received: false,
+            turn_is_due: false,
             watched: FIRST_INTEREST,
         }
     }
@@ -67,15 +67,15 @@ impl<S: Session> Connection<S> {
     }
 
     /// Did its last turn bring anything?
-    pub fn has_brought(&self) -> bool {
-        self.brought
+    pub fn has_received(&self) -> bool {
+        self.received
     }
 
     /// What it waits for now, if that is not what it is watched for.
     pub fn new_interest(&mut self) -> Option<EventFlags> {
         let mut flags = EventFlags::empty();
-        flags.set(EventFlags::IN, self.reads());
-        flags.set(EventFlags::OUT, self.output.is_stuck());
+        flags.set(EventFlags::IN, self.wants_input());
+        flags.set(EventFlags::OUT, self.output.is_blocked());
         (std::mem::replace(&mut self.watched, flags) != flags).then_some(flags)
     }
 
@@ -83,38 +83,38 @@ impl<S: Session> Connection<S> {
     pub fn answer(&mut self, bytes: &OutBuf, counts: &Counts) -> bool {
         self.deferred -= 1;
         self.output.buf.bytes.extend_from_slice(&bytes.bytes);
-        if self.output.is_due() && !self.output.is_stuck() {
+        if self.output.is_due() && !self.output.is_blocked() {
             // An error is met again in the turn.
             let _ = self.output.send_some(self.fd.as_fd(), counts);
         }
-        !std::mem::replace(&mut self.answered, true)
+        !std::mem::replace(&mut self.turn_is_due, true)
     }
 
     /// Executes, reads and sends what can be now; false once it is done.
     pub fn turn(&mut self, mut readable: bool, counts: &Counts) -> Result<bool, Errno> {
-        (self.answered, self.brought) = (false, false);
-        if self.output.is_stuck() {
+        (self.turn_is_due, self.received) = (false, false);
+        if self.output.is_blocked() {
             self.output.send_some(self.fd.as_fd(), counts)?;
         }
         let mut reads = 0;
         loop {
             self.execute(counts)?;
-            if !readable || !self.reads() || reads == READS_PER_TURN {
+            if !readable || !self.wants_input() || reads == READS_PER_TURN {
                 break;
             }
             reads += 1;
             match self.input.receive(self.fd.as_fd(), RecvFlags::DONTWAIT, counts)? {
                 Received::Bytes { emptied } => {
-                    (self.fed, self.brought, readable) = (true, true, !emptied);
+                    (self.has_input, self.received, readable) = (true, true, !emptied);
                 }
                 Received::Nothing => readable = false,
                 Received::End => self.at_end = true,
             }
         }
         // With more to be read the next turn comes at once.
-        let idle = !(readable && self.reads());
+        let idle = !(readable && self.wants_input());
         let done = self.is_done();
-        if done || (idle && self.output.is_due_when_idle() && !self.output.is_stuck()) {
+        if done || (idle && self.output.is_due_when_idle() && !self.output.is_blocked()) {
             self.output.send_some(self.fd.as_fd(), counts)?;
         }
         Ok(!(done && self.output.is_empty()))
@@ -122,17 +122,17 @@ impl<S: Session> Connection<S> {
 
     /// Reads from the socket: while there will be more, and no reply is stuck, and not too many are
     /// under way.
-    fn reads(&self) -> bool {
-        !self.over && !self.at_end && self.takes()
+    fn wants_input(&self) -> bool {
+        !self.ended && !self.at_end && self.accepts_requests()
     }
 
-    fn takes(&self) -> bool {
-        !self.output.is_stuck() && self.deferred < DEFERRED_MAX
+    fn accepts_requests(&self) -> bool {
+        !self.output.is_blocked() && self.deferred < DEFERRED_MAX
     }
 
     /// Executes whole requests.
     fn execute(&mut self, counts: &Counts) -> Result<(), Errno> {
-        while self.fed && !self.over && self.takes() {
+        while self.has_input && !self.ended && self.accepts_requests() {
             match self.session.step(&mut self.input, &mut self.output.buf) {
                 Step::Replied => {
                     counts.request(1);
@@ -144,8 +144,8 @@ impl<S: Session> Connection<S> {
                     counts.request(1);
                     self.deferred += 1;
                 }
-                Step::Starved => self.fed = false,
-                Step::End => (self.at_end, self.fed) = (true, false),
+                Step::Starved => self.has_input = false,
+                Step::End => (self.at_end, self.has_input) = (true, false),
             }
         }
         Ok(())
@@ -153,10 +153,10 @@ impl<S: Session> Connection<S> {
 
     /// Is everything that came answered, and nothing else to come? Then the last words are written.
     fn is_done(&mut self) -> bool {
-        if self.at_end && !self.fed && self.deferred == 0 && !self.over {
-            self.over = true;
+        if self.at_end && !self.has_input && self.deferred == 0 && !self.ended {
+            self.ended = true;
             self.session.farewell(&mut self.output.buf);
         }
-        self.over
+        self.ended
     }
 }

@@ -23,6 +23,8 @@ pub struct Axis {
     names: Vec<String>,
 }
 
+/// Names of groups that were shortened more could not be told apart.
+const NAME_CHARS_MIN: usize = 5;
 /// Space around data that do not start at 0, as a share of the axis.
 const PADDING: f64 = 0.03;
 
@@ -91,8 +93,9 @@ impl Axis {
     }
 
     /// An axis of groups side by side: group `i` covers `i` to `i + 1`. Every name is shown,
-    /// shortened to `chars`, or only each n-th if they are `figures`.
+    /// shortened to `chars`, or only each n-th if they are `figures` or would be too short.
     pub fn groups(names: &[String], chars: usize, figures: bool) -> Self {
+        let figures = figures || chars < NAME_CHARS_MIN;
         let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(1) + 1;
         let every = if figures { longest.div_ceil(chars.max(1)) } else { 1 };
         let short = |name: &String| match name.chars().count() {
@@ -142,7 +145,7 @@ impl Ranged for Axis {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        // Asked for lighter lines between the ticks there are none.
+        // There are no lighter lines between the ticks.
         if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
     }
 

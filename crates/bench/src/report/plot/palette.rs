@@ -2,10 +2,11 @@
 //! the drawing crate writes only literal ones, so each role is drawn in a literal colour that
 //! stands for it and is exchanged afterwards.
 
+use std::fmt::Write as _;
+
 use plotters::style::RGBColor;
 
 use crate::report::document::{Plot, Series};
-use crate::report::escape::put;
 
 /// Colours in the page's style sheet, `--s0` to `--s7`: after Okabe and Ito, "Color Universal
 /// Design", 2008.
@@ -152,31 +153,25 @@ pub fn swatch(slot: usize, bar: bool, curve: bool, marked: bool) -> String {
     let colour = slot % COLOURS;
     let mut svg = String::from("<svg class=\"swatch\" viewBox=\"0 0 72 28\" aria-hidden=\"true\">");
     if bar {
-        put(
-            &mut svg,
-            format_args!(
-                "<rect x=\"18\" y=\"2\" width=\"36\" height=\"24\" fill=\"var(--s{colour})\"/>"
-            ),
+        let _ = write!(
+            svg,
+            "<rect x=\"18\" y=\"2\" width=\"36\" height=\"24\" fill=\"var(--s{colour})\"/>"
         );
     } else {
         let dash = if curve { CURVE_DASH } else { dash(slot) };
-        put(
-            &mut svg,
-            format_args!(
-                "<line x1=\"0\" y1=\"14\" x2=\"72\" y2=\"14\" stroke=\"var(--s{colour})\" \
+        let _ = write!(
+            svg,
+            "<line x1=\"0\" y1=\"14\" x2=\"72\" y2=\"14\" stroke=\"var(--s{colour})\" \
                  stroke-width=\"4\" stroke-dasharray=\"{dash}\"/>"
-            ),
         );
     }
     if marked && !bar && !curve {
         let corners: Vec<String> =
             marker(slot, 9).iter().map(|(x, y)| format!("{},{}", x + 36, y + 14)).collect();
         let points = corners.join(" ");
-        put(
-            &mut svg,
-            format_args!(
-                "<polygon points=\"{points}\" fill=\"var(--s{colour})\" stroke=\"var(--paper)\" stroke-width=\"2\"/>"
-            ),
+        let _ = write!(
+            svg,
+            "<polygon points=\"{points}\" fill=\"var(--s{colour})\" stroke=\"var(--paper)\" stroke-width=\"2\"/>"
         );
     }
     svg + "</svg>"

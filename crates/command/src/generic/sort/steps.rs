@@ -28,13 +28,13 @@ const STEP_ROWS: usize = 96;
 /// Bytes of a reply, or of a list, that end a step.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// What is sorted, as it was.
-pub(super) enum Kept {
+/// The collection that is sorted, as it was when the command ran.
+pub(super) enum Unsorted {
     Packed(Kind, Vec<u8>, Encoding),
     Big(Captured, Encoding),
 }
 
-impl Kept {
+impl Unsorted {
     fn stored(&self) -> Stored<'_> {
         match self {
             Self::Packed(kind, bytes, encoding) => Stored::packed(*kind, bytes, *encoding),
@@ -46,7 +46,7 @@ impl Kept {
 /// Elements on their way into another order.
 pub(super) struct Sorting {
     /// Until all are collected.
-    source: Option<Kept>,
+    source: Option<Unsorted>,
     /// Ranks that are not collected yet.
     ranks: Range<u64>,
     /// They are collected from the last one on.
@@ -68,7 +68,7 @@ impl Parts for Sorting {
 
 impl Sorting {
     /// Sorts the elements in `ranks`; of those that came out, those in `window` are wanted.
-    pub fn new(source: Kept, ranks: Range<u64>, order: Order, window: Range<usize>) -> Self {
+    pub fn new(source: Unsorted, ranks: Range<u64>, order: Order, window: Range<usize>) -> Self {
         Self {
             source: Some(source),
             ranks,
@@ -264,7 +264,8 @@ impl Presorting {
         Self { sources, sorting, goal, error: None, ready: false }
     }
 
-    fn go_on(&mut self) -> Result<bool, Error> {
+    /// One step towards the goal; true if it is reached.
+    fn advance_goal(&mut self) -> Result<bool, Error> {
         let sorting = &mut *self.sorting;
         match &mut self.goal {
             Goal::Collected => return sorting.collect(),
@@ -288,7 +289,7 @@ impl Presorting {
 
 impl Resumable for Presorting {
     fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
-        let is_done = self.go_on().unwrap_or_else(|e| {
+        let is_done = self.advance_goal().unwrap_or_else(|e| {
             self.error = Some(e);
             true
         });

@@ -4,7 +4,7 @@ use value::list::Item;
 use value::packed::Elem;
 
 use super::Edit;
-use crate::list::element::{Kept, text_len};
+use crate::list::element::{OwnedElement, text_len};
 use crate::list::end::End;
 use crate::list::packed::{append, last};
 use crate::list::view::{View, of_big_mut, offset};
@@ -36,7 +36,7 @@ impl Edit<'_, '_> {
             let from = at(from, list.len() - 1);
             let kept = list.get(from).map(|item| {
                 moved(item);
-                Kept::of(item)
+                OwnedElement::of(item)
             });
             let kept = kept.expect("one at least");
             list.remove(from, log, |_| ());
@@ -51,7 +51,7 @@ impl Edit<'_, '_> {
 
     /// Moves elements from one end to the same or the other; `items` are they, in the order in
     /// which they stand then.
-    pub fn turn(&mut self, from: End, to: End, items: &[Kept]) {
+    pub fn turn(&mut self, from: End, to: End, items: &[OwnedElement]) {
         let count = items.len() as u64;
         let coming = || (count, items.iter().map(|kept| text_len(&kept.as_new())).sum());
         if let View::Small(packed) = View::of(self.entry.entry()) {

@@ -60,30 +60,21 @@ impl Core {
                 self.arm_panic(ArmedPanic { at, after_changes, runs_left: after_runs, is_error });
                 reply.ok();
             }
-            DebugOp::SkipChecksums(on) => {
-                switches::skip_checksums(on);
-                reply.ok();
-            }
+            DebugOp::SkipChecksums(on) => answer_ok(reply, || switches::skip_checksums(on)),
             DebugOp::QuicklistPackedThreshold { size } => {
                 switches::write_plain_from(packed_threshold(&size)?);
                 reply.ok();
             }
             DebugOp::SetActiveExpire(on) => {
-                self.shared.active_expire.store(on, Relaxed);
-                reply.ok();
+                answer_ok(reply, || self.shared.active_expire.store(on, Relaxed));
             }
             DebugOp::PauseCron(on) => {
-                self.shared.cron_paused.store(on, Relaxed);
-                reply.ok();
+                answer_ok(reply, || self.shared.cron_paused.store(on, Relaxed));
             }
             DebugOp::DictResizing(on) => {
-                self.shared.keyspace.set_shrinking(on);
-                reply.ok();
+                answer_ok(reply, || self.shared.keyspace.set_shrinking(on));
             }
-            DebugOp::Leak(bytes) => {
-                Box::leak(bytes);
-                reply.ok();
-            }
+            DebugOp::Leak(bytes) => answer_ok(reply, || _ = Box::leak(bytes)),
             DebugOp::ChangeReplId => self.change_replication_id(reply),
             DebugOp::Log(text) => log_text(reply, &text),
             DebugOp::Object { key } => self.debug_object(guard, reply, db, &key)?,
@@ -191,6 +182,12 @@ impl Core {
         }
         Ok(Called::Left(Done::Steps(work)))
     }
+}
+
+/// Sets something, and answers OK.
+fn answer_ok(reply: &mut Reply<'_>, set: impl FnOnce()) {
+    set();
+    reply.ok();
 }
 
 /// Where DEBUG PANIC-IN-COMMAND is to panic.

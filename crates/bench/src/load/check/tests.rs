@@ -1,6 +1,7 @@
 //! Every limit of a load, and what is said about it.
 
 use super::*;
+use crate::load::Arrivals;
 
 fn told(change: impl FnOnce(&mut Spec)) -> String {
     let mut spec = Spec::default();

@@ -1,14 +1,14 @@
-//! Has a figure settled?
+//! Has a figure become steady?
 
 use super::spread::{Spread, median};
 
 /// Throughput of intervals of a second moves by this much on a quiet machine.
 pub const TOLERANCE: f64 = 0.03;
 
-/// True if the last `window` values have settled: the medians of their halves differ by at most
+/// True if the last `window` values are steady: the medians of their halves differ by at most
 /// `tolerance` of the whole, and so does their spread. False while there are fewer than `window`
 /// values, or fewer than four. O(window log window).
-pub fn settled(values: &[f64], window: usize, tolerance: f64) -> bool {
+pub fn is_steady(values: &[f64], window: usize, tolerance: f64) -> bool {
     if window < 4 || values.len() < window {
         return false;
     }
@@ -26,16 +26,16 @@ mod tests {
     #[test]
     fn a_plateau_has_settled_a_ramp_has_not() {
         let ramp: Vec<f64> = (1..=10).map(|i| f64::from(i) * 100.0).collect();
-        assert!(!settled(&ramp, 6, TOLERANCE));
+        assert!(!is_steady(&ramp, 6, TOLERANCE));
         let mut plateau = ramp.clone();
         plateau.extend([1000.0, 1010.0, 995.0, 1005.0, 1000.0, 998.0]);
-        assert!(settled(&plateau, 6, TOLERANCE));
+        assert!(is_steady(&plateau, 6, TOLERANCE));
     }
 
     #[test]
     fn swings_and_silence_have_not() {
-        assert!(!settled(&[100.0, 150.0, 100.0, 150.0, 100.0, 150.0], 6, TOLERANCE));
-        assert!(!settled(&[0.0; 8], 6, TOLERANCE));
-        assert!(!settled(&[1.0, 1.0, 1.0], 6, TOLERANCE));
+        assert!(!is_steady(&[100.0, 150.0, 100.0, 150.0, 100.0, 150.0], 6, TOLERANCE));
+        assert!(!is_steady(&[0.0; 8], 6, TOLERANCE));
+        assert!(!is_steady(&[1.0, 1.0, 1.0], 6, TOLERANCE));
     }
 }

@@ -17,14 +17,14 @@ pub(super) const STEP_MEMBERS: u64 = 1_000;
 pub(super) const STEP_BYTES: usize = 64 * 1024;
 
 /// A sorted set as it was.
-pub(super) enum Kept {
+pub(super) enum ZsetSnapshot {
     /// A copy of the packed bytes.
     Small(Vec<u8>),
     /// A reference to the trees.
     Big(Captured),
 }
 
-impl Kept {
+impl ZsetSnapshot {
     /// Keeps what an entry holds. O(1) but for the bytes of a small one.
     pub fn new(keyspace: &Keyspace, entry: Entry<'_>) -> Self {
         match entry.big() {
@@ -83,12 +83,12 @@ impl Shown {
 }
 
 /// Replies members in steps.
-pub(super) struct ShowRest {
-    pub zset: Kept,
+pub(super) struct MembersReply {
+    pub zset: ZsetSnapshot,
     pub shown: Shown,
 }
 
-impl Resumable for ShowRest {
+impl Resumable for MembersReply {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         Ok(Progress::complete_if(self.shown.write(self.zset.view(), &mut ctx.reply)))
     }
