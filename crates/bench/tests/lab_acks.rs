@@ -1,5 +1,7 @@
 //! The experiment on acknowledgements: its short form on a whole server, and on servers that lie.
 
+#[path = "support/lab.rs"]
+mod lab;
 #[path = "support/two.rs"]
 mod two;
 
@@ -8,9 +10,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
+use bench::lab::Output;
 use bench::lab::acks::{Options, run};
 use bench::lab::target::{Target, free_ports};
-use bench::lab::{Output, Setup};
 use bench::models::{Model, serve as serve_model};
 use ingest::v2::Acking;
 use ingest::{HEADER_BYTES, Order, PORTS, Strategy};
@@ -97,14 +99,7 @@ fn serve(mut stream: TcpStream, strategy: Strategy, lie: Lie) {
 }
 
 fn short(targets: &[&str], options: &Options) -> Output {
-    let parse = |text: &&str| Target::parse(text).expect("a target");
-    let setup = Setup {
-        targets: targets.iter().map(parse).collect(),
-        seconds: Some(0.01),
-        short: true,
-        repetitions: 1,
-    };
-    run(&setup, options, &mut |_| {}).expect("it can be run")
+    run(&lab::short(targets, Some(0.01)), options, &mut |_| {}).expect("it can be run")
 }
 
 #[test]

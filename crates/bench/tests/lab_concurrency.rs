@@ -2,41 +2,25 @@
 //! server has none of the defects.
 
 mod common;
+#[path = "support/lab.rs"]
+mod support;
 
 use std::time::Instant;
 
-use bench::analysis::findings::{Blame, entry};
+use bench::lab::Output;
 use bench::lab::concurrency::{NAME, Options, run};
 use bench::lab::target::Target;
-use bench::lab::{Output, Setup};
 use bench::models::{self, Model};
 use bench::result::FindingKind;
 use common::{LONG, start, undisturbed};
-
-/// A setup of the short form with one repetition.
-fn setup(targets: &[String]) -> Setup {
-    let parse = |text: &String| Target::parse(text).expect("it is a target");
-    let targets = targets.iter().map(parse).collect();
-    Setup { targets, seconds: Some(0.05), short: true, repetitions: 1 }
-}
+use support::{defects, kinds, short};
 
 fn output(targets: &[String], options: &Options) -> Output {
     let since = Instant::now();
-    let output = run(&setup(targets), options, &mut |_| {}).expect("it can be measured");
+    let setup = short(targets, Some(0.05));
+    let output = run(&setup, options, &mut |_| {}).expect("it can be measured");
     assert!(since.elapsed() < LONG, "a server that hangs does not hang the experiment");
     output
-}
-
-/// What was found of a target.
-fn kinds(output: &Output, target: &str) -> Vec<FindingKind> {
-    output.findings.iter().filter(|f| f.target == target).map(|f| f.kind).collect()
-}
-
-/// Nothing that is the server's fault.
-fn assert_healthy(output: &Output, target: &str) {
-    let found = kinds(output, target);
-    assert!(!found.is_empty(), "{target} was judged");
-    assert!(found.iter().all(|kind| entry(*kind).blame != Blame::Server), "{target}: {found:?}");
 }
 
 #[test]
@@ -67,7 +51,7 @@ fn try_models_are_recognised_without_their_names() {
     assert_eq!(kinds(&output, "b"), [FindingKind::Sequential], "a pool of one is that");
     assert_eq!(kinds(&output, "c"), [FindingKind::PoolExhausted]);
     for healthy in ["d", "e", "f"] {
-        assert_healthy(&output, healthy);
+        assert_eq!(defects(&output, healthy), [], "{healthy}");
     }
     // Beyond what it serves there is one point that does not count, and then none.
     let connections = |target: &str| -> Vec<(String, bool)> {
@@ -136,6 +120,6 @@ fn try_the_reference_has_none_of_the_defects() {
         ..Options::default()
     };
     let output = output(&["r=redis-server".to_owned()], &options);
-    assert_healthy(&output, "r");
+    assert_eq!(defects(&output, "r"), []);
     assert!(output.measurements.iter().all(|m| m.failures.is_empty()));
 }

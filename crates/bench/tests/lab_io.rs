@@ -2,17 +2,19 @@
 //! only by their address are output what they are.
 
 mod common;
+#[path = "support/lab.rs"]
+mod lab;
 mod support;
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use bench::analysis::findings::{Blame, entry};
 use bench::lab::target::{Started, Target};
 use bench::lab::{Output, Setup, pipelining, single_connection};
 use bench::models::{Flush, Model, Options};
 use bench::result::{FindingKind, Results};
 use common::undisturbed;
+use lab::short;
 use support::{Reply, Server};
 
 /// Starts targets; what is not on this machine is left out.
@@ -26,18 +28,15 @@ fn start(texts: &[&str]) -> Vec<Started> {
 /// The same servers by nothing but their addresses, and the short form.
 fn anonymous(started: &[Started]) -> Setup {
     let address = |one: &Started| one.tcp.expect("it listens on TCP").to_string();
-    let targets = started.iter().map(|one| Target::parse(&address(one)).expect("HOST:PORT"));
-    Setup { targets: targets.collect(), seconds: None, short: true, repetitions: 1 }
+    short(&started.iter().map(address).collect::<Vec<_>>(), None)
 }
 
 /// Defects that were found of the n-th target.
 fn defects(output: &Output, setup: &Setup, n: usize) -> Vec<FindingKind> {
     let name = setup.targets[n].name();
-    let of_it: Vec<_> = output.findings.iter().filter(|one| one.target == name).collect();
-    assert!(!of_it.is_empty(), "{name} is output something");
-    assert!(of_it.iter().all(|one| !one.evidence.is_empty()), "every finding has evidence");
-    let kinds = of_it.iter().map(|one| one.kind);
-    kinds.filter(|kind| entry(*kind).blame == Blame::Server).collect()
+    let of_it = output.findings.iter().filter(|one| one.target == name);
+    assert!(of_it.clone().all(|one| !one.evidence.is_empty()), "every finding has evidence");
+    lab::defects(output, name)
 }
 
 #[test]
@@ -165,8 +164,7 @@ fn a_setting_that_a_server_has_is_tried_and_put_back() {
             _ => Reply::Bytes(b"-ERR unknown command\r\n".to_vec()),
         }
     });
-    let target = Target::parse(&server.address.to_string()).expect("HOST:PORT");
-    let setup = Setup { targets: vec![target], seconds: None, short: true, repetitions: 1 };
+    let setup = short(&[server.address.to_string()], None);
     let options = single_connection::Options {
         connections: vec![1],
         requests: Some(200),
@@ -180,8 +178,7 @@ fn a_setting_that_a_server_has_is_tried_and_put_back() {
 #[test]
 fn errors_make_a_point_invalid_and_are_told() {
     let server = Server::start(|_, _| Reply::Bytes(b"-ERR out of order\r\n".to_vec()));
-    let target = Target::parse(&server.address.to_string()).expect("HOST:PORT");
-    let setup = Setup { targets: vec![target], seconds: Some(0.1), short: true, repetitions: 1 };
+    let setup = short(&[server.address.to_string()], Some(0.1));
     let options = single_connection::Options { connections: vec![1], ..Default::default() };
     let single = single_connection::run(&setup, &options, &mut |_| {}).expect("it runs");
     let batches =

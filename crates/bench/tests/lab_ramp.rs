@@ -3,24 +3,19 @@
 //! this program's threads.
 
 mod common;
+#[path = "support/lab.rs"]
+mod support;
 
-use bench::analysis::findings::{Blame, entry};
 use bench::lab::ramp::{Options, run};
 use bench::lab::target::Target;
-use bench::lab::{Data, Output, Setup};
+use bench::lab::{Data, Output};
 use bench::models::{self, Flush, Front, Model};
 use bench::result::FindingKind;
 use common::{start, undisturbed};
+use support::{defects, kinds, short};
 
 fn output(targets: &[String], options: &Options) -> Output {
-    let parse = |text: &String| Target::parse(text).expect("it is a target");
-    let targets = targets.iter().map(parse).collect();
-    let setup = Setup { targets, seconds: Some(0.15), short: true, repetitions: 1 };
-    run(&setup, options, &mut |_| {}).expect("it can be measured")
-}
-
-fn kinds(output: &Output, target: &str) -> Vec<FindingKind> {
-    output.findings.iter().filter(|f| f.target == target).map(|f| f.kind).collect()
+    run(&short(targets, Some(0.15)), options, &mut |_| {}).expect("it can be measured")
 }
 
 /// Few keys and no more than the ramp.
@@ -54,13 +49,7 @@ fn try_others_are_not_taken_for_it() {
     for model in [Model::ThreadPerConnection, Model::EventLoop, Model::EventLoops] {
         let running = start(model, &models::Options::default());
         let output = output(&[format!("x={}", running.address)], &bare());
-        let found = kinds(&output, "x");
-        let defect = |kind: &FindingKind| entry(*kind).blame == Blame::Server;
-        assert!(
-            !found.is_empty() && !found.iter().any(defect),
-            "{model:?}: {:#?}",
-            output.findings
-        );
+        assert_eq!(defects(&output, "x"), [], "{model:?}: {:#?}", output.findings);
     }
 }
 
@@ -77,8 +66,7 @@ fn try_the_reference_is_healthy_and_the_original_csv_is_written() {
     let path = std::env::temp_dir().join(format!("bench-ramp-{}.csv", std::process::id()));
     let options = Options { no_table: false, ramp_csv: Some(path.clone()), ..bare() };
     let output = output(&["r=redis-server".to_owned()], &options);
-    let defect = |kind: &FindingKind| entry(*kind).blame == Blame::Server;
-    assert!(!kinds(&output, "r").iter().any(defect), "{:#?}", output.findings);
+    assert_eq!(defects(&output, "r"), [], "{:#?}", output.findings);
     let text = std::fs::read_to_string(&path).expect("it was written");
     std::fs::remove_file(&path).expect("it is ours");
     let lines: Vec<&str> = text.lines().collect();

@@ -73,8 +73,9 @@ pub fn room(path: &str) -> Option<&str> {
     path.strip_prefix("crates/")?.split('/').next()
 }
 
-/// The lines of a source that run in production: without comments, and without the test module at
-/// the end. Nothing for a file that holds only tests. Line numbers start at 1.
+/// The lines of a source that run in production: without comments, without the test module at the
+/// end, and without declarations of test modules in other files. Nothing for a file that holds only
+/// tests. Line numbers start at 1.
 pub fn production_lines<'a>(
     path: &str,
     text: &'a str,
@@ -84,11 +85,21 @@ pub fn production_lines<'a>(
         rest.split('/').any(|part| part == "tests" || part == "tests.rs")
             || rest.ends_with("_tests.rs")
     });
+    let is_for_tests = |line: &str| line.starts_with("#[cfg(") && line.contains("test");
+    let mut next = text.lines().skip(1);
+    let mut previous = "";
     text.lines()
-        .enumerate()
-        .take_while(move |(_, line)| {
-            !(only_tests || line.starts_with("#[cfg(") && line.contains("test"))
+        .map(move |line| {
+            let is_declaration = |line: &str| line.contains("mod ") && line.ends_with(';');
+            let is_elsewhere = next.next().is_some_and(is_declaration);
+            let begins_tests = is_for_tests(line) && !is_elsewhere;
+            let declares_tests = is_for_tests(std::mem::replace(&mut previous, line));
+            (line, begins_tests, declares_tests)
         })
+        .enumerate()
+        .take_while(move |(_, (_, begins_tests, _))| !(only_tests || *begins_tests))
+        .filter(|(_, (_, _, declares_tests))| !declares_tests)
+        .map(|(at, (line, ..))| (at, line))
         .map(|(at, line)| (at + 1, line))
         .filter(|(_, line)| !line.trim_start().starts_with("//"))
         .map(|(at, line)| (at, line.split_once(" // ").map_or(line, |(code, _)| code)))
@@ -103,6 +114,10 @@ mod tests {
         let text = "//! x\nuse a; // b\nfn f() {}\n#[cfg(test)]\nmod tests { use z; }\n";
         let lines: Vec<_> = production_lines("crates/x/src/lib.rs", text).collect();
         assert_eq!(lines, [(2, "use a;"), (3, "fn f() {}")]);
+        let text =
+            "use a;\n#[cfg(test)]\nmod tests;\nuse b;\n#[cfg(test)]\nmod more {\nuse c;\n}\n";
+        let lines: Vec<_> = production_lines("crates/x/src/lib.rs", text).collect();
+        assert_eq!(lines, [(1, "use a;"), (2, "#[cfg(test)]"), (4, "use b;")]);
         assert_eq!(production_lines("crates/x/src/list/tests.rs", text).count(), 0);
         assert_eq!(production_lines("crates/x/tests/a.rs", text).count(), 0);
     }

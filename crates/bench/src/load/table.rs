@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use resp::OutBuf;
 
+use super::check::DATA_MAX;
 use super::conn::{Shared, scan};
 use super::error::Error;
 use super::expect::Judge;
@@ -58,7 +59,7 @@ pub struct Server {
 impl Server {
     /// A conversation about this table.
     pub fn new(table: &Arc<Table>) -> Self {
-        let session = RespSession::new(Local::alone(table));
+        let session = RespSession::within(Local::alone(table), DATA_MAX as u64, usize::MAX);
         Self { session, input: Input::default(), replies: OutBuf::new() }
     }
 
@@ -66,7 +67,11 @@ impl Server {
     fn execute(&mut self, requests: &[u8]) -> &[u8] {
         self.replies.clear();
         self.input.push(requests);
-        while self.session.step(&mut self.input, &mut self.replies) == Step::Replied {}
+        let mut step = Step::Replied;
+        while step == Step::Replied {
+            step = self.session.step(&mut self.input, &mut self.replies);
+        }
+        assert_eq!(step, Step::Starved, "requests of a load are right and whole");
         &self.replies.bytes
     }
 }
@@ -152,6 +157,16 @@ impl Caller<'_> {
 mod tests {
     use super::*;
     use crate::load::Command;
+
+    #[test]
+    fn a_value_may_be_larger_than_those_of_a_model() {
+        let value = vec![b'x'; 3 << 20];
+        let mut server = Server::new(&Arc::new(Table::new(SHARED)));
+        let set = client::encode(&[b"SET", b"k", &value]);
+        assert_eq!(server.execute(&set), b"+OK\r\n");
+        let get = client::encode(&[b"GET", b"k"]);
+        assert_eq!(server.execute(&get).len(), value.len() + "$3145728\r\n\r\n".len());
+    }
 
     #[test]
     fn what_the_table_does_not_know_is_refused() {

@@ -47,6 +47,7 @@ pub struct RespSession<E> {
     executor: E,
     proto: Proto,
     limits: Limits,
+    request_max: usize,
     spans: Vec<Span>,
     blobs: Vec<Blob>,
     /// A request that is too big to be executed where it arrives.
@@ -64,10 +65,16 @@ enum Ending {
 impl<E: Executor> RespSession<E> {
     /// A conversation whose requests `executor` executes.
     pub fn new(executor: E) -> Self {
+        Self::within(executor, ARGUMENT_BYTES_MAX, REQUEST_BYTES_MAX)
+    }
+
+    /// The same with other bounds of an argument and of an incomplete request, in bytes.
+    pub fn within(executor: E, argument_max: u64, request_max: usize) -> Self {
         Self {
             executor,
             proto: Proto::Resp2,
-            limits: Limits::new(ARGUMENT_BYTES_MAX, true),
+            limits: Limits::new(argument_max, true),
+            request_max,
             spans: Vec::new(),
             blobs: Vec::new(),
             big: None,
@@ -99,7 +106,7 @@ impl<E: Executor> RespSession<E> {
                 input.consume(taken);
                 self.execute(big.args(), out)
             }
-            Ok(_) if big.memory() > REQUEST_BYTES_MAX => self.end(Ending::TooBig),
+            Ok(_) if big.memory() > self.request_max => self.end(Ending::TooBig),
             Ok((taken, false)) => {
                 input.consume(taken);
                 self.big = Some(big);

@@ -57,12 +57,12 @@ impl Core {
             Handler::Data(run) => self.call_data(guard, out, command, run).map(Called::Left),
             Handler::Blocking(wait, take) => self.call_blocking(guard, out, command, (wait, take)),
             Handler::Session(parse) => {
-                caller.rule(guard);
+                caller.apply_to(guard);
                 let op = parse(args);
                 op.and_then(|op| self.session_op(guard, out, caller, args, op)).map(Called::Over)
             }
             Handler::Server(parse) => {
-                caller.rule(guard);
+                caller.apply_to(guard);
                 parse(args).and_then(|op| self.server_op(guard, out, caller, op))
             }
             Handler::Container => {
@@ -93,7 +93,7 @@ impl Core {
         args: Args<'a>,
         key: KeyRef,
     ) -> Ctx<'a, 'g> {
-        caller.rule(guard);
+        caller.apply_to(guard);
         let (settings, tally) = (&self.settings.command, &mut self.tally);
         let reply = caller.reply(out);
         Ctx::new(guard, reply, args, caller.db, self.turn.unix_ms(), settings, tally, key)

@@ -1,19 +1,19 @@
 //! The caller of a command: on whose behalf it runs, and what follows from that for how it runs.
 //!
-//! | origin | may suspend | what is due | MONITOR is told | its changes are finished by |
+//! | origin | may suspend | what is due | MONITOR shows it | its changes are finished by |
 //! |---|---|---|---|---|
 //! | session | yes | is removed (is ignored for an import source) | yes | itself |
 //! | queue of a transaction | no | is removed | yes | EXEC |
-//! | step of a long command | between its steps | is removed | no: its command was | itself |
-//! | waiter that is served | no | is removed | no: its command was | itself |
+//! | step of a long command | between its steps | is removed | no: its command was shown | itself |
+//! | waiter that is served | no | is removed | no: its command was shown | itself |
 //! | ingest | no | is removed | yes | itself |
-//! | MIGRATE's removal | no | is ignored | no: MIGRATE was told | itself |
+//! | MIGRATE's removal | no | is ignored | no: MIGRATE was shown | itself |
 //!
 //! A caller is made for one command and does not change. SELECT, HELLO and RESET change the
 //! session; the caller of the next command is made from that, so what they change holds from there
 //! on, inside EXEC, too.
 
-use crate::sessions::session::{Session, Suspended, gate};
+use crate::sessions::session::{Session, gate};
 use crate::worker::core::Core;
 use base::DbIndex;
 use command::spec::{CommandSpec, Flags, Traits};
@@ -68,8 +68,8 @@ pub struct Caller {
     pub is_import_source: bool,
     /// Commands with one of these flags are refused.
     pub denied: Flags,
-    /// Whoever MONITORs is told of it.
-    pub is_told: bool,
+    /// Clients in MONITOR are shown it.
+    pub is_monitored: bool,
     /// Of a queue: once too much is kept to undo its commands, those that have ended stand.
     pub commits_in_parts: bool,
 }
@@ -89,7 +89,7 @@ impl Caller {
             due: Due::Remove,
             is_import_source: s.gates & gate::IMPORT_SOURCE != 0,
             denied: if is_monitor { TOUCHES_KEYS } else { Flags::NONE },
-            is_told: true,
+            is_monitored: true,
             commits_in_parts: false,
         }
     }
@@ -110,28 +110,28 @@ impl Caller {
 
     /// A long command of a session that goes on.
     pub fn of_step(s: &Session) -> Self {
-        Self { origin: Origin::Step(s.conn), is_told: false, ..Self::of_session(s) }
+        Self { origin: Origin::Step(s.conn), is_monitored: false, ..Self::of_session(s) }
     }
 
     /// The same session, which waits from here on with its command at this worker.
     #[must_use]
     pub fn waiting(self, worker: usize) -> Self {
         let origin = Origin::Waiter { worker, conn: self.conn() };
-        Self { origin, may_suspend: false, is_told: false, ..self }
+        Self { origin, may_suspend: false, is_monitored: false, ..self }
     }
 
     /// Messages of an ingest connection on their way into this database.
     pub fn of_ingest(db: DbIndex) -> Self {
-        Self { is_told: true, ..Self::nobody(Origin::Ingest, db, Due::Remove) }
+        Self { is_monitored: true, ..Self::without_client(Origin::Ingest, db, Due::Remove) }
     }
 
     /// The removal of keys that the target of a MIGRATE has taken, whatever became of them here.
     pub fn of_migrate(db: DbIndex) -> Self {
-        Self::nobody(Origin::Migrate, db, Due::Ignore)
+        Self::without_client(Origin::Migrate, db, Due::Ignore)
     }
 
     /// Without a client of its own.
-    fn nobody(origin: Origin, db: DbIndex, due: Due) -> Self {
+    fn without_client(origin: Origin, db: DbIndex, due: Due) -> Self {
         Self {
             origin,
             proto: Proto::Resp2,
@@ -142,7 +142,7 @@ impl Caller {
             due,
             is_import_source: false,
             denied: Flags::NONE,
-            is_told: false,
+            is_monitored: false,
             commits_in_parts: false,
         }
     }
@@ -197,9 +197,9 @@ impl Caller {
         spec.flags.intersects(self.denied) || (suspends && !self.may_suspend)
     }
 
-    /// What is done under these locks from here on is done for this caller.
+    /// Sets how keys are seen and used under these locks from here on: as this caller may.
     #[inline]
-    pub fn rule(&self, guard: &mut Guard<'_>) {
+    pub fn apply_to(&self, guard: &mut Guard<'_>) {
         let sees_due = self.is_import_source && guard.keyspace().is_importing();
         guard.set_due(if sees_due { Due::Ignore } else { self.due });
         guard.set_no_touch(self.no_touch);
@@ -209,15 +209,5 @@ impl Caller {
     #[inline]
     pub fn reply<'a>(&self, out: &'a mut OutBuf) -> Reply<'a> {
         Reply::new(out, self.proto)
-    }
-}
-
-impl Core {
-    /// Suspends the session of a caller; a task of it is run in later turns.
-    pub fn suspend(&mut self, caller: &Caller, why: Suspended) {
-        if matches!(why, Suspended::Task(_)) {
-            self.tasks.runnable.push_back(caller.conn());
-        }
-        caller.session(self).suspend(why);
     }
 }

@@ -14,12 +14,12 @@ impl Core {
     #[inline]
     pub(crate) fn follow(&mut self) {
         if self.shared.keyspace.fences().latest() != self.versions.fence {
-            self.take_over();
+            self.apply_changes();
         }
     }
 
     #[cold]
-    fn take_over(&mut self) {
+    fn apply_changes(&mut self) {
         let shared = Arc::clone(&self.shared);
         let latest = shared.keyspace.fences().latest();
         let version = shared.config_version.load(Acquire);

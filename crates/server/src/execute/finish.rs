@@ -43,16 +43,16 @@ use command::CommandId;
 use keyspace::{Guard, Numbers};
 use resp::Args;
 
-/// What a command leaves with its changes, to be told once they stand.
+/// What a command leaves with its changes, to be published when they are committed.
 pub(crate) enum Notice {
     /// A line for whoever monitors.
     Monitor(Arc<[u8]>),
 }
 
 impl Core {
-    /// Ends what was changed under these locks since the last time: it stands, and whoever is to
-    /// know is told. Returns the hold of what is replied. Of the short path, where no gate is
-    /// closed: nobody MONITORs and no number is drawn. Everything else ends with
+    /// Commits what was changed under these locks since the last call, and serves those who wait
+    /// for it. Returns the hold of the reply. Only for the short path, where no gate is closed:
+    /// nobody is in MONITOR and no number is drawn. Everything else ends with
     /// [`Core::finish_noted`].
     #[inline]
     pub(crate) fn finish_change(&mut self, guard: &mut Guard<'_>) -> SeqNo {
@@ -64,8 +64,8 @@ impl Core {
         hold
     }
 
-    /// As [`Core::finish_change`], after the changes have their number and the notes that were left
-    /// with them are told.
+    /// As [`Core::finish_change`], but first the changes draw their number, and the notes that were
+    /// left with them are published.
     #[inline]
     pub(crate) fn finish_noted(&mut self, guard: &mut Guard<'_>) -> SeqNo {
         if self.gates & closed::NUMBERED == 0 {
@@ -74,7 +74,7 @@ impl Core {
             self.finish_numbered(guard);
         }
         if guard.has_notes() {
-            self.tell_notes(guard);
+            self.publish_notes(guard);
         }
         self.finish_change(guard)
     }
@@ -89,7 +89,7 @@ impl Core {
         }
     }
 
-    /// Ends one command under its locks; inside EXEC what it has changed stands at the end of that.
+    /// Ends one command under its locks. Inside EXEC its changes are committed when EXEC ends.
     pub(crate) fn finish_command(&mut self, guard: &mut Guard<'_>, caller: &Caller) {
         if caller.is_in_exec() {
             if caller.commits_in_parts && guard.is_undo_large() {
@@ -104,7 +104,8 @@ impl Core {
         }
     }
 
-    /// What the command replies later, in steps or when it has waited, shows what it has read now.
+    /// What the command replies later, in steps or after a wait, shows what it has read now, and
+    /// has its hold.
     #[cold]
     fn keep_hold(&mut self, hold: SeqNo) {
         if let Some(session) = self.running.session()
@@ -114,15 +115,15 @@ impl Core {
         }
     }
 
-    /// The hold of what is told to others under these locks. If the command has fenced, they wait
-    /// for that, too.
-    pub(crate) fn hold_of_told(&self, guard: &Guard<'_>) -> Hold {
+    /// The hold of what others are sent under these locks. If the command has published a fence,
+    /// they wait for that, too.
+    pub(crate) fn hold_of_notices(&self, guard: &Guard<'_>) -> Hold {
         Hold { seq: guard.seq(), fence: self.turn.output.fence_so_far() }
     }
 
     #[cold]
-    fn tell_notes(&mut self, guard: &mut Guard<'_>) {
-        let hold = self.hold_of_told(guard);
+    fn publish_notes(&mut self, guard: &mut Guard<'_>) {
+        let hold = self.hold_of_notices(guard);
         while let Some(note) = guard.next_note() {
             match *note.downcast().expect("notes are left here") {
                 Notice::Monitor(line) => self.shared.post_to_monitors(&line, hold),

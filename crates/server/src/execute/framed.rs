@@ -31,7 +31,7 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
-        window.ask_first(&self.shared.keyspace);
+        window.prefetch_first(&self.shared.keyspace);
         let started = self.clock.now();
         self.enter(access);
         self.run_from(access, window, input, out);
@@ -50,7 +50,7 @@ impl Core {
                     let at = next;
                     next += 1; // whatever happens, this one is not tried again
                     let c = &window.commands[at];
-                    window.ask_ahead(&self.shared.keyspace, at);
+                    window.prefetch_ahead(&self.shared.keyspace, at);
                     if at >= self.batch.warmed
                         && c.id.is_some_and(|id| self.hot[id.index()].member != 0)
                     {

@@ -8,10 +8,12 @@
 //! | its keys, its locks | `keys`, `locks`, `locked` |
 //! | the call, and a panic in it | `call`, `running`, `panics` |
 //! | the end of its changes | `finish`, `fence` |
-//! | what is left for later | `outcome`, `steps`, `waiting` |
+//! | what is left for later | `outcome`, `steps` |
+//! | waiting for keys, and serving those that wait | `waiting`, `blocked`, `serving` |
 //! | several as one | `transaction`, `queue` |
 //! | what is recorded of it | `record`, `sizes`, `redact` |
 
+pub(crate) mod blocked;
 pub(crate) mod call;
 pub mod caller;
 pub(crate) mod fence;
@@ -29,6 +31,7 @@ pub(crate) mod record;
 pub(crate) mod redact;
 pub(crate) mod request;
 pub mod running;
+pub(crate) mod serving;
 pub mod sizes;
 pub(crate) mod steps;
 pub(crate) mod transaction;

@@ -1,5 +1,6 @@
 //! What is noted of commands: statistics, latency spikes, and the logs of slow and large ones.
 
+use crate::execute::blocked::args_of;
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::execute::redact;
@@ -150,7 +151,7 @@ impl Core {
         reply: usize,
         has_failed: bool,
     ) {
-        let args = crate::execute::waiting::args_of(&blocked.ticket);
+        let args = args_of(&blocked.ticket);
         let Some(id) = command::lookup(args.get(0)) else { return };
         let id = command::resolve(id, args).unwrap_or(id);
         let commands = &self.counters().commands;

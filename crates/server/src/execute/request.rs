@@ -125,7 +125,7 @@ impl Core {
             }
             Verdict::Wait => {
                 caller.session(self).end_turn();
-                self.hold_back(caller);
+                self.park_until_pause_ends(caller);
                 Outcome::Retry
             }
             Verdict::WaitForReleases => {
@@ -172,9 +172,9 @@ impl Core {
         self.refuse(out, caller.proto, id, &e, false);
     }
 
-    /// What was noted at the session for this command ends with it: work that was done ahead, a
-    /// turn, and whether its reply is wanted (CLIENT REPLY OFF and SKIP), which is dropped
-    /// otherwise.
+    /// Clears what the session keeps for this one command: work that was done ahead of it, its
+    /// turn, and whether its reply is wanted. One that is not (CLIENT REPLY OFF and SKIP) is
+    /// dropped.
     #[cold]
     fn end_command(&mut self, caller: &Caller, mark: OutPos, out: &mut OutBuf, has_ended: bool) {
         let s = caller.session(self);

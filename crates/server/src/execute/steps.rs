@@ -1,5 +1,5 @@
-//! What is done of a command when its handler has returned and its locks have dropped: the rest of
-//! its reply in steps, work ahead of it, waiting behind a long holder.
+//! What follows when a handler has returned and its locks have dropped: the remaining reply in
+//! steps, work ahead of the command, a wait behind a long holder.
 
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;

@@ -230,7 +230,7 @@ impl Core {
             _ => access.lock(slots, self.turn.unix_ms(), intent)?,
         };
         if walks {
-            caller.rule(&mut guard);
+            caller.apply_to(&mut guard);
             guard.survey(caller.db, &multi.walks(), intent, || self.tally.draw())?;
         }
         Ok(guard)
@@ -258,7 +258,7 @@ impl Core {
         multi: &Multi,
     ) {
         let Command { caller, id, args, .. } = *command;
-        caller.rule(guard);
+        caller.apply_to(guard);
         let s = caller.session(self);
         let dirty = s.watched.iter().any(|(w, cell)| {
             let key = guard.keyspace().key(&w.key);

@@ -181,25 +181,25 @@ impl Window {
         self.commands.push(command);
         let n = self.commands.len();
         if n > BUCKETS_BEHIND {
-            self.ask_bucket(ks, n - 1 - BUCKETS_BEHIND);
+            self.prefetch_bucket(ks, n - 1 - BUCKETS_BEHIND);
         }
         if n >= FIRST_ENTRY_AT && n.is_multiple_of(2) {
-            self.ask_entry(ks, (n - FIRST_ENTRY_AT) / 2);
+            self.prefetch_entry(ks, (n - FIRST_ENTRY_AT) / 2);
         }
     }
 
     /// Before execution: asks for what the first commands need and framing has not asked for.
-    pub fn ask_first(&self, ks: &Keyspace) {
+    pub fn prefetch_first(&self, ks: &Keyspace) {
         let n = self.commands.len();
         if n == 1 {
             return; // its own loads come as soon
         }
         for at in n.saturating_sub(BUCKETS_BEHIND)..n.min(2 * ENTRIES_AHEAD) {
-            self.ask_bucket(ks, at);
+            self.prefetch_bucket(ks, at);
         }
         let asked = (n + 2).saturating_sub(FIRST_ENTRY_AT) / 2;
         for at in asked..n.min(ENTRIES_AHEAD) {
-            self.ask_entry(ks, at);
+            self.prefetch_entry(ks, at);
         }
     }
 
@@ -207,19 +207,19 @@ impl Window {
     /// command further on. Memory serves some twenty lines at a time, and what is asked for beyond
     /// them stalls; so the requests are spread over framing and execution.
     #[inline(always)]
-    pub fn ask_ahead(&self, ks: &Keyspace, at: usize) {
+    pub fn prefetch_ahead(&self, ks: &Keyspace, at: usize) {
         let n = self.commands.len();
         let bucket = at + n.saturating_sub(BUCKETS_BEHIND).max(2 * ENTRIES_AHEAD);
         if bucket < n {
-            self.ask_bucket(ks, bucket);
+            self.prefetch_bucket(ks, bucket);
         }
         if at + ENTRIES_AHEAD < n {
-            self.ask_entry(ks, at + ENTRIES_AHEAD);
+            self.prefetch_entry(ks, at + ENTRIES_AHEAD);
         }
     }
 
     #[inline(always)]
-    fn ask_bucket(&self, ks: &Keyspace, at: usize) {
+    fn prefetch_bucket(&self, ks: &Keyspace, at: usize) {
         let c = &self.commands[at];
         if c.key.arg != 0 {
             c.guess.set(ks.prefetch_bucket(c.key.slot, c.key.hash, c.db));
@@ -227,7 +227,7 @@ impl Window {
     }
 
     #[inline(always)]
-    fn ask_entry(&self, ks: &Keyspace, at: usize) {
+    fn prefetch_entry(&self, ks: &Keyspace, at: usize) {
         let c = &self.commands[at];
         if c.key.arg != 0 {
             ks.prefetch_entry(c.guess.get());

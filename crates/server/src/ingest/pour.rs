@@ -172,7 +172,7 @@ impl Core {
             self.arm_pour(&mut guard, sink);
         }
         let caller = Caller::of_ingest(DbIndex(sink.db));
-        caller.rule(&mut guard);
+        caller.apply_to(&mut guard);
         let (at, settings) = ((caller.db, key), &self.settings.command);
         let result = if sink.kind == Target::List {
             let payloads = messages.map(|(_, payload)| payload);
@@ -187,7 +187,7 @@ impl Core {
         if result.is_err() {
             guard.rollback();
         }
-        if self.is_watched() && caller.is_told && count > 0 {
+        if self.is_watched() && caller.is_monitored && count > 0 {
             self.attach_monitor_line(&mut guard, sink, count);
         }
         guard.finish();

@@ -115,7 +115,7 @@ impl Core {
         let removed = self.catch(|core| {
             let mut guard = access.lock_frozen(&trip.slots, core.turn.unix_ms())?;
             let caller = Caller::of_migrate(trip.db);
-            caller.rule(&mut guard);
+            caller.apply_to(&mut guard);
             core.arm(&mut guard, command::lookup(b"migrate"));
             core.running.fails = false; // there is no reply for an error: it panics
             for key in &trip.gone {

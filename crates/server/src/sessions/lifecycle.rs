@@ -122,7 +122,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Suspended::Blocked(blocked) if blocked.ticket.claim() => {
                 self.core.unblock(conn);
             }
-            Suspended::Pause => self.core.let_go(conn),
+            Suspended::Pause => self.core.end_pause_wait(conn),
             // A target of MIGRATE says for how long its slots are frozen.
             Suspended::Parked(Parked::Frozen(_) | Parked::Thaw | Parked::Freeze) => {}
             // It runs once it is woken, but keeps no others out until then.
@@ -342,7 +342,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// The session executes again: first a request that waits assembled, then its input.
     pub(crate) fn wake(&mut self, conn: ConnId) {
-        self.core.let_go(conn);
+        self.core.end_pause_wait(conn);
         let Some(session) = self.core.session_mut(conn) else { return };
         session.wake();
         let (assembled, blocked) = (session.has_assembled(), session.output_blocked);

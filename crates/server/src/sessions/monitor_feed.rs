@@ -66,7 +66,7 @@ impl Core {
         args: Args<'_>,
     ) -> Option<Arc<[u8]>> {
         let spec = id.spec();
-        if !caller.is_told || spec.flags.intersects(SHOWN_TO_NOBODY) {
+        if !caller.is_monitored || spec.flags.intersects(SHOWN_TO_NOBODY) {
             return None;
         }
         let unix_us = self.clock.unix_us(self.turn.now(), self.turn.unix_ms());

@@ -39,7 +39,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         session.note_received((end - start) as u64);
         if session.is_stopped() {
             if !session.close_after_reply {
-                self.keep(conn, start, end);
+                self.put_back(conn, start, end);
             }
             self.driver.pause(conn);
             return;
@@ -73,9 +73,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     }
                 }
                 Framing::Exhausted => return,
-                Framing::Incomplete => return self.keep(conn, at, end),
+                Framing::Incomplete => return self.put_back(conn, at, end),
                 Framing::Budget => {
-                    self.keep(conn, at, end);
+                    self.put_back(conn, at, end);
                     return self.driver.redeliver(conn);
                 }
                 Framing::Big => {
@@ -127,7 +127,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 let stopped = self.core.is_stopped(conn);
                 if stopped {
                     if start + used < end {
-                        self.keep(conn, start + used, end);
+                        self.put_back(conn, start + used, end);
                     }
                     self.driver.pause(conn);
                     return None;

@@ -154,7 +154,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let mut after = std::mem::take(&mut self.core.batch.after);
         for After::Stop { conn, from, to } in after.drain(..) {
             if from < to {
-                self.keep(conn, from, to);
+                self.put_back(conn, from, to);
             }
             self.driver.pause(conn);
         }
@@ -162,7 +162,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// Puts input back, to be delivered in front of the next.
-    pub(crate) fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
+    pub(crate) fn put_back(&mut self, conn: ConnId, from: usize, to: usize) {
         self.driver.put_back(conn, from, to);
         if let Some(session) = self.core.session_mut(conn) {
             session.count_input((to - from) as u64);

@@ -2,10 +2,10 @@
 //! long.
 //!
 //! ```text
-//! 4711 epoll_wait(5<anon_inode:[eventpoll]>, [{events=EPOLLIN, data={u32=8, u64=8}}], 128, -1) = 1 <0.000031>
+//! 4711 epoll_wait(5<anon_inode:[eventpoll]>, [{events=EPOLLIN, data={u32=8}}], 128, -1) = 1 <0.03>
 //! 4712 read(8<socket:[99]>,  <unfinished ...>
 //! 4711 sendto(9<socket:[98]>, ""..., 5, 0, NULL, 0) = 5 <0.000009>
-//! 4712 <... read resumed>""..., 16384)      = -1 EAGAIN (Resource temporarily unavailable) <0.000004>
+//! 4712 <... read resumed>""..., 16384) = -1 EAGAIN (Resource temporarily unavailable) <0.000004>
 //! ```
 
 use std::collections::HashMap;
