@@ -1,7 +1,7 @@
-//! The driver over a [`Poller`] that reports readiness. It waits, receives lazily, and sends at
-//! once, or in one batch per arena where the poller can send to many connections with one call. It
-//! owns all memory that an operation points to. epoll, io_uring and the simulated network share
-//! this code.
+//! The driver over a [`Poller`], which reports the connections that are ready. Input is received
+//! when the worker asks for it. Replies are sent at once, or all together at the flush where one
+//! call sends to many. It owns everything that an operation points to. epoll, io_uring and the
+//! simulated network run this same code.
 //!
 //! A request that is not pipelined costs one receive and one send; all ready connections share the
 //! poll and two reads of the clock. A registration changes at most once per turn.

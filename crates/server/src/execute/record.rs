@@ -142,7 +142,7 @@ impl Core {
     }
 
     /// What is noted of a command that has waited: its time before and after the wait, not the
-    /// wait. Who just ran out of time is not noted again, as recorded.
+    /// wait. Who just ran out of time is not noted again, as in Redis.
     pub(crate) fn note_unblocked(
         &mut self,
         caller: &Caller,
