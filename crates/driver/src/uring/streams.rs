@@ -24,7 +24,7 @@
 //! short, input that was not read is copied out of them, so that others can be received from.
 
 use super::buffers::{Buffers, NONE};
-use super::ring::{Done, Ring};
+use super::ring::{Completion, Ring};
 use super::tag::{Kind, Tag};
 use crate::RECV_MAX;
 use crate::poller::{EVENTS_MAX, Ready, Token};
@@ -317,7 +317,7 @@ impl Streams {
 
     /// A receive or a poll completed, or a multishot receive brought bytes.
     #[inline]
-    pub fn on_done(&mut self, buffers: &mut Buffers, done: &Done) {
+    pub fn on_done(&mut self, buffers: &mut Buffers, done: &Completion) {
         let (tag, at) = (done.tag(), done.tag().place);
         let place = self.places.get_mut(at as usize).expect("places are never taken away");
         // In release builds, too: one compare of words that are read anyway, and if it fails, bytes
