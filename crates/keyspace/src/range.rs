@@ -110,7 +110,7 @@ impl Range {
     /// The part holds no data, and no other thread accesses it during the call.
     pub unsafe fn discard(&self, offset: usize, len: usize) {
         assert!(offset + len <= self.bytes, "inside the range");
-        // SAFETY: inside the range, and nobody uses it, as the caller says.
+        // SAFETY: inside the range and not in use, as the caller guarantees.
         unsafe { self.base.add(offset).write_bytes(0, len) };
     }
 }

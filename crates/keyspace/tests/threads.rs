@@ -590,8 +590,8 @@ fn hold_long(access: &mut Access, slot: SlotId, wakeups: &Wakeups) -> bool {
 }
 
 /// Long holders follow each other on three workers without a pause, walks and growers need their
-/// slots, and a fourth worker wants World again and again. Nobody sleeps behind them; World gets
-/// in, a grower gets its slots, and the long holders continue.
+/// slots, and a fourth worker wants World repeatedly. No thread sleeps behind them; World succeeds,
+/// a grower gets its slots, and the long holders continue.
 #[test]
 fn world_and_growers_have_their_turns_among_long_holders() {
     const TURNS: usize = 30;

@@ -84,7 +84,7 @@ impl SimNet {
         Reactor::on(poller, SpinOptions { busy_poll_us: 0, workers: 1, cpus: 1 })
     }
 
-    /// Connects to a listener, `None` if nobody listens there or its queue is full.
+    /// Connects to a listener; `None` if there is none or its queue is full.
     pub fn connect(&self, to: &crate::PeerAddr) -> Option<SimClient> {
         let stream = self.state().connect(to)?;
         Some(SimClient::new(self.clone(), stream))

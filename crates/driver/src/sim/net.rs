@@ -135,7 +135,7 @@ impl State {
         self.workers[worker].streams.insert(stream, (token, flags));
     }
 
-    /// No worker polls this stream any more.
+    /// Removes the stream's registration.
     pub fn forget(&mut self, stream: usize) {
         for worker in &mut self.workers {
             worker.streams.remove(&stream);

@@ -162,7 +162,7 @@ impl Uring {
 }
 
 /// Handles the poll of the wake-up or of a signal. (The counter of the wake-up is not read: the
-/// poll reports every write.) An error is fatal: nobody could wake this worker.
+/// poll reports every write.) An error is fatal: this worker could not be woken.
 fn on_special(unwatched: &mut Vec<Tag>, signalled: &mut Vec<usize>, done: &Completion) {
     if let Some(error) = done.error().filter(|error| *error != Errno::CANCELED) {
         fatal("the poll of a wake-up", error);

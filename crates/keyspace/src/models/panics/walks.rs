@@ -87,7 +87,7 @@ fn a_scan_that_panics_leaves_no_slot_locked() {
                     }
                 };
                 worker.run(&mut scan).expect_err("it panics at one of these");
-                // The next SCAN returns that key again, and those that were not returned yet.
+                // The retry returns that key again, and those that were not returned yet.
                 worker.run(scan).expect("it panics once");
                 assert_eq!(shown.get(), 4);
             }),
