@@ -1,14 +1,14 @@
 //! Trials against a clock. What must happen while a server sleeps or waits can be too late on a
 //! machine that does other things as well; then the trial is repeated with twice the time.
 
-/// So often the time is doubled: by a factor of 64 at last.
+/// How often the time is doubled: up to a factor of 64.
 const DOUBLINGS: u32 = 6;
 
-/// Runs `trial`, which takes the factor for all of its times and says whether everything came in
-/// time. What is wrong in any case, whatever the time, it asserts itself.
+/// Runs `trial`, which takes the factor for all of its times and returns whether everything
+/// happened in time. It asserts by itself what must hold at any speed.
 ///
 /// # Panics
-/// If nothing came in time, however much of it there was.
+/// If the trial fails even with the longest time.
 pub fn in_time(mut trial: impl FnMut(u32) -> bool) {
     for doubled in 0..=DOUBLINGS {
         if trial(1 << doubled) {

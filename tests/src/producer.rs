@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// What a Hello says.
+/// The fields of a Hello.
 #[derive(Clone, Debug)]
 pub struct Hello {
     /// 2.
@@ -79,7 +79,7 @@ pub fn flush() -> Vec<u8> {
     frame(3, &[])
 }
 
-/// What the server says.
+/// A frame of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     /// The highest number held, and the first credit.
@@ -103,7 +103,7 @@ impl Producer {
     /// Connects.
     ///
     /// # Panics
-    /// If nobody listens.
+    /// If no server listens.
     pub fn connect(addr: SocketAddr) -> Self {
         let stream = TcpStream::connect(addr).expect("it listens");
         stream.set_nodelay(true).expect("a socket has this option");
@@ -111,7 +111,7 @@ impl Producer {
         Self { stream, rest: Vec::new() }
     }
 
-    /// Connects and says Hello; what came back.
+    /// Connects and sends Hello; returns the server's first frame.
     pub fn greet(addr: SocketAddr, hello: &Hello) -> (Self, Said) {
         let mut producer = Self::connect(addr);
         producer.send(&hello.frame());

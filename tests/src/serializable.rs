@@ -7,12 +7,12 @@
 //!
 //! | edge | from | to |
 //! |---|---|---|
-//! | ww | who appended an element | who appended the next one |
-//! | wr | who appended an element | who read a list that ends in it |
-//! | rw | who read a list | who appended the next element |
-//! | rt | whose reply was there | who was sent afterwards |
+//! | ww | appended an element | appended the next one |
+//! | wr | appended an element | read a list that ends in it |
+//! | rw | read a list | appended the next element |
+//! | rt | had its reply | was sent afterwards |
 //!
-//! A cycle is an anomaly, and its edges say which one. An element of a committed transaction that
+//! A cycle is an anomaly, and its edges show which one. An element of a committed transaction that
 //! no read contains comes after all reads of its list: a list never loses an element.
 
 mod cycles;
@@ -42,7 +42,7 @@ pub enum Op {
 pub enum Outcome {
     /// Its replies came.
     Committed,
-    /// It was refused or discarded: nobody may see it.
+    /// It was refused or discarded: no transaction may see it.
     Aborted,
     /// No reply came: all of it happened, or nothing.
     Unknown,

@@ -28,7 +28,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What this program says to be. Its name may say anything.
+    /// Which server this program is by its own words; its file name does not matter.
     fn of(path: &Path) -> Self {
         let told = Command::new(path).arg("--version").stdin(Stdio::null()).output();
         let told = told.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -53,10 +53,10 @@ impl Binary {
         Self { path: path.unwrap_or_else(|| "redis-server".into()).into(), kind: Kind::Redis }
     }
 
-    /// The release of Redis that it says to be, such as `7.0`: what `INFO` calls `redis_version`.
+    /// The release of Redis that it reports, such as `7.0`: what `INFO` calls `redis_version`.
     ///
     /// # Panics
-    /// If it does not start or says no version.
+    /// If it does not start or reports no version.
     pub fn release(&self) -> String {
         let server = ServerProcess::start(self, &[]);
         let info = server.connect().command(&["INFO", "server"]).expect("INFO is answered");
@@ -86,7 +86,7 @@ pub fn io_backend() -> Option<String> {
     std::env::var("SHEAFDB_IO_BACKEND").ok().filter(|name| !name.is_empty())
 }
 
-/// Builds the server in the profile asked for and says where it is.
+/// Builds the server in the profile asked for and returns its path.
 fn build() -> PathBuf {
     let release = std::env::var("SHEAFDB_PROFILE").is_ok_and(|profile| profile == "release");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("inside the workspace");
@@ -151,7 +151,7 @@ impl ServerProcess {
         command.args(["--enable-debug-command", "yes"]).arg("--dir").arg(&dir);
         command.arg("--unixsocket").arg(dir.join("sock"));
         if binary.kind == Kind::SheafDb {
-            // Tests run side by side; who wants the port names his own after it.
+            // Tests run side by side; a test that needs the port sets its own after this one.
             command.args(["--admin-port", "0"]);
         }
         if let Some(back_end) = io_backend().filter(|_| binary.kind == Kind::SheafDb) {
@@ -230,7 +230,7 @@ impl ServerProcess {
     /// Sends it SIGTERM.
     ///
     /// # Panics
-    /// If it is not there any more.
+    /// If it has ended.
     pub fn terminate(&self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("the server runs");
     }
@@ -262,7 +262,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// An address that nobody listens on right now.
+/// An address on which no program listens at this moment.
 pub fn free_addr() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

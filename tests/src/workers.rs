@@ -1,4 +1,4 @@
-//! Processor time of a server's workers: what a command costs, whoever else uses the machine.
+//! Processor time of a server's workers: what a command costs, whatever else the machine runs.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ const NAME: &str = "worker-";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Microseconds of processor time of all workers since the server began, once all of them sleep:
-/// what a thread that runs has used is only told when it stops.
+/// the system reports what a running thread has used only when it stops.
 ///
 /// # Panics
 /// If the server has ended, or a worker never sleeps.

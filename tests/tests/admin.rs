@@ -1,5 +1,5 @@
 //! The admin port: /metrics through a real parser and beside redis_exporter, the live page in a
-//! browser, who may read, what happens when the port is taken, and that nobody pays for it.
+//! browser, who may read, what happens when the port is taken, and that commands do not pay for it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -64,7 +64,7 @@ fn printed(server: &mut Bare) -> String {
     panic!("it did not start:\n{text}");
 }
 
-/// The one line with which a server that must not start says why.
+/// The one line in which a server that must not start names the reason.
 fn refused(name: &str, args: &[&str]) -> String {
     let mut server = bare(name, args);
     let started = Instant::now();
@@ -83,7 +83,7 @@ fn refused(name: &str, args: &[&str]) -> String {
 }
 
 /// Parsed by Prometheus's parser; all that Grafana dashboard 763 asks for; the same as INFO and as
-/// what Debian's redis_exporter tells about the same server.
+/// what Debian's redis_exporter reports of the same server.
 #[test]
 fn metrics_are_what_prometheus_and_the_dashboard_expect() {
     for threads in ["1", "2"] {
@@ -125,8 +125,8 @@ fn health_and_readiness_and_unknown_paths() {
     in_time(|_| a_stop_is_told());
 }
 
-/// Is somebody who asks while the server stops told so? A stop takes up to a second while a client
-/// leaves its replies unread.
+/// Does a request during the stop of the server learn of it? A stop takes up to a second while a
+/// client leaves its replies unread.
 fn a_stop_is_told() -> bool {
     let (server, admin) = start(&["--threads", "4", "--admin-token", "secret"]);
     let mut client = server.connect();
@@ -193,7 +193,7 @@ fn a_token_is_asked_for_where_there_is_one() {
 
 #[test]
 fn a_taken_port_is_a_warning_by_default_and_an_error_when_it_was_asked_for() {
-    // Whoever holds it, it is taken.
+    // The port is taken, whichever program holds it.
     let _holder = TcpListener::bind("127.0.0.1:9379");
     let tcp = free_addr().expect("a free port").port().to_string();
     let text = printed(&mut bare("default", &["--port", &tcp]));
@@ -272,7 +272,7 @@ fn kept_open(admin: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Nobody shuts out the probe that decides whether the server lives.
+/// Idle visitors cannot shut out the probe that decides whether the server lives.
 #[test]
 fn health_is_answered_whoever_holds_the_connections() {
     let (mut server, admin) = start(&["--admin-token", "secret"]);
@@ -328,7 +328,7 @@ fn arguments_of_slow_commands_are_hidden_behind_the_password() {
     assert!(get(admin, "/live.json?token=t", &[]).body.contains("hunter2"));
 }
 
-/// A server on a unix socket alone opens no port that nobody asked for.
+/// A server on a unix socket alone opens no port by default.
 #[test]
 fn without_a_tcp_port_there_is_no_admin_port_unless_it_is_asked_for() {
     let text = printed(&mut bare("socket", &["--unixsocketperm", "700"]));
@@ -357,7 +357,7 @@ fn beyond_this_machine_the_page_needs_a_token() {
     assert_eq!(get(admin, "/healthz", &[]).status, 200);
 }
 
-/// The writing end of a named pipe, once somebody reads it.
+/// The writing end of a named pipe, once it is read.
 fn opened_by_a_reader(pipe: &Path) -> File {
     let since = Instant::now();
     loop {
@@ -370,7 +370,7 @@ fn opened_by_a_reader(pipe: &Path) -> File {
     }
 }
 
-/// A server of one worker whose configuration file is a pipe: who reads it waits until somebody
+/// A server of one worker whose configuration file is a pipe: reading it blocks until the test
 /// writes.
 struct SlowDisk {
     server: ServerProcess,
@@ -391,7 +391,7 @@ impl SlowDisk {
             *command = Command::new(command.get_program());
             command.arg(&conf).args(args);
         };
-        // One worker: whoever waits for the disk itself is seen.
+        // One worker: if it waited for the disk itself, the test would notice.
         let server = ServerProcess::start_with(&Binary::under_test(), &["--threads", "1"], start);
         std::fs::remove_file(&conf).expect("ours");
         run(Command::new("mkfifo").arg(&conf), b"");
@@ -409,7 +409,7 @@ impl SlowDisk {
     }
 }
 
-/// Ends the wait of who reads the file now; it is an ordinary one from there on.
+/// Ends the read of the pipe, and replaces it by an ordinary file.
 fn end_wait(mut pipe: File) {
     pipe.write_all(b"maxmemory 2gb\n").expect("the server reads");
     drop(pipe);
@@ -445,7 +445,7 @@ fn ok() -> Value {
     Value::Simple(b"OK".into())
 }
 
-/// The disk may be slow; here it is a pipe to which nobody writes yet.
+/// The disk may be slow; here it is a pipe to which the test does not write yet.
 #[test]
 fn nobody_waits_for_the_disk_of_config_rewrite() {
     let disk = SlowDisk::start("alone");
@@ -473,7 +473,7 @@ fn nobody_waits_for_the_disk_of_config_rewrite() {
     let file = std::fs::read_to_string(&disk.conf).expect("a file again");
     assert!(file.contains("maxmemory 1073741824") || file.contains("maxmemory 1gb"), "{file}");
     assert!(file.contains("timeout 7"), "as it was when the second one asked: {file}");
-    // An error is told, and counted for the command.
+    // An error is replied, and counted for the command.
     std::fs::remove_dir_all(&disk.dir).expect("ours");
     let failed = other.command(&["CONFIG", "REWRITE"]).expect("answered");
     let why = b"ERR Rewriting config file: No such file or directory";
@@ -504,7 +504,7 @@ fn one_thread_rewrites_the_configuration_for_all() {
     for mut client in waiting.into_iter().chain([first]) {
         assert_eq!(client.receive().expect("answered"), ok());
     }
-    // The thread ends when nobody asks, and there is one again for who asks then.
+    // The thread ends when there are no requests, and the next request starts one again.
     let since = Instant::now();
     while disk.threads("rewriter") > 0 {
         assert!(since.elapsed() < Duration::from_secs(30), "it does not end");
@@ -512,8 +512,7 @@ fn one_thread_rewrites_the_configuration_for_all() {
     assert_eq!(other.command(&["CONFIG", "REWRITE"]).expect("answered"), ok());
 }
 
-/// In a transaction what stands behind it runs at once, and the reply to all of it waits for the
-/// disk.
+/// In a transaction the commands after it run at once, and the reply of EXEC waits for the disk.
 #[test]
 fn nobody_waits_for_the_disk_of_config_rewrite_in_a_transaction() {
     let disk = SlowDisk::start("exec");
@@ -586,7 +585,7 @@ fn nobody_waits_for_the_disk_of_config_rewrite_in_a_transaction() {
     assert_eq!(other.receive().expect("answered"), Value::Array(expected.into()));
 }
 
-/// The runtime is not built before somebody comes.
+/// The runtime is not built before the first connection.
 #[test]
 fn an_empty_server_stays_small() {
     if std::env::var("SHEAFDB_PROFILE").ok().as_deref() != Some("release") {

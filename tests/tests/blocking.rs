@@ -1,5 +1,5 @@
-//! Blocking commands across workers: what is pushed is taken once, in turn, whatever becomes of who
-//! waits.
+//! Blocking commands across workers: each pushed element is popped once, in order, whatever happens
+//! to the clients that wait.
 //!
 //! Every test runs with one worker, with two and with four.
 

@@ -42,7 +42,7 @@ fn tried(server: &ServerProcess, args: &[&str]) -> (bool, String) {
 
 /// What a mode without an end prints until that is enough.
 fn until_told(server: &ServerProcess, args: &[&str], is_enough: impl Fn(&str) -> bool) -> String {
-    // Its output is buffered while nobody sees it on a terminal; it would be lost with it.
+    // It buffers its output when that is no terminal; the buffer would be lost with the process.
     let mut command = Command::new("stdbuf");
     command.args(["-oL", "redis-cli", "-p", &port(server)]).args(args);
     program::until_told(&mut command, is_enough)
@@ -172,7 +172,7 @@ fn hotkeys() {
     }
 }
 
-/// Every way to give a password, and what a wrong one is told.
+/// Every way to give a password, and the error for a wrong one.
 #[test]
 fn passwords() {
     let server = ServerProcess::start(

@@ -1,5 +1,5 @@
 //! `maxmemory` bounds what is held for clients, too: queues of MULTI, requests that arrive in
-//! parts, replies that nobody reads. What a client holds is counted as long as it holds it.
+//! parts, replies that are not read. What a client holds is counted as long as it holds it.
 
 use std::time::Duration;
 
@@ -72,8 +72,8 @@ fn a_queue_of_multi_stops_at_the_limit() {
     }
 }
 
-/// A long queue that is over is freed aside. Until that is done it counts once, not also as its
-/// client's.
+/// A long queue is freed by another thread after its EXEC. Until then it counts once, not also as
+/// its client's.
 #[test]
 fn a_queue_that_is_over_counts_once() {
     let server = start("2");
@@ -105,7 +105,8 @@ fn a_request_in_parts_counts_until_its_client_is_gone() {
     }
 }
 
-/// What a command builds in steps is nobody's value yet, and many clients may build at once.
+/// Memory that a command builds in steps counts before it is a value: many clients may build at
+/// once.
 #[test]
 fn what_commands_build_in_steps_counts() {
     const MEMBERS: usize = 100_000;
@@ -155,7 +156,7 @@ fn what_commands_build_in_steps_counts() {
     }
 }
 
-/// What a client says of itself is held as long as it is connected.
+/// The names that a client sets count as long as it is connected.
 #[test]
 fn names_count_until_their_client_is_gone() {
     let long = "v".repeat(LIMIT_BYTES / 2);

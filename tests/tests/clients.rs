@@ -75,7 +75,7 @@ fn redis_benchmark_is_content() {
     }
 }
 
-/// What redis-benchmark does when it is told nothing, but for streams.
+/// What redis-benchmark does without options, except for streams.
 #[test]
 fn redis_benchmark_default_set() {
     let tests = "ping,set,get,incr,lpush,rpush,lpop,rpop,sadd,hset,spop,zadd,zpopmin,lrange,mset";
@@ -165,7 +165,7 @@ fn redis_cli_stat_and_latency() {
     let server = start();
     fill(&server, 10);
     let told = |args: &[&str], wanted: &str| {
-        // Its output is buffered while nobody sees it on a terminal; it would be lost with it.
+        // It buffers its output when that is no terminal; the buffer would be lost with it.
         let mut command = Command::new("stdbuf");
         command.args(["-oL", "redis-cli", "-p", &server.addr.port().to_string()]);
         command.args(args);

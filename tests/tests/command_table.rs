@@ -1,4 +1,4 @@
-//! What COMMAND tells about each command, against the reference: arity, flags, keys, categories,
+//! What COMMAND replies about each command, against the reference: arity, flags, keys, categories,
 //! tips, key specifications, subcommands, and every field of its documentation. Differences that
 //! are meant are in `known_differences.txt`.
 
@@ -29,7 +29,7 @@ fn names(wire: &mut Wire) -> BTreeSet<String> {
 }
 
 /// Lines of a reply; flags and other sets in any order, subcommands by name (they are asked alone).
-fn told(value: &Value) -> Vec<String> {
+fn lines_of(value: &Value) -> Vec<String> {
     let Value::Array(entries) = value else { panic!("COMMAND INFO is an array: {value:?}") };
     let Some(Value::Array(fields)) = entries.first() else { return vec!["not there".into()] };
     const PARTS: [&str; 10] =
@@ -105,7 +105,7 @@ fn commands_are_described_as_redis_describes_them() {
     let (mut wrong, mut told_by_72) = (Vec::new(), BTreeSet::new());
     let record: BTreeSet<String> = RECORDED.lines().map(str::to_owned).collect();
     for name in mine.intersection(&theirs) {
-        let asked: [(&str, Lines); 2] = [("INFO", told), ("DOCS", documented)];
+        let asked: [(&str, Lines); 2] = [("INFO", lines_of), ("DOCS", documented)];
         for (what, lines) in asked {
             let args = ["COMMAND", what, name].map(|word| word.as_bytes().to_vec());
             let a = lines(&redis.command(&args).expect("answered"));

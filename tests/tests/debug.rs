@@ -24,7 +24,7 @@ fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
 }
 
-/// What DEBUG says is printed is printed.
+/// DEBUG prints what its reply says that it printed.
 #[test]
 fn structures_are_printed() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
@@ -48,10 +48,10 @@ fn structures_are_printed() {
     printed("0: 3 bytes: one\n1: 3 bytes: two\n2: 5 bytes: three\n");
 }
 
-/// How long what is printed may take to be there.
+/// The longest wait for printed text.
 const PRINTED: Duration = Duration::from_secs(60);
 
-/// A server whose standard output is a pipe that nobody reads.
+/// A server whose standard output is a pipe that is not read.
 fn unread() -> (ServerProcess, PipeReader) {
     let reader = Cell::new(None);
     let prepare = |command: &mut Command| {
@@ -63,7 +63,7 @@ fn unread() -> (ServerProcess, PipeReader) {
     (server, reader.take().expect("it was started"))
 }
 
-/// A server whose standard output is full goes on.
+/// A server whose standard output is full keeps serving.
 #[test]
 fn nobody_waits_for_a_reader_of_structures() {
     let (server, output) = unread();
@@ -86,7 +86,7 @@ fn nobody_waits_for_a_reader_of_structures() {
     }
 }
 
-/// Much is refused while nobody reads.
+/// Further texts are refused while the pipe is not read.
 #[test]
 fn what_waits_to_be_printed_has_a_bound() {
     let (server, _output) = unread();
@@ -203,7 +203,8 @@ fn reload_beside_traffic() {
     });
 }
 
-/// While it is paused nobody removes what has expired but who asks for it, and idle clients stay.
+/// While cron is paused only commands on an expired key remove it, and idle clients stay
+/// connected.
 #[test]
 fn pause_cron_stops_what_is_done_now_and_then() {
     for threads in ["1", "2"] {

@@ -1,5 +1,5 @@
-//! What becomes of what is due while nothing may change: under CLIENT PAUSE, and in the slots of
-//! keys that MIGRATE carries. Replies are compared with those of a real server, the counters, too.
+//! What happens to expired keys while nothing may change: under CLIENT PAUSE, and in the slots of
+//! keys that MIGRATE transfers. Replies and counters are compared with those of a real server.
 
 use std::net::TcpListener;
 use std::thread;
@@ -62,7 +62,8 @@ fn as_a_real_server(scenario: impl Fn(&ServerProcess) -> Vec<String>) {
     }
 }
 
-/// Nothing goes during a pause, and nobody sees it; afterwards it goes, and is counted.
+/// An expired key is not removed during a pause, but it is invisible; afterwards it is removed and
+/// counted.
 #[test]
 fn nothing_expires_under_a_pause() {
     for mode in ["WRITE", "ALL"] {

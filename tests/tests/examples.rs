@@ -171,7 +171,7 @@ fn no_job_is_lost(adder: &str, workers: [&str; 2]) {
             let rest = [TODO, "example:queue:doing:first", "example:queue:doing:second"];
             rest.iter().all(|list| words(wire, list).is_empty())
         });
-        // It waits for more: what it did, it has told.
+        // It waits for more: it has reported all that it did.
         wait_for("a worker that waits", &mut wire, |wire| {
             let Ok(Value::Bulk(info)) = wire.command(&["INFO", "clients"]) else { return false };
             String::from_utf8_lossy(&info).contains("blocked_clients:1\r\n")

@@ -59,7 +59,7 @@ fn number(wire: &mut Wire, line: &str) -> i64 {
     }
 }
 
-/// Connections that write until they are told to stop, each with a thread.
+/// Connections that write until the test stops them, each with a thread.
 struct Writers {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -114,7 +114,7 @@ fn until_they_write(wire: &mut Wire) {
     }
 }
 
-/// Fails if the counter moves while nobody may write.
+/// Fails if the counter changes while no client may write.
 fn stands_still(wire: &mut Wire, what: &str) {
     let before = number(wire, "GET n");
     for _ in 0..4 {
@@ -143,7 +143,8 @@ fn no_write_happens_after_a_pause_is_answered() {
     writers.stop();
 }
 
-/// Whoever came in before the change may stay: that is one write of each writer, until its RESET.
+/// A connection that was authenticated before the change stays so until its RESET: one write of
+/// each writer is allowed.
 #[test]
 fn an_old_password_opens_nothing_after_the_new_one_is_answered() {
     let server = start(&["--requirepass", "old"]);
@@ -174,7 +175,7 @@ fn counts(wire: &mut Wire) -> Vec<i64> {
     (0..WRITERS).map(|n| number(wire, &format!("GET own{n}"))).collect()
 }
 
-/// Lines of one key come in order, so between two reads of a counter stand all its changes.
+/// The lines of one key are in order, so all changes of a counter are between two reads of it.
 #[test]
 fn a_monitor_sees_all_that_happens_after_its_answer() {
     let server = start(&[]);

@@ -1,4 +1,4 @@
-//! Figures of INFO that nothing else asks for.
+//! Figures of INFO that no other test reads.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
 }
 
-/// Fields that expire are counted, whoever removes them: the sweep, or who comes upon them. Those
+/// Expired fields are counted, whether the sweep or a command removes them. Those
 /// that are removed at once by a time in the past have not expired.
 #[test]
 fn expired_fields_are_counted() {
@@ -77,7 +77,8 @@ fn word(text: &Value, name: &str) -> String {
     found.unwrap_or_else(|| panic!("{name} in {text}")).to_owned()
 }
 
-/// Who waits in a group is answered when its key is gone; who waits for a list is not.
+/// A client that waits in a group is answered when its key is removed; one that waits for a list is
+/// not.
 #[test]
 fn keys_whose_going_ends_a_wait_are_counted() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
@@ -226,7 +227,7 @@ fn elements_are_counted_as_the_reference_counts_them() {
         let count = |server: &ServerProcess, steps: &str| {
             let wire = &mut server.connect();
             let mut seen = 0;
-            // A packed list that is none any more with one more element like these.
+            // A packed list that one more such element converts.
             let steps = steps.replace("%W", &"w".repeat(900));
             let wide = format!("RPUSH w {0} {0}", "w".repeat(900));
             for line in BEFORE.into_iter().chain([&*wide]).chain(steps.split(';')) {
@@ -326,7 +327,7 @@ fn a_client_sees_its_own_request() {
     assert_eq!(["qbuf=", "argv-mem=", "rbs="].map(|name| word(&told, name)), ["26", "10", "26"]);
 }
 
-/// Who reads without acknowledging takes nothing over: it is seen, and was not active.
+/// A read with NOACK gives the consumer no pending entries: it is seen, but not active.
 #[test]
 fn reads_without_acknowledgement_are_no_activity() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
@@ -367,8 +368,8 @@ fn reads_of_streams_are_counted() {
     }
 }
 
-/// Databases say how many hashes have a field that expires, by the name of Valkey 9, if there are
-/// any.
+/// INFO shows for each database how many hashes have a field that expires, by the name of Valkey 9,
+/// if there are any.
 #[test]
 fn hashes_with_fields_that_expire_are_counted() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
@@ -419,7 +420,7 @@ fn hashes_with_fields_that_expire_are_counted() {
     }
 }
 
-/// What is past its time and still there is told in percent of what expires; nothing is, unless
+/// The share of expired keys that are not removed yet, in percent of all keys that expire: 0 unless
 /// something holds expiry.
 #[test]
 fn what_is_past_its_time_and_still_there_is_told() {

@@ -1,4 +1,4 @@
-//! Keys and members that are chosen to share a hash: nobody can choose them who does not know the
+//! Keys and members that are chosen to share a hash: they cannot be chosen without knowing the
 //! server's secret.
 
 use base::hash::KeyHasher;

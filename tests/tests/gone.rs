@@ -29,7 +29,7 @@ fn requests(lines: &[&str]) -> Vec<u8> {
     lines.iter().flat_map(one).collect()
 }
 
-/// A connection that has said all this in one packet.
+/// A connection that has sent all this in one packet.
 fn say(server: &ServerProcess, lines: &[&str]) -> TcpStream {
     let mut stream = TcpStream::connect(server.addr).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
@@ -44,8 +44,8 @@ fn say_last(server: &ServerProcess, lines: &[&str]) -> TcpStream {
     stream
 }
 
-/// All that comes until the server closes.
-fn rest(mut stream: TcpStream) -> String {
+/// All bytes until the server closes the connection.
+fn read_to_end(mut stream: TcpStream) -> String {
     let mut got = Vec::new();
     stream.read_to_end(&mut got).expect("it is closed in good order");
     String::from_utf8(got).expect("text")
@@ -75,8 +75,8 @@ fn descriptors(server: &ServerProcess) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("it runs").count()
 }
 
-/// A blocked client with a request behind: it was not noticed that it left, and the next element
-/// went to it.
+/// The server notices that a blocked client with a further request has disconnected: the next
+/// element is not popped for it.
 #[test]
 fn a_blocked_client_that_leaves_requests_behind_takes_nothing() {
     on_both(|server| {
@@ -108,7 +108,7 @@ fn a_blocked_client_that_leaves_requests_behind_takes_nothing() {
 fn a_blocked_client_that_stops_sending_is_answered_and_closed() {
     on_both(|server| {
         let mut wire = server.connect();
-        assert_eq!(rest(say_last(server, &["PING", "BLPOP q 0", "PING"])), "+PONG\r\n");
+        assert_eq!(read_to_end(say_last(server, &["PING", "BLPOP q 0", "PING"])), "+PONG\r\n");
         until(&mut wire, "blocked_clients", 0);
         assert_eq!(ask(&mut wire, "RPUSH q kept"), Value::Int(1));
         assert_eq!(ask(&mut wire, "LLEN q"), Value::Int(1));
@@ -116,7 +116,7 @@ fn a_blocked_client_that_stops_sending_is_answered_and_closed() {
         assert_eq!(ask(&mut wire, &format!("SET big {}", "x".repeat(30 << 20))), ok());
         let slow = say_last(server, &["GET big", "BLPOP none 0"]);
         until(&mut wire, "blocked_clients", 0);
-        assert_eq!(rest(slow).len(), "$31457280\r\n\r\n".len() + (30 << 20));
+        assert_eq!(read_to_end(slow).len(), "$31457280\r\n\r\n".len() + (30 << 20));
     });
 }
 
@@ -124,8 +124,8 @@ fn ok() -> Value {
     Value::Simple(b"OK".to_vec())
 }
 
-/// Under CLIENT PAUSE a client that leaves has said nothing, nor has one that only stops sending:
-/// as in Redis.
+/// Under CLIENT PAUSE the requests of a client that disconnects are not executed, nor those of one
+/// that only stops sending: as in Redis.
 #[test]
 fn a_paused_client_that_leaves_has_written_nothing() {
     on_both(|server| {
@@ -135,22 +135,22 @@ fn a_paused_client_that_leaves_has_written_nothing() {
         until(&mut wire, "connected_clients", 2);
         drop(gone);
         until(&mut wire, "connected_clients", 1);
-        assert_eq!(rest(say_last(server, &["PING", "RPUSH z 1", "PING"])), "+PONG\r\n");
+        assert_eq!(read_to_end(say_last(server, &["PING", "RPUSH z 1", "PING"])), "+PONG\r\n");
         assert_eq!(ask(&mut wire, "CLIENT UNPAUSE"), ok());
         assert_eq!(ask(&mut wire, "EXISTS z"), Value::Int(0));
     });
 }
 
-/// Work that ends by itself is ended, and what was sent behind it is answered.
+/// Work that ends by itself is completed, and the requests sent after it are answered.
 #[test]
 fn who_only_stops_sending_gets_the_replies_of_long_work() {
     on_both(|server| {
         let mut wire = server.connect();
-        assert_eq!(rest(say_last(server, &["DEBUG SLEEP 0.2", "PING"])), "+OK\r\n+PONG\r\n");
+        assert_eq!(read_to_end(say_last(server, &["DEBUG SLEEP 0.2", "PING"])), "+OK\r\n+PONG\r\n");
         let count = 200_000;
         assert_eq!(ask(&mut wire, &format!("DEBUG POPULATE {count}")), ok());
         for behind in [&[][..], &["PING"]] {
-            let got = rest(say_last(server, &[&["KEYS *"][..], behind].concat()));
+            let got = read_to_end(say_last(server, &[&["KEYS *"][..], behind].concat()));
             assert!(got.starts_with(&format!("*{count}\r\n")), "all keys");
             assert_eq!(got.matches("key:").count(), count);
             assert_eq!(got.ends_with("+PONG\r\n"), !behind.is_empty());
@@ -159,7 +159,7 @@ fn who_only_stops_sending_gets_the_replies_of_long_work() {
         let sleeper = say(server, &["DEBUG SLEEP 0.3"]);
         thread::sleep(Duration::from_millis(50));
         let parked = say_last(server, &["RPUSH l 1", "PING"]);
-        assert_eq!(rest(parked), ":1\r\n+PONG\r\n");
+        assert_eq!(read_to_end(parked), ":1\r\n+PONG\r\n");
         drop(sleeper);
         until(&mut wire, "connected_clients", 1);
     });

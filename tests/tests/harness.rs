@@ -1,6 +1,6 @@
 //! The harness tested on itself: redis-server against redis-server agrees, about every family, and
-//! a proxy that damages every tenth reply or write of one of them is always noticed and told in a
-//! few commands.
+//! a proxy that damages every tenth reply or write of one of them is always noticed and reported in
+//! a few commands.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

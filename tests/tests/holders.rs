@@ -1,8 +1,8 @@
-//! Nobody sleeps behind a long holder: beside a command that holds a slot for seconds, whoever
-//! needs that slot, or all of them, waits as a session, and every other worker goes on answering.
+//! No worker sleeps because of a long holder. While a command holds a slot for seconds, commands
+//! that need that slot, or all slots, park their sessions, and every other worker keeps answering.
 //!
-//! The holder is `DEBUG HOLD`, which ends when it is told to. So nothing here depends on how fast
-//! the machine is: what is demanded must happen before the test ends the hold.
+//! The holder is `DEBUG HOLD`, which the test ends. So nothing here depends on how fast the machine
+//! is: what is checked must happen before the test ends the hold.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ const OTHERS_MIN: usize = 4;
 const HOLD_S: u32 = 40;
 /// How often each client pings.
 const ROUNDS: usize = 40;
-/// How long it is quiet until no more answers are expected. If that is too short, fewer clients are
-/// asked.
+/// How long no reply arrives until no more are expected. If that is too short, the test uses fewer
+/// clients.
 const QUIET: Duration = Duration::from_millis(300);
 
 fn words(text: &str) -> Vec<&str> {
@@ -52,7 +52,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Clients of the holder's worker are told by their silence while it holds.
+    /// Finds the clients of the holder's worker: they are not answered while it holds.
     fn new(threads: usize) -> Self {
         let threads = threads.to_string();
         let args = ["--threads", &threads, "--enable-debug-command", "yes"];
@@ -169,8 +169,8 @@ fn walks_stop_nobody() {
     assert_eq!(all(scene.beside("KEYS held")), 1);
 }
 
-/// A transaction that walks needs what its walks look at and not everything. It is answered while a
-/// slot is held.
+/// A transaction with walks locks the slots that they visit, not World. It is answered while
+/// another slot is held.
 #[test]
 fn transactions_that_walk_stop_nobody() {
     let mut scene = Scene::new(3);
@@ -242,8 +242,8 @@ fn send_to_park(by: &mut Wire, command: &str, other: &mut Wire) {
     }
 }
 
-/// A FLUSHALL that waits comes before a long command that came later, and that one comes next; one
-/// whose client goes keeps nobody out.
+/// A FLUSHALL that waits runs before a long command that was sent later, which runs next. A waiting
+/// FLUSHALL whose client disconnects blocks no other command.
 #[test]
 fn who_waits_for_everything_keeps_new_long_holders_out() {
     let mut scene = Scene::new(4);
@@ -284,8 +284,8 @@ fn who_waits_for_everything_keeps_new_long_holders_out() {
     }
 }
 
-/// Who was turned back and then does not read its replies is not executed, so nobody waits for its
-/// turn.
+/// A parked session whose client does not read its replies is not executed, so no other session
+/// waits for its turn.
 #[test]
 fn a_client_that_does_not_read_keeps_nobody_out() {
     const READS: usize = 500;

@@ -1,8 +1,8 @@
-//! What a reply waits for. `DEBUG SAFE-UP-TO` plays a journal that has come so far: no reply of any
-//! kind may show a change behind that, and each leaves as soon as what it shows is safe.
+//! What a reply waits for. `DEBUG SAFE-UP-TO` simulates a journal that is safe up to a number: no
+//! reply of any kind may show a later change, and each is sent as soon as all it shows is safe.
 //!
-//! That nothing comes can only be seen by waiting. A busy machine makes such a look blind, and
-//! never wrong.
+//! Only waiting can show that no reply is sent. On a busy machine such a wait may miss a mistake,
+//! but never reports a wrong one.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
 
 const CLASSIC: &str = "127.0.0.1:0 strategy=sync sink=stream:in";
 const TWO: &str = "127.0.0.1:0 protocol=2";
-/// How long is looked for what must not come.
+/// How long a test waits for a reply that must not be sent.
 const LOOK: Duration = Duration::from_millis(20);
 
 fn words(text: &str) -> Vec<&str> {
@@ -79,7 +79,7 @@ impl Bench {
         }
     }
 
-    /// Everything so far is safe, and nothing that comes.
+    /// Makes all changes so far safe, but no later one.
     fn all_is_safe(&mut self) {
         loop {
             let last = self.last();
@@ -97,7 +97,7 @@ impl Bench {
         self.until_drawn(before + 1);
     }
 
-    /// Until something else is set, everything is safe.
+    /// Makes all changes safe, also later ones, until something else is set.
     fn all_is_safe_for_now(&mut self) {
         self.set_safe(i64::MAX as u64);
         self.safe = 0;
@@ -204,7 +204,7 @@ const CASES: &[Case] = &[
         &["WATCH k", "MULTI", "GET other"],
         with(&["SET k v"], case("FLUSHALL", "EXEC", "null-array")),
     ),
-    // A wait that begins because somebody took the element.
+    // A wait that begins because another client took the element.
     with(&["RPUSH q x"], case("LPOP q", "BLPOP q 0.01", "null-array")),
     with(&["RPUSH q x"], case("LPOP q", "BLMOVE q r LEFT LEFT 0.01", "null-array")),
 ];
@@ -276,7 +276,7 @@ fn a_reply_leaves_as_soon_as_what_it_shows_is_safe() {
     }
 }
 
-/// Replies of one client leave in order: what is free stays behind what is not.
+/// Replies of one client are sent in order: a safe one waits for an earlier one that is not.
 #[test]
 fn a_clients_replies_keep_their_order() {
     let mut bench = Bench::start(2);
@@ -292,7 +292,7 @@ fn a_clients_replies_keep_their_order() {
     assert_eq!(receive(&mut wire), ":2");
 }
 
-/// Who is woken by a change waits for that, whoever of the workers has it.
+/// The reply to a blocked client waits until the change that served it is safe, on every worker.
 #[test]
 fn who_is_woken_waits_for_what_woke_it() {
     for threads in [1, 4] {
@@ -317,7 +317,7 @@ fn who_is_woken_waits_for_what_woke_it() {
     }
 }
 
-/// A line for MONITOR is told when its change is safe, and those behind it after that.
+/// A line for MONITOR is sent when its change is safe, and later lines after it.
 #[test]
 fn monitors_are_told_of_what_is_safe() {
     for threads in [1, 4] {
@@ -355,7 +355,7 @@ fn every_step_waits_for_what_was_read() {
     }
 }
 
-/// What MIGRATE says shows that the key is gone here.
+/// The reply of MIGRATE shows that the key is removed here, so it waits for that change.
 #[test]
 fn migrate_waits_for_the_removal() {
     let (mut bench, target) = (Bench::start(2), ServerProcess::start(&Binary::redis(), &[]));
@@ -392,7 +392,7 @@ fn messages_are_acknowledged_when_they_are_safe() {
         client.read_exact(&mut ack).expect("an acknowledgement");
         assert_eq!(ack[..8], 0u64.to_le_bytes());
         assert!(!has_come(&client), "the second acknowledgement leaves before it may");
-        // Who stops sending is acknowledged all the same.
+        // A producer that stops sending still gets its acknowledgements.
         client.shutdown(Shutdown::Write).expect("open");
         assert!(!has_come(&client), "the end lets it go");
         bench.all_is_safe();
@@ -402,8 +402,8 @@ fn messages_are_acknowledged_when_they_are_safe() {
     }
 }
 
-/// In protocol 2 what was held for an earlier connection is told in Welcome and for duplicates:
-/// only when that is safe.
+/// In protocol 2, Welcome and the acknowledgement of duplicates show messages of an earlier
+/// connection, so they wait until those are safe.
 #[test]
 fn producers_are_told_of_what_is_safe() {
     for threads in [1, 4] {
@@ -434,8 +434,8 @@ fn has_come(stream: &TcpStream) -> bool {
     !matches!(seen, Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
 }
 
-/// A pipeline goes on while its replies are held, up to a bound; what is beyond it is not even
-/// read.
+/// A pipeline is executed while its replies are held, up to a bound; commands beyond it are not
+/// even read.
 #[test]
 fn reading_goes_on_up_to_a_bound() {
     let mut bench = Bench::start(2);
@@ -505,7 +505,7 @@ fn all_clients_together_have_a_bound() {
     assert_eq!([receive(&mut readers[0]), receive(&mut other)], [":1", ":1"]);
 }
 
-/// Held bytes are a client's output as those that it does not read are.
+/// Held bytes count as a client's output, as bytes that it does not read do.
 #[test]
 fn the_output_limit_counts_what_is_held() {
     let mut bench = Bench::start(2);
@@ -522,7 +522,7 @@ fn the_output_limit_counts_what_is_held() {
     assert!(matches!(ended, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{ended:?}");
 }
 
-/// Who stops sending is sent what is held.
+/// A client that stops sending is still sent its held replies.
 #[test]
 fn the_end_of_a_client_waits_for_its_replies() {
     let mut bench = Bench::start(2);
@@ -535,7 +535,7 @@ fn the_end_of_a_client_waits_for_its_replies() {
     assert!(wire.receive().is_err(), "then it is closed");
 }
 
-/// Nothing waits any more once no change is numbered.
+/// No reply waits when changes are not numbered.
 #[test]
 fn all_is_safe_again() {
     let mut bench = Bench::start(4);

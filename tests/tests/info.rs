@@ -29,7 +29,7 @@ const YOUNGER: [(&str, &str); 19] = [
     ("acl_access_denied_channel", "acl_access_denied_key"),
 ];
 
-/// What only this server tells. (Redis 7.2 has `listener0` and so on, too.)
+/// Fields that only this server has. (Redis 7.2 has `listener0` and so on, too.)
 const OWN: [&str; 8] = [
     "server_name",
     "sheafdb_version",
@@ -275,7 +275,7 @@ fn clients_are_described_as_redis_describes_them() {
     }
 }
 
-/// Filters find clients on every worker; who asks is spared unless it says otherwise.
+/// Filters find clients on every worker. CLIENT KILL spares its own client unless SKIPME is no.
 #[test]
 fn clients_are_killed_by_filters() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
@@ -307,7 +307,7 @@ fn clients_are_killed_by_filters() {
     assert!(wire.receive().is_err(), "closed");
 }
 
-/// CLIENT LIST and INFO tell what a client holds: input that is no whole command, a queue, output
+/// CLIENT LIST and INFO show what a client holds: input that is no whole command, a queue, output
 /// not read.
 #[test]
 fn what_clients_hold_is_told() {

@@ -72,7 +72,7 @@ fn an_independent_client_with_two_workers() {
     python_client("2");
 }
 
-/// The one line with which a server that must not start says why.
+/// The one line in which a server that must not start names the reason.
 fn refused(args: &[&str]) -> String {
     let out = Command::new(&Binary::under_test().path)
         .args(["--port", "0", "--admin-port", "0", "--unixsocket"])

@@ -53,7 +53,7 @@ fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// Hello, then these bytes, and after them much more that nobody wants. Only then the client reads,
+/// Hello, then these bytes, and after them much more that is discarded. Only then the client reads,
 /// and the error is there: a server that closes at once resets the connection, which a client
 /// notices that is still writing.
 fn ends_with(addr: SocketAddr, hello: &Hello, bytes: &[u8]) -> (u16, u64) {

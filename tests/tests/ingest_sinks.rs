@@ -194,7 +194,7 @@ fn who_monitors_sees_blocks_in_bounded_parts() {
     read_acks(&mut stream, &mut acknowledged, COUNT);
 }
 
-/// Somebody who asks for work until all of it has been got by somebody.
+/// A consumer that asks for work until all of it has been delivered to some consumer.
 fn worker(
     mut wire: Wire,
     got_by_all: &Arc<AtomicU64>,
@@ -311,7 +311,7 @@ fn begin(id: u64, bytes: usize) -> Vec<u8> {
     [&id.to_le_bytes()[..], &size.to_le_bytes(), &vec![b'p'; bytes]].concat()
 }
 
-/// What INFO tells of the clients' memory.
+/// The clients' memory in INFO.
 fn client_bytes(wire: &mut Wire) -> usize {
     let info = text(wire.command(&["INFO", "memory"]).expect("answered"));
     let line = info.lines().find_map(|line| line.strip_prefix("mem_clients_normal:"));

@@ -90,7 +90,7 @@ fn fill(wire: &mut Wire) -> Vec<String> {
     keys
 }
 
-/// What DUMP says that both servers write alike: values read back from it are compared, too.
+/// The DUMPs that both servers write alike; values restored from them are compared, too.
 fn content(wire: &mut Wire, key: &str) -> Vec<Value> {
     let kind = said(&ask(wire, &format!("TYPE {key}")));
     let read = match kind.as_str() {
@@ -209,13 +209,13 @@ fn replies_and_what_is_left_as_a_real_server_has_it() {
     }
 }
 
-/// A target that takes requests and says nothing, or only so much.
+/// A target that accepts requests and does not reply, or only to so many.
 fn mute(answer: &'static [u8]) -> SocketAddr {
     mute_and_telling(answer).0
 }
 
-/// The same; it tells of each connection on which something came. What comes is taken from the
-/// keys while they are frozen: from then on MIGRATE is under way.
+/// The same; it reports each connection that has received bytes. They are made while the keys are
+/// frozen, so from then on MIGRATE is under way.
 fn mute_and_telling(answer: &'static [u8]) -> (SocketAddr, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let addr = listener.local_addr().expect("it listens");
@@ -236,8 +236,8 @@ fn mute_and_telling(answer: &'static [u8]) -> (SocketAddr, Receiver<()>) {
     (addr, told)
 }
 
-/// While the target keeps MIGRATE waiting, everything but a change of its keys goes on; those who
-/// change them wait, and find the key as MIGRATE has left it.
+/// While MIGRATE waits for its target, all commands run except those that change its keys. These
+/// wait, and find the key as MIGRATE has left it.
 #[test]
 fn a_target_that_hangs_stops_only_who_changes_the_keys() {
     for threads in ["1", "2", "4"] {
@@ -245,7 +245,7 @@ fn a_target_that_hangs_stops_only_who_changes_the_keys() {
     }
 }
 
-/// Do they go on before a MIGRATE with this timeout has ended?
+/// Do the other commands run before a MIGRATE with this timeout has ended?
 fn others_go_on(threads: &str, timeout_ms: u64) -> bool {
     let (target, begun) = mute_and_telling(b"");
     let server = ours(&["--threads", threads]);
@@ -291,8 +291,8 @@ fn others_go_on(threads: &str, timeout_ms: u64) -> bool {
     true
 }
 
-/// Who pushes for a waiter that would move the element to a key under way waits, and then all
-/// happens at once.
+/// A push waits if its waiter would move the element to a key that is being migrated. Push and move
+/// then happen together.
 #[test]
 fn a_blocked_move_to_a_key_under_way_comes_after_it() {
     for threads in ["1", "2"] {
@@ -328,14 +328,14 @@ fn a_move_comes_after(threads: &str, timeout_ms: u64) -> bool {
     assert_eq!(pusher.receive().expect("it goes on"), Value::Int(1));
     assert_eq!(said(&waiter.receive().expect("it is served")), "two");
     assert_eq!(ask(quick, "LLEN to"), Value::Int(2));
-    // What the target took is gone, what came meanwhile is not lost.
+    // What the target accepted is removed; what was written meanwhile is not lost.
     assert_eq!(migrate(quick, theirs.addr, "to 0 1000"), "+OK");
     assert_eq!(ask(quick, "EXISTS to from"), Value::Int(0));
     true
 }
 
-/// What the target has taken before it fell silent is gone here, the rest is not; and a client that
-/// leaves changes nothing.
+/// Keys that the target accepted before it fell silent are removed here, the others stay, also if
+/// the client disconnects.
 #[test]
 fn a_target_that_stops_half_way_and_a_client_that_leaves() {
     let target = mute(b"+OK\r\n+OK\r\n");
@@ -376,13 +376,13 @@ fn many_at_a_time() {
     assert_eq!(ask(&mut there, "LLEN key:49"), Value::Int(3));
 }
 
-/// A target that takes connections and says nothing.
+/// A target that accepts connections and never replies.
 fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").expect("a free port")
 }
 
-/// FLUSHALL came in only when no slot was frozen by chance: MIGRATEs that overlapped kept it out
-/// for as long as they went on.
+/// FLUSHALL must run although MIGRATEs overlap: it does not wait for a moment at which no slot is
+/// frozen.
 #[test]
 fn flushall_has_its_turn_beside_migrates_that_overlap() {
     const EACH: usize = 40;

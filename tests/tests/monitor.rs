@@ -1,5 +1,5 @@
-//! MONITOR over several connections and workers: what is told, of whom, in which order, and what a
-//! slow reader costs.
+//! MONITOR over several connections and workers: which commands are shown, in which order, and what
+//! a slow reader costs.
 
 use std::time::{Duration, Instant};
 
@@ -62,8 +62,8 @@ fn all_connections_are_told_with_database_and_address() {
     });
 }
 
-/// What is told of a command in a transaction is told when it runs, and EXEC behind it; what was
-/// not executed and what administrators do is not told.
+/// A queued command is shown when it runs, and EXEC after it. Commands that were not executed and
+/// those of administrators are not shown.
 #[test]
 fn what_ran_is_told_when_it_ran() {
     everywhere(|server| {
@@ -92,7 +92,8 @@ fn what_ran_is_told_when_it_ran() {
     });
 }
 
-/// What a client sends after a reply is told after what was replied to, whichever workers they are.
+/// A command that a client sends after a reply is shown after the command that was replied to, on
+/// whichever workers they run.
 #[test]
 fn cause_comes_before_effect() {
     everywhere(|server| {
@@ -114,7 +115,7 @@ fn cause_comes_before_effect() {
     });
 }
 
-/// Commands on one key from several clients at once are told in the order in which they took
+/// Commands on one key from several clients at once are shown in the order in which they took
 /// effect.
 #[test]
 fn the_order_at_a_key_is_the_order_told() {
@@ -166,7 +167,7 @@ fn reset_and_kill_end_it() {
     });
 }
 
-/// A monitor that does not read is closed at the limit of normal clients, and nobody else notices.
+/// A monitor that does not read is closed at the limit of normal clients; others do not notice.
 #[test]
 fn a_slow_monitor_is_closed_at_the_limit() {
     everywhere(|server| {

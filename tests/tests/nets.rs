@@ -87,7 +87,7 @@ fn a_panic_while_somebody_is_served_costs_that_one() {
     });
 }
 
-/// A panic in a step ended its worker: its clients hung and nobody closed them.
+/// A panic in a step ends one client, not the worker, whose other clients would hang.
 #[test]
 fn a_panic_in_a_step_costs_its_client() {
     on_both(|server| {

@@ -21,7 +21,7 @@ fn ok() -> Value {
     Value::Simple(b"OK".to_vec())
 }
 
-/// Sends bytes and reads until the server closes or says nothing for a moment.
+/// Sends bytes and reads until the server closes or sends nothing for a moment.
 fn throw(server: &ServerProcess, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(server.addr).expect("the server accepts connections");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout is settable");
@@ -209,7 +209,7 @@ fn ten_thousand_connections() {
     }
 }
 
-/// A client that sends and never reads: the server stops reading from it, and nobody else notices.
+/// A client that sends and never reads: the server stops reading from it; others do not notice.
 #[test]
 fn a_client_that_never_reads() {
     /// What the server may hold for it besides the value itself.

@@ -233,8 +233,8 @@ fn info(stream: &mut TcpStream, section: &str) -> Vec<u8> {
     said
 }
 
-/// Descriptors run out: who is connected is served, who comes waits in the queue and costs nothing,
-/// and gets his answer when there are descriptors again.
+/// Descriptors run out: open connections are served. New ones wait in the kernel's queue without
+/// cost, and are answered when there are descriptors again.
 #[test]
 fn no_descriptors_left() {
     let mut server = ServerProcess::start(&Binary::under_test(), &[]);
@@ -281,7 +281,7 @@ fn no_descriptors_left() {
     assert!(server.answers());
 }
 
-/// How often accepting failed, as INFO io tells it.
+/// How often accepting failed, from INFO io.
 fn first_errors(stream: &mut TcpStream) -> u64 {
     // Figures are published now and then.
     for _ in 0..20 {

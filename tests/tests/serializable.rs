@@ -264,7 +264,7 @@ impl Client<'_> {
         let reply = sent.and(fed).and_then(|_| self.wire.receive());
         if let Err(why) = &reply {
             self.expect_break(why);
-            // Whichever it was; nobody is to wait on.
+            // Whichever it was: no client may stay blocked.
             self.feeder = self.server.connect();
             self.wire = self.server.connect();
         }

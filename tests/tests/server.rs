@@ -39,8 +39,7 @@ fn receive(wire: &mut Wire) -> String {
     wire.receive().map_or_else(|_| "closed".into(), |reply| render::line(&reply))
 }
 
-/// Sessions that found the World gate closed were parked and never woken: the keyspace had been
-/// given nobody to wake them.
+/// Sessions that find the World gate closed are parked, and woken when it opens.
 #[test]
 fn who_waited_for_debug_sleep_is_answered_afterwards() {
     on_both(&[], |server| {
@@ -88,7 +87,7 @@ fn a_killed_sleeper_lets_the_others_go_on() {
     });
 }
 
-/// SHUTDOWN NOSAVE is served while somebody sleeps.
+/// SHUTDOWN NOSAVE is served during a DEBUG SLEEP.
 #[test]
 fn a_sleeping_server_can_be_shut_down() {
     on_both(&[], |server| {
@@ -259,7 +258,7 @@ fn a_panic_outside_of_commands_ends_the_process() {
     });
 }
 
-/// CLIENT PAUSE holds back what it says, from every worker, until UNPAUSE or its time.
+/// CLIENT PAUSE holds back the commands that it names, on every worker, until UNPAUSE or its end.
 #[test]
 fn a_pause_ends_by_unpause_or_by_itself() {
     on_both(&[], |server| {
@@ -395,12 +394,12 @@ fn big_values_survive_single_commands_and_transactions() {
     });
 }
 
-/// Refused connections are told why.
+/// A refused connection is sent the reason.
 #[test]
 fn one_client_too_many_is_told_so() {
     on_both(&[], |server| {
         let mut control = server.connect();
-        // Whoever waited for the server to start has left it, which it may not have seen yet.
+        // The connection that waited for the start is closed, which the server may not know yet.
         while !ask(&mut control, "INFO clients").contains("connected_clients:1\\r\\n") {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -414,7 +413,7 @@ fn one_client_too_many_is_told_so() {
     });
 }
 
-/// CONFIG SET port was answered OK and nothing came of it.
+/// CONFIG SET of an address that cannot change is an error, not an OK without effect.
 #[test]
 fn an_address_that_cannot_change_is_refused_and_still_served() {
     on_both(&[], |server| {

@@ -1,6 +1,6 @@
 //! Serving blocked clients that need a further key (`BLMOVE a b` waits for `a` and needs `b`):
-//! nobody comes between a push and its waiter, whoever else holds that key's slot, whichever
-//! command pushes, and nobody waits for ever.
+//! no other command gets between a push and its waiter, even if that key's slot is held, whichever
+//! command pushes, and no client waits for ever.
 //!
 //! `STRESS_SEED` repeats a run of the random part, `STRESS_MS` lengthens it.
 
@@ -67,8 +67,7 @@ fn texts(reply: &Value, out: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Holds the slots of `keys` nearly all the time, by transactions that are not long enough to say
-/// so.
+/// Holds the slots of `keys` nearly all the time, by transactions too short to be marked long.
 fn hold_busy(server: &ServerProcess, keys: &[&str], done: &AtomicBool) {
     let mut wire = server.connect();
     let exists = format!("EXISTS {}", keys.join(" "));
@@ -104,7 +103,7 @@ fn steal(server: &ServerProcess, keys: &[&str], done: &AtomicBool) -> Vec<Vec<u8
 /// be waited for while the higher one is held.
 const CHAIN: [&str; 4] = ["step:c", "step:b", "step:d", "step:a"];
 
-/// How an element gets into the first list of the chain while somebody waits for it.
+/// How an element gets into the first list of the chain while a client waits for it.
 const PUSHES: [&[&str]; 3] = [
     &["RPUSH step:c x"],
     &["MULTI", "SET other 1", "LPUSH step:c x", "EXEC"],
@@ -150,7 +149,7 @@ fn race(threads: usize, chain: &[&str]) {
                 let push = push.replace("step:c", chain[0]);
                 ask(&mut pusher, &push);
             }
-            // Served before the pusher's next command, whatever else goes on.
+            // Served before the pusher's next command, whatever the other clients do.
             left_over.push(ask(&mut pusher, &format!("LPOP {last}")));
             if left_over.last() != Some(&bulk("x")) {
                 break;
@@ -198,8 +197,8 @@ const FILLS: &[(&[&str], &[&str])] = &[
     (&[], &["RESTORE"]),
 ];
 
-/// Whatever puts a list under a key serves who waits for it, into a further list whose slot others
-/// hold.
+/// Every command that creates a list serves the client that waits for it, into another list whose
+/// slot others hold.
 #[test]
 fn every_command_that_fills_a_key_reaches_what_serving_needs() {
     for threads in [1, 4] {
@@ -249,8 +248,8 @@ fn every_command_that_fills_a_key_reaches_what_serving_needs() {
     }
 }
 
-/// Many who wait for one key, each with a list of its own to move to: more slots than are taken
-/// ahead.
+/// Many clients wait for one key, each to move to a list of its own: more slots than are locked in
+/// advance.
 #[test]
 fn many_with_lists_of_their_own_are_served_in_turn() {
     const MANY: usize = 40;
@@ -274,8 +273,8 @@ fn many_with_lists_of_their_own_are_served_in_turn() {
     }
 }
 
-/// Who waits for more elements than there are is served by the push that completes them, into a
-/// further list whose slot others hold; who wants fewer is not kept waiting by it.
+/// A client that waits for more elements than there are is served by the push that completes them,
+/// into another list whose slot others hold. It does not delay a client that waits for fewer.
 #[test]
 fn who_waits_for_several_elements_is_served_by_the_last_one() {
     for threads in [1, 4] {
@@ -310,7 +309,7 @@ fn who_waits_for_several_elements_is_served_by_the_last_one() {
     }
 }
 
-/// What an EXEC had pushed before one of its commands failed for good stands, and is served.
+/// Elements that an EXEC pushed before one of its commands panicked stay, and waiters are served.
 #[test]
 fn a_panic_in_exec_leaves_nobody_waiting_for_what_is_there() {
     for threads in [1, 4] {
@@ -436,7 +435,7 @@ fn push_all(
     }
 }
 
-/// Takes all there is, so that lists run empty and movers wait; until nobody is left to bring more.
+/// Pops all elements, so that lists run empty and movers wait, until no pusher is left.
 fn drain(server: &ServerProcess, left: &AtomicUsize) -> Vec<Vec<u8>> {
     let (mut wire, mut taken) = (server.connect(), Vec::new());
     let pops: Vec<String> = (0..LISTS).map(|list| format!("LPOP q:{list} 100")).collect();

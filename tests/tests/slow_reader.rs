@@ -1,4 +1,4 @@
-//! A client that reads a large reply slowly, or never, holds back little memory and nobody else.
+//! A client that reads a large reply slowly, or never, holds little memory and delays no other.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

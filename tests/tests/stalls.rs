@@ -15,7 +15,7 @@ use sheafdb_tests::workers;
 /// The most processor time that a command which removes a big value may take, with its reading and
 /// its reply.
 const COMMAND_US_MAX: u64 = 1_000;
-/// A worker does other things too, now and then: figures are published, buffers go back.
+/// A worker also does other work now and then: it publishes figures and frees buffers.
 const TRIES: usize = 5;
 /// Longest wait for what comes at last.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -182,8 +182,8 @@ fn expire_fields(wire: &mut Wire, count: usize, at: u128) {
     }
 }
 
-/// Fields of a hash that are due together are not seen from that moment on, whoever comes; and
-/// nobody waits until they are removed, which is done a few at a time.
+/// Fields of a hash that expire together are invisible to every command from that moment on. They
+/// are removed a few at a time, and no client waits for that.
 #[test]
 fn fields_that_are_due_together_are_hidden_at_once() {
     const FIELDS: usize = 600_000;
@@ -271,7 +271,7 @@ fn what_is_done_ahead_loses_no_write() {
                 // Of what is stored, nothing is older than what was answered before it was asked
                 // for.
                 assert_eq!(ask(&mut wire, &format!("SADD grows member:{n}")), Value::Int(1));
-                // Sometimes nobody writes while something is done ahead.
+                // Sometimes no client writes while work is done ahead.
                 if n % 1000 == 0 {
                     std::thread::sleep(Duration::from_millis(20));
                 }

@@ -12,7 +12,7 @@ use sheafdb_tests::program::{finish, spawn};
 use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr, io_backend};
 use sheafdb_tests::wire::{Value, Wire};
 
-/// Nobody: for whom permissions count, even where tests run as root.
+/// The user `nobody`: permissions apply to it even where tests run as root.
 const NOBODY: &str = "65534";
 
 /// The one line of a start that fails; `as_nobody` without the rights of root.
@@ -109,7 +109,7 @@ fn all_refused_lines_are_named_and_a_check_starts_nothing() {
     fs::remove_dir_all(dir).expect("ours");
 }
 
-/// Whoever starts this server on the folder of another learns that its data is not there.
+/// A server started on the folder of another server warns that it does not load its data.
 #[test]
 fn files_with_data_and_settings_without_effect_are_named() {
     let dir = std::env::temp_dir().join(format!("sheafdb-files-{}", std::process::id()));
@@ -192,7 +192,7 @@ fn started(words: &[&str], addr: std::net::SocketAddr) -> Child {
 }
 
 /// The rings of a killed process end some milliseconds after it, and its listening sockets with
-/// them: its successor found a port taken and was gone before it had begun.
+/// them: its successor must retry a port that is still taken.
 #[test]
 fn who_follows_a_killed_server_gets_its_ports() {
     let (addr, ingest) = (free_addr().expect("a port"), free_addr().expect("a port"));

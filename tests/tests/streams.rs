@@ -1,4 +1,4 @@
-//! Streams that are too long for one step: what is said of them, and where it stands among other
+//! Streams that are too long for one step: the replies about them, and their order among other
 //! replies.
 
 use sheafdb_tests::render;

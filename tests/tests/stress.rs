@@ -1,5 +1,5 @@
 //! Many connections on several workers at once: what one worker does is never seen in part by
-//! another, and nobody waits for ever.
+//! another, and no client waits for ever.
 //!
 //! Every test runs with two workers and with four on two processors. `STRESS_SEED` repeats a run,
 //! `STRESS_MS` lengthens each part.
@@ -321,7 +321,7 @@ fn counts_hold_after_flushes_and_swaps() {
                 });
             }
         });
-        // What DBSIZE says, what a walk finds and what can be read are the same keys.
+        // DBSIZE, a walk and reads agree on the keys.
         let mut wire = server.connect();
         for db in 0..2 {
             ask(&mut wire, &format!("SELECT {db}"));
@@ -444,7 +444,7 @@ fn optimistic_increments_are_all_there() {
     }
 }
 
-// Nobody waits for ever, nobody waits for others' long work.
+// No client waits for ever, and none waits for the long work of others.
 
 #[test]
 fn random_commands_on_many_keys_all_end() {
@@ -529,7 +529,7 @@ fn an_exec_is_passed(server: &ServerProcess, commands: usize) -> bool {
         wire.command(&[b"SET".to_vec(), b"p".to_vec(), text(b'p')]).expect("answered");
         wire.command(&[b"SET".to_vec(), b"q".to_vec(), text(b'q')]).expect("answered");
     };
-    // Who is on the other worker? Those who are answered while EXEC runs.
+    // The clients that are answered while EXEC runs are on the other worker.
     fill(&mut long);
     let mut others: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
     send_long_exec(&mut long, commands);
@@ -608,7 +608,7 @@ fn a_sleep_is_passed(threads: usize, sleep: Duration) -> bool {
 /// Keys that a grower comes upon, in slots of their own.
 const GROWN: usize = 24;
 
-/// Every value is of the same generation: whoever writes writes them all.
+/// Every value is of the same generation: each writer writes them all.
 fn generation(reply: &Value) -> i64 {
     let Value::Array(parts) = reply else { panic!("an array: {reply:?}") };
     assert_eq!(parts.len(), GROWN);

@@ -1,4 +1,4 @@
-//! What CLIENT LIST tells of a client's traffic: bytes received and sent, commands executed. The
+//! What CLIENT LIST shows of a client's traffic: bytes received and sent, commands executed. The
 //! figures are those of Valkey 9.1, where the same was sent.
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};

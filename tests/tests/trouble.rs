@@ -1,5 +1,5 @@
 //! Clients move things about while commands panic, clients are killed and paused, passwords and
-//! monitors come and go: nothing is lost, nothing appears, and nobody waits for ever.
+//! monitors come and go: nothing is lost, nothing appears, and no client waits for ever.
 //!
 //! `STRESS_SEED` repeats the draws of a run. `SHEAFDB_STRESS_SECONDS` is how long each number of
 //! workers is tried; an hour of it is `SHEAFDB_STRESS_SECONDS=1800 SHEAFDB_PROFILE=release cargo
@@ -139,7 +139,7 @@ fn sums_hold(wire: &mut Wire, what: &str) -> bool {
     true
 }
 
-/// One thing after another that may go wrong; what it changed is as before when it ends.
+/// Causes one disturbance after another, and restores what it changed when it ends.
 fn make_trouble(server: &ServerProcess, wire: &mut Wire, mut rng: Rng, until: Instant) {
     let mut monitor = None;
     while Instant::now() < until {

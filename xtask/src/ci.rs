@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Whoever waits for a step that comes later, or for none, would wait for ever.
+    /// A step that needs a later step, or one that does not exist, would wait for ever.
     #[test]
     fn what_a_step_needs_stands_before_it() {
         for (at, (name, needs, _)) in STEPS.iter().enumerate() {

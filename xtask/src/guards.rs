@@ -18,11 +18,11 @@ const BOUNDS: &str = "xtask/guards.txt";
 /// in every run, weighs little in their difference.
 const FEW: u64 = 16;
 const MANY: u64 = 496;
-/// A new bound stands this many percent above the count it was taken from.
+/// A new bound is this many percent above the measured count.
 const ROOM_PERCENT: u64 = 2;
 
 /// Counts every piece of work and compares it with its bound; as many at a time as there are
-/// processors, for nobody's count depends on the others.
+/// processors, because no count depends on another.
 pub fn run(root: &Path, update: bool) -> Result<(), String> {
     let text = std::fs::read_to_string(root.join(BOUNDS))
         .map_err(|e| format!("cannot read {BOUNDS}: {e}"))?;

@@ -1,4 +1,4 @@
-//! Cache lines that two workers write. valgrind's lackey tells every store of
+//! Cache lines that two workers write. valgrind's lackey traces every store of
 //! `crates/server/examples/shared_lines.rs`, where two workers of one server serve in turns; a line
 //! that both stored to while they served is shared. Within one round of 64 requests on keys and
 //! slots of their own there must be none, and reading the same keys there must be none but the
@@ -43,8 +43,8 @@ enum Allowed {
     SlotsAndEntries,
 }
 
-/// Checks the paths of GET and SET; or, with a command and `own` or `same`, tells which lines that
-/// shares.
+/// Checks the paths of GET and SET; or, with a command and `own` or `same`, prints which lines that
+/// command shares.
 pub fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     // The test build: what is stored where does not depend on how well it is optimised.
     let build = ["build", "--quiet", "--package", "sheafdb-server", "--example", EXAMPLE];
@@ -90,7 +90,7 @@ fn check(root: &Path, command: &str, keys: &str, allowed: Allowed) -> Result<(),
         return Ok(());
     }
     wrong.sort_by_key(|line| std::cmp::Reverse(line.stores));
-    let told: Vec<String> = wrong.iter().take(12).map(|line| trace.tell(root, line)).collect();
+    let told: Vec<String> = wrong.iter().take(12).map(|line| trace.describe(root, line)).collect();
     Err(format!(
         "{command} on {keys} keys: {} lines are written by both workers:\n{}",
         wrong.len(),
@@ -98,7 +98,7 @@ fn check(root: &Path, command: &str, keys: &str, allowed: Allowed) -> Result<(),
     ))
 }
 
-/// Where things are in the traced process, as it told.
+/// Where things are in the traced process, as it prints them.
 struct Places {
     executable: u64,
     marks: Vec<u64>,
@@ -115,7 +115,7 @@ impl Places {
     }
 }
 
-/// Stores to one line while somebody served.
+/// Stores to one line while a worker served.
 #[derive(Clone, Debug, Default)]
 struct Line {
     stores: [u64; WORKERS],
@@ -156,7 +156,7 @@ impl Trace {
     }
 
     /// A line for people: where it is and what code stored to it.
-    fn tell(&self, root: &Path, line: &Shared) -> String {
+    fn describe(&self, root: &Path, line: &Shared) -> String {
         let what = if self.places.slots.contains(&line.address) { "slot" } else { "line" };
         let code: Vec<String> = line
             .by
@@ -216,7 +216,7 @@ fn trace(root: &Path, command: &str, keys: &str) -> Result<Trace, String> {
     }
 }
 
-/// Reads a trace to its end: what was stored to in rounds, and what else was said.
+/// Reads a trace to its end: the stores in rounds, and all other output.
 fn collect(
     trace: impl Read,
     places: &OnceLock<Places>,

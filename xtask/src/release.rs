@@ -1,6 +1,6 @@
 //! The release build. Cargo unites the features of the packages that it is asked for, and another
-//! set of features is another build of what they share: whoever builds something here names the
-//! same packages.
+//! set of features is another build of what they share: every build here must name the same
+//! packages.
 
 use std::path::Path;
 

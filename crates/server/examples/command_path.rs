@@ -1,7 +1,7 @@
-//! The whole way of a command through a worker, to be counted under callgrind: `command_path
+//! The whole path of a command through a worker, to be counted under callgrind: `command_path
 //! COMMAND ROUNDS`, where a round is a pipeline of 64 on one connection, in windows of 32. The
-//! difference between two numbers of rounds is the cost; of the network there is a copy in and a
-//! copy out.
+//! difference between two numbers of rounds is the cost. The network costs a copy in and a copy
+//! out.
 
 use base::sync::Arc;
 use driver::loopback::Loopback;
@@ -17,7 +17,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const PIPELINE: usize = 64;
 /// Pipelines with keys of their own, taken in turn.
 const PIPELINES: usize = 16;
-/// Keys that are there and not asked for.
+/// Keys that exist but are not requested.
 const OTHERS: usize = 10_000;
 /// Members of a small collection, and of a big one.
 const SMALL: usize = 4;
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         None => fill(&mut worker, &value),
         Some(collection) => collection.fill(&mut worker, &value),
     }
-    // The first passes make room everywhere and let the numbers grow to one length.
+    // The first passes let buffers grow to their size and numbers to one length.
     for pipeline in pipelines.iter().cycle().take(2 * PIPELINES) {
         round(&mut worker, pipeline);
     }

@@ -1,5 +1,5 @@
-//! Two workers of one server take turns, each on a thread of its own, so that whoever traces this
-//! process sees which cache lines both of them write: `shared_lines COMMAND own|same ROUNDS`, run
+//! Two workers of one server take turns, each on a thread of its own, so that a trace of this
+//! process shows which cache lines both of them write: `shared_lines COMMAND own|same ROUNDS`, run
 //! by `cargo xtask lines`.
 //!
 //! A round is a pipeline of 64 on one connection of one worker; no key comes twice. `own`: the
@@ -8,7 +8,7 @@
 //! keyspace), but each worker has a simulated network of its own, whose clock stands still: no
 //! housekeeping falls into a round.
 //!
-//! On the standard output: where the executable lies in memory, the lines that tell rounds apart (a
+//! On the standard output: where the executable is in memory, the lines that mark the rounds (a
 //! store to one of them begins a round of worker 0, to the next one of worker 1, to the last one
 //! ends it), and where the slots are. Then it waits for a line of input.
 
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
         drop(go);
         well &= thread.join().is_ok();
     }
-    // Nothing is taken apart: every instruction is traced.
+    // Nothing is freed before the exit: every instruction is traced.
     std::process::exit(i32::from(!well))
 }
 
@@ -106,7 +106,7 @@ fn all<'a>(keys: impl Iterator<Item = &'a String>, one: impl Fn(&str) -> Vec<u8>
     keys.flat_map(|key| one(key)).collect()
 }
 
-/// What the key is to begin with: a number of 15 digits.
+/// The first value of the key: a number of 15 digits.
 fn first(key: &str) -> Vec<u8> {
     encode(&["SET", key, "100000000000000"])
 }

@@ -1,5 +1,5 @@
 //! A GET or SET of an existing small key allocates nothing, from its bytes to its reply's; nor does
-//! an ingest message. Of other changes the count is held to what it is.
+//! an ingest message. For other changes the test fixes the number of allocations.
 #![allow(unsafe_code)] // an allocator that counts
 
 use base::sync::Arc;
@@ -21,7 +21,7 @@ thread_local! {
 struct Counting;
 
 fn count() {
-    // A thread that ends has no counter any more and is none of those that are measured.
+    // A thread that ends has lost its counter, but is not measured.
     let _ = COUNT.try_with(|n| n.set(n.get() + 1));
 }
 
@@ -140,7 +140,7 @@ fn changes(
         worker.driver().write(0, &fill(member));
         worker.turn();
     }
-    // Each member twice at least, so that a change can be taken back.
+    // Each member at least twice, so that a change can be reversed.
     let requests: Vec<Vec<u8>> = (0..(2 * members).next_multiple_of(WINDOW)).map(change).collect();
     let pipelines: Vec<Vec<u8>> = requests.chunks(WINDOW).map(<[Vec<u8>]>::concat).collect();
     // Buffers find their size.
@@ -148,8 +148,8 @@ fn changes(
     run_without_error(&mut worker, &pipelines, REQUESTS)
 }
 
-/// The others of a cache's usual changes. Where one allocates, it says how often and why, so that
-/// more of it is noticed.
+/// Other common changes of a cache. The table states how often each allocates and why, so that more
+/// allocations are noticed.
 #[test]
 fn allocations_per_change_of_what_is_there() {
     let texts = ["v", "w"].map(|letter| letter.repeat(64));
@@ -167,8 +167,8 @@ fn allocations_per_change_of_what_is_there() {
 
         let push = |_| encode(&["LPUSH", "l", &texts[0]]);
         let both = |n| if n % 2 == 0 { push(n) } else { encode(&["LPOP", "l"]) };
-        // A small list stands in its entry; one of another size is a new entry, in a place that the
-        // worker has.
+        // A small list is stored in its entry. A list of another size needs a new entry, for which
+        // the worker has room.
         assert_eq!(changes(members, &push, &both), 0, "LPUSH and LPOP, {members} elements");
 
         // Scores of one size.
@@ -176,7 +176,7 @@ fn allocations_per_change_of_what_is_there() {
         let zadd = |n: usize| encode(&["ZADD", "z", &score(n), &member(n % members)]);
         let cost = changes(members, &zadd, &zadd);
         if members == FEW {
-            // It is changed aside, and the copy takes the old one's place.
+            // A copy is changed, and then replaces the value.
             assert_eq!(cost, requests, "ZADD, {members} members");
         } else {
             // A page of scores that members have left is tidied now and then.
@@ -278,7 +278,7 @@ fn no_allocation_per_poured_message() {
         };
         run(&mut worker, 100);
         let (blocks, cost) = (100, run(&mut worker, 100));
-        // A page of a hundred messages takes five or six: what it holds, itself, its place in the
+        // A page of a hundred messages takes five or six: its contents, the page, its place in the
         // tree.
         let bound = blocks * BLOCK / pages * 6 + 2 * blocks * blocks_cost + 200;
         println!("{listen}: {cost} allocations for {} messages", blocks * BLOCK);

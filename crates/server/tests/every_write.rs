@@ -1,6 +1,6 @@
-//! Every command that writes panics, or fails, at each of its changes in turn, with somebody who
-//! watches, waits and monitors: what is there, what it takes, what is counted and what was told are
-//! as if it had never been sent.
+//! Every command that writes panics, or fails, at each of its changes in turn, while other clients
+//! watch, wait and monitor. The data, its memory, the counters and the lines for monitors are then
+//! as if the command had never been sent.
 
 mod every_write {
     pub mod table;
@@ -17,12 +17,12 @@ use std::collections::BTreeSet;
 
 /// More changes than any request here makes.
 const CHANGES_MAX: u32 = 2000;
-/// After so many of a request's changes not every further one is tried.
+/// After so many of a request's changes only some of the further ones are tried.
 const CHANGES_EACH: u32 = 12;
-/// The further ones are so far apart.
+/// The distance between the further ones.
 const CHANGES_STEP: u32 = 97;
 
-/// So much may another layout of what was undone take.
+/// Bytes that a rolled back value may take more, because its layout differs.
 const LAYOUT_BYTES: u64 = 2048;
 
 const ADMIN: usize = 0;
@@ -34,7 +34,7 @@ const FIRST_WAITER: usize = 3;
 struct Story {
     sim: Sim,
     request: Vec<Vec<u8>>,
-    /// What DUMP says of a list.
+    /// The DUMP of a list.
     dump: Vec<u8>,
 }
 
@@ -94,7 +94,7 @@ impl Story {
             .collect()
     }
 
-    /// A payload is no text, so it is read apart.
+    /// The DUMP of a key. Its payload is no text, so `words` cannot read it.
     fn dump_of(&mut self, key: &str) -> Vec<u8> {
         let conn = self.sim.join();
         conn.write(&sim_world::encode(&["DUMP", key]));
@@ -115,7 +115,7 @@ impl Story {
         payload(&got).expect("it is whole")
     }
 
-    /// What INFO counts, without what counts requests of any kind.
+    /// The counters of INFO, except those that count all requests.
     fn counts(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         for section in ["stats", "persistence", "errorstats", "keyspace"] {
@@ -153,7 +153,7 @@ impl Story {
         memory.places + memory.entries + memory.buckets
     }
 
-    /// Without data nothing is taken for data.
+    /// Without data no memory is counted as data.
     fn assert_no_leak(&mut self, line: &str) {
         assert_eq!(self.sim.ask(ADMIN, &["FLUSHALL", "SYNC"]), Reply::ok());
         let memory = self.sim.shared.keyspace.memory();
@@ -177,7 +177,7 @@ impl Story {
     }
 
     /// The lines that the monitor has got up to now.
-    fn told(&mut self) -> Vec<String> {
+    fn monitor_lines(&mut self) -> Vec<String> {
         self.sim.ask(ADMIN, &["ECHO", "so far"]);
         let mut lines = Vec::new();
         loop {
@@ -221,7 +221,7 @@ enum Within {
     Exec,
 }
 
-/// What becomes of a request at the change that is armed.
+/// How a request ends at the change that is armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     /// It panics, and its connection ends.
@@ -238,8 +238,8 @@ impl Ends {
         }
     }
 
-    /// Whether this is how it ends, of its connection or by its reply, which may be one of an
-    /// EXEC's.
+    /// Whether the request ended like this: by the end of its connection or by its reply, which may
+    /// be one of an EXEC's.
     fn is_seen(self, reply: Option<&[u8]>) -> bool {
         const ERROR: &[u8] = b"-ERR an error was asked for";
         match (self, reply) {
@@ -252,7 +252,7 @@ impl Ends {
     }
 }
 
-/// How many changes the request made before it went through.
+/// The number of changes that the request makes until it succeeds.
 fn try_every_change(line: &str, within: Within, ends: Ends) -> u32 {
     let mut story = Story::new();
     story.request = story.words(line);
@@ -261,7 +261,7 @@ fn try_every_change(line: &str, within: Within, ends: Ends) -> u32 {
         "xgroup" => format!("xgroup|{}", String::from_utf8_lossy(&story.request[1])),
         _ => name.clone(),
     };
-    story.told();
+    story.monitor_lines();
     let (before, memory) = (story.state(), story.memory());
     let (mut changes, mut tried) = (1, 0);
     loop {
@@ -270,7 +270,7 @@ fn try_every_change(line: &str, within: Within, ends: Ends) -> u32 {
         let armed =
             story.sim.ask(ADMIN, &["DEBUG", ends.subcommand(), &full, &changes.to_string()]);
         assert_eq!(armed, Reply::ok(), "{full}");
-        story.told();
+        story.monitor_lines();
         let reply = story.send(within);
         if !ends.is_seen(reply.as_deref()) {
             let reply = reply.unwrap_or_else(|| panic!("{line}: the connection ended"));
@@ -282,10 +282,10 @@ fn try_every_change(line: &str, within: Within, ends: Ends) -> u32 {
         tried += 1;
         assert!(changes < CHANGES_MAX, "{line}");
         let at = format!("'{line}' ended at its change {changes}");
-        let told = story.told();
-        // What fails was tried, so whoever monitors may see it, and it counts as an error.
-        let is_told = told.iter().any(|l| l.contains(&format!("\"{name}\"")));
-        assert!(!is_told || ends == Ends::Fails, "{at}: told {told:?}");
+        let lines = story.monitor_lines();
+        // A command that fails was executed: monitors may be sent its line, and its error counts.
+        let is_shown = lines.iter().any(|l| l.contains(&format!("\"{name}\"")));
+        assert!(!is_shown || ends == Ends::Fails, "{at}: lines for monitors {lines:?}");
         match ends {
             Ends::Panics => assert_eq!(story.state(), before, "{at}"),
             Ends::Fails => {
@@ -308,12 +308,12 @@ fn try_every_change(line: &str, within: Within, ends: Ends) -> u32 {
     }
 }
 
-/// The lines of INFO but those that count errors.
+/// The lines of INFO except those that count errors.
 fn not_errors(lines: &[String]) -> Vec<String> {
     lines.iter().filter(|line| !line.contains("error")).cloned().collect()
 }
 
-/// Neither the log nor panics that were asked for are shown.
+/// Silences the log and the messages of the panics that this test causes.
 fn hush() {
     let mut config = Config::default();
     config.loglevel = LogLevel::Nothing;
@@ -327,7 +327,7 @@ fn hush() {
     }));
 }
 
-/// Runs all of them, and shows what is wrong with any.
+/// Runs all requests, and reports all that fail.
 fn for_each(
     lines: &[&str],
     check: impl Fn(&str) -> Result<(), String> + std::panic::RefUnwindSafe,
@@ -371,7 +371,7 @@ fn a_panic_inside_exec_leaves_nothing() {
     for_each(REQUESTS, |line| changes_something(line, Within::Exec, Ends::Panics));
 }
 
-/// Many panics at the same place take no more than one.
+/// Many panics at the same change leave no more memory behind than one.
 #[test]
 fn panics_do_not_add_up() {
     for_each(REQUESTS, |line| {
@@ -388,15 +388,15 @@ fn panics_do_not_add_up() {
             assert_eq!(story.send(Within::Itself), None, "{line}");
             memory.push(story.memory());
         }
-        // Another layout of what was undone, as where members are drawn, may take more once or
-        // twice.
+        // A rolled back value may get another layout, as where members are drawn at random: it may
+        // grow once or twice.
         let takes_more = |n: &usize| memory[..*n].iter().all(|before| *before < memory[*n]);
         let adds_up = (4..memory.len()).filter(takes_more).count() > 2;
         if adds_up { Err(format!("'{line}' takes more each time: {memory:?}")) } else { Ok(()) }
     });
 }
 
-/// A request that is refused has changed nothing, whatever it had begun.
+/// A request that fails has changed nothing, whatever it had begun.
 #[test]
 fn an_error_leaves_nothing() {
     for_each(REFUSED, |line| {

@@ -37,7 +37,7 @@ fn shown_in_info(sim: &mut Sim, asking: usize) -> u64 {
     line.and_then(|n| n.trim().parse().ok()).expect("a number")
 }
 
-/// WATCH took what it wanted, and nobody counted it.
+/// The memory of watches is counted, and WATCH is refused at `maxmemory`.
 #[test]
 fn watches_count_and_stop_at_the_limit() {
     let mut sim = sim(1, Faults::NONE, LIMIT_BYTES);
@@ -61,7 +61,7 @@ fn watches_count_and_stop_at_the_limit() {
     assert_eq!(sim.ask(1, &["SET", "k", "v"]), Reply::ok());
     assert!(shown_in_info(&mut sim, 1) < before + 1000);
     assert!(field(&mut sim, 1, &id, "tot-mem") < bytes);
-    // An EXEC takes them back, too.
+    // EXEC frees them, too.
     assert_eq!(sim.ask(0, &["WATCH", &name(0)]), Reply::ok());
     assert_eq!(sim.ask(0, &["MULTI"]), Reply::ok());
     assert_eq!(sim.ask(0, &["EXEC"]), Reply::Array(Vec::new()));
@@ -69,7 +69,7 @@ fn watches_count_and_stop_at_the_limit() {
     sim.end();
 }
 
-/// So did the arguments of who waits.
+/// The same for the arguments of blocked commands.
 #[test]
 fn arguments_of_who_waits_count_and_stop_at_the_limit() {
     let mut sim = sim(2, Faults::NONE, LIMIT_BYTES);
@@ -84,7 +84,7 @@ fn arguments_of_who_waits_count_and_stop_at_the_limit() {
     assert!(field(&mut sim, 4, &id, "argv-mem") >= bytes);
     assert!(field(&mut sim, 4, &id, "tot-mem") >= bytes);
     assert!(shown_in_info(&mut sim, 4) >= before + bytes);
-    // Memory is full: who would wait with much is refused, who waits for a little may free some.
+    // Memory is full: a large blocking command is refused, a small one may free memory and waits.
     assert!(is_refused(&sim.ask(4, &["SET", "k", "v"])));
     assert!(is_refused(&sim.ask(1, &["BLPOP", &large, "0"])));
     assert_eq!(sim.ask(1, &["BLPOP", "small", "0.001"]), Reply::NullArray);
@@ -106,7 +106,7 @@ fn arguments_of_who_waits_count_and_stop_at_the_limit() {
     sim.end();
 }
 
-/// A long blank line counted until the next request; so did what is no request.
+/// Blank lines and other input that is no request count only while they arrive.
 #[test]
 fn what_is_no_request_counts_no_longer_than_it_arrives() {
     let mut sim = sim(4, Faults::NONE, 0);
@@ -128,7 +128,7 @@ fn what_is_no_request_counts_no_longer_than_it_arrives() {
     sim.end();
 }
 
-/// Brings a client into one of many states; what it said is not always executed or answered.
+/// Brings a client into one of many states. Its requests are not always executed or answered.
 fn begin(sim: &mut Sim, client: usize) {
     let seven = sim.prng.below(7);
     let name = format!("k{}", sim.prng.below(6));
@@ -166,7 +166,7 @@ fn begin(sim: &mut Sim, client: usize) {
             c.say_bytes(&request("BLPOP", &["0"]));
             c.say(&["SET", &name, &long]);
         }
-        // Replies that it does not take at once, some behind numbers.
+        // Replies that it does not read at once, some held until their number is safe.
         _ => {
             c.say(&["SET", &name, &long]);
             (0..8).for_each(|_| c.say(&["GET", &name]));
@@ -187,8 +187,8 @@ fn end(sim: &mut Sim, client: usize, ids: &[String], control: usize) {
     }
 }
 
-/// Some ends forgot what had been counted: replies of who only stops sending, requests that fail
-/// while they arrive.
+/// Nothing of a client stays counted, however its connection ends: also if it only stops sending,
+/// or if its request fails while it arrives.
 #[test]
 fn nothing_is_held_for_who_is_gone_whatever_way() {
     const CLIENTS: usize = 12;
@@ -218,8 +218,8 @@ fn nothing_is_held_for_who_is_gone_whatever_way() {
     }
 }
 
-/// Who stops sending got as much of what was held as its socket took at that moment, and the rest
-/// was thrown away.
+/// A client that stops sending is sent all replies that were held for it, not only those that its
+/// socket takes at that moment.
 #[test]
 fn who_stops_sending_is_sent_all_that_was_held() {
     let mut sim = sim(3, CUTTING, 0);

@@ -1,6 +1,6 @@
 //! Ingest protocol 2 on two real workers, a simulated network and a simulated clock: whatever
-//! happens to bytes and connections, every message is in its key once and in order, and each end
-//! says why.
+//! happens to bytes and connections, every message is in its key once and in order, and each
+//! connection that the server ends has an error that names the reason.
 
 mod producer;
 #[allow(dead_code)] // the other stories of the simulated world have their own test
@@ -97,9 +97,9 @@ fn a_connection_may_be_cut_at_every_byte() {
     }
 }
 
-/// Each connection says something else under the same number, as a producer does that has forgotten
-/// what it sent: what counts behind a Welcome is what that connection says, whatever an older one
-/// still has under way.
+/// Each connection sends other payloads under the same numbers, as a producer does that has lost
+/// its memory. After a Welcome only the payloads of that connection count, even if an older
+/// connection still has data under way.
 #[test]
 fn a_producer_that_moves_between_workers_writes_each_message_once() {
     const LAST: u64 = 300;

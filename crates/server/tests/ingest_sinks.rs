@@ -1,6 +1,6 @@
 //! Classic ingest into lists and streams, on two workers and a simulated network: what is
-//! acknowledged can be read, in order and once; who waits is woken; and what cannot be taken waits,
-//! or ends the connection, and hurts nobody else.
+//! acknowledged can be read, in order and once; blocked clients are woken; a message that cannot be
+//! stored waits or ends its connection, and affects no other connection.
 
 #[allow(dead_code)] // the other stories of the simulated world have their own test
 mod sim_world;
@@ -11,7 +11,7 @@ use server::config::{Access, Config};
 use server::ingest::ports::IngestCounters;
 use sim_world::{CUTTING, MS, Reply, Sim};
 
-/// Somebody who sends messages.
+/// A connection that sends messages.
 struct Producer {
     conn: SimClient,
     strategy: Strategy,
@@ -46,7 +46,7 @@ impl Producer {
         Self { conn, strategy, name, said: 0, unsent, got, acknowledged: 0 }
     }
 
-    /// The payload of a message: who said it, which it is, and some more.
+    /// The payload of a message: its producer, its number, and padding.
     fn payload(&self, id: u64) -> String {
         format!("{}{id}{}", self.name, "-".repeat(id as usize * 7 % 50))
     }
@@ -141,7 +141,8 @@ fn read(sim: &mut Sim, client: usize, key: &str) -> Vec<(Option<u64>, String)> {
     entries.into_iter().map(entry).collect()
 }
 
-/// Each producer's messages are there once and in order, as far as it says.
+/// Fails unless each producer's messages are there once and in order, up to the last that is
+/// acknowledged.
 fn check(all: &[(Option<u64>, String)], producers: &[&Producer]) {
     for producer in producers {
         let own: Vec<_> = all.iter().filter(|(_, text)| text.starts_with(producer.name)).collect();
@@ -250,7 +251,7 @@ fn while_there_is_no_memory_nothing_is_taken_and_later_everything() {
         let (before, acks) =
             (sizes(&mut sim), producers.iter().map(|p| p.acknowledged).sum::<u64>());
         let bytes = counters(&sim, |c| c.bytes.get());
-        // Far longer than the idle time: it is not the client who is silent.
+        // Far longer than the idle timeout, which must not count: the server delays the client.
         run_for(&mut sim, &mut producers, 8_000 * MS);
         assert_eq!(sizes(&mut sim), before, "seed {seed}");
         assert_eq!(producers.iter().map(|p| p.acknowledged).sum::<u64>(), acks);

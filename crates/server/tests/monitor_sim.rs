@@ -1,5 +1,5 @@
-//! MONITOR where a worker is far behind: what waits for it is bounded, and a monitor that missed
-//! lines is closed. A line does not come into the middle of a reply that is written in steps.
+//! MONITOR with a worker that is far behind: the lines that wait for it are bounded, and a monitor
+//! that missed lines is closed. A line is never sent in the middle of a reply written in steps.
 
 #[allow(dead_code)] // the other stories of the simulated world have their own test
 mod sim_world;
@@ -11,10 +11,10 @@ use server::sessions::monitors::UNDERWAY_MAX;
 use server::sessions::output::Hold;
 use sim_world::{Reply, Sim};
 
-/// Bytes of a command with a large value, as it is told.
+/// Bytes of the line of a command with a large value.
 const LINE: usize = 16 << 20;
 
-/// Not only once: who watches afterwards sees everything again, and is closed again.
+/// A monitor that begins afterwards receives every line, and is closed in the same way.
 #[test]
 fn a_monitor_whose_worker_is_far_behind_is_closed() {
     let mut sim = Sim::new(1, Faults::NONE, Config::default());
@@ -27,7 +27,7 @@ fn a_monitor_whose_worker_is_far_behind_is_closed() {
         assert_eq!(sim.ask(bystander, &["INCR", "n"]), Reply::Integer(monitor as i64 + 1));
         let Reply::Simple(told) = sim.reply(monitor) else { panic!("a line") };
         assert!(told.ends_with("\"INCR\" \"n\""), "{told}");
-        // Nobody has a turn meanwhile.
+        // No worker turns meanwhile.
         for _ in 0..UNDERWAY_MAX as usize / LINE {
             sim.shared.post_to_monitors(&line, Hold::NONE);
         }
@@ -45,7 +45,7 @@ fn a_monitor_whose_worker_is_far_behind_is_closed() {
     assert_eq!(sim.ask(bystander, &["INCR", "n"]), Reply::Integer(6));
 }
 
-/// The line was told first, whatever the session was being replied.
+/// A session in MONITOR gets the lines after the reply in steps that it is being sent.
 #[test]
 fn a_line_comes_behind_a_reply_in_steps() {
     let mut config = Config::default();

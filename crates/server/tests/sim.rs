@@ -310,7 +310,7 @@ fn a_sleeper_that_is_reset_frees_the_others() {
     sim.end();
 }
 
-/// Whatever the network does to its bytes, who left while it was blocked is served nothing.
+/// A client that disconnects while it is blocked is served nothing, whatever the network does.
 #[test]
 fn a_blocked_client_that_leaves_requests_behind_takes_nothing() {
     for seed in 0..50 {
@@ -371,7 +371,7 @@ fn populated(seed: u64, faults: Faults) -> Sim {
     sim
 }
 
-/// What is sent in pieces that wait for the network arrives whole, and the rest behind it.
+/// A reply that is sent in pieces arrives whole, and the next replies arrive after it.
 #[test]
 fn long_replies_arrive_whole() {
     for seed in 0..3 {

@@ -1,5 +1,5 @@
-//! What is due and still there is sampled so many times a second, however often a worker looks for
-//! it.
+//! The share of expired keys that are not removed yet is sampled a bounded number of times a
+//! second, however often a worker turns.
 
 use base::DbIndex;
 use base::sync::Arc;
@@ -32,8 +32,8 @@ fn ok(worker: &mut TestWorker, requests: &[Vec<u8>]) {
     assert_eq!(worker.driver().received(0), b"+OK\r\n".repeat(requests.len()));
 }
 
-/// The worker samples at most once for each part of a second, however often it looks for what is
-/// due; and once all is removed it tells that nothing is left.
+/// The worker samples at most once for each part of a second, however often it expires keys. Once
+/// all are removed, the sample shows zero.
 #[test]
 fn what_is_due_is_sampled_seldom() {
     let mut driver = Loopback::new(7);
@@ -51,7 +51,7 @@ fn what_is_due_is_sampled_seldom() {
     let sample = || [0, 1].map(|at: usize| shared.workers[0].stale[at].get());
     let (started, mut last, mut samples) = (worker.driver().now().0, sample(), 0);
     for _ in 0..LOOKS {
-        // Nothing else is due: the worker sleeps until it looks again. (Each sample is one of other
+        // Nothing else is due: the worker sleeps until its next sample. (Each sample takes other
         // slots.)
         worker.turn();
         samples += u64::from(std::mem::replace(&mut last, sample()) != last);

@@ -12,9 +12,9 @@ use server::worker::message::Message;
 type TestWorker = Worker<Loopback<Message>>;
 
 const ELEMENTS: usize = 1_000_000;
-/// A step; twice as much in a build with checks, which is not optimised to the last.
+/// The longest step; twice as long in a build with debug assertions, which is less optimised.
 const STEP_NS: u64 = if cfg!(debug_assertions) { 400_000 } else { 200_000 };
-/// The longest turn, but for one in a thousand: the allocator and the kernel have their say.
+/// The longest turn, except for one in a thousand, which the allocator or the kernel may delay.
 const TURN_NS_MAX: u64 = 5 * STEP_NS;
 /// Another process may take caches and cores for a moment.
 const TRIES: usize = 4;
@@ -73,8 +73,8 @@ impl World {
         (String::from_utf8(got).expect("a line").trim_end().to_owned(), times)
     }
 
-    /// A command with a reply of bulk strings. To look at all of it in every turn would take long:
-    /// it is whole if nothing more comes.
+    /// A command with a reply of bulk strings. Parsing all of it in every turn would take long, so
+    /// it counts as whole when no more bytes arrive.
     fn ask_bulks(&mut self, command: &[&str]) -> (Vec<u8>, Vec<u64>) {
         let count = std::cell::Cell::new(0);
         self.ask(&encode(command), |got| {

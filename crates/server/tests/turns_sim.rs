@@ -1,6 +1,6 @@
-//! How often workers turn and how much they do in one turn, on the simulated network: nobody goes
-//! round for ever beside a closed gate, and what has no bound of its own is done in parts. Also
-//! what happens without any event.
+//! How often workers turn and how much they do in one turn, on the simulated network: no worker
+//! spins beside a closed gate, and work without a bound of its own is done in parts. Also what
+//! happens without any event.
 
 #[allow(dead_code)] // some of it is for other tests
 mod sim_world;
@@ -14,7 +14,7 @@ use sim_world::{MS, Reply, Sim};
 
 /// How long the gate is closed.
 const CLOSED_NS: u64 = 200 * MS;
-/// What else turns a worker now and then: expiry, housekeeping, what clients say.
+/// Turns that have other causes: expiry, housekeeping, requests of clients.
 const TURNS_BESIDES: u64 = 200;
 
 fn sim(clients: usize) -> Sim {
@@ -42,8 +42,8 @@ fn assert_few(steps: u64) {
     assert!(steps <= most, "{steps} steps, not {most}");
 }
 
-/// A command in steps had its worker turn for ever while the gate was closed; here time would stand
-/// still.
+/// A command in steps must not keep its worker turning while the gate is closed: the simulated time
+/// would stand still.
 #[test]
 fn a_command_in_steps_beside_a_closed_gate() {
     let mut sim = sim(3);
@@ -52,7 +52,7 @@ fn a_command_in_steps_beside_a_closed_gate() {
     sim.clients[2].say(&["KEYS", "*"]);
     sim.run_until(|sim| sim.clients[1].has_said_all() && sim.clients[2].has_said_all());
     let got = |sim: &Sim| sim.clients[1].got.len();
-    assert_eq!(got(&sim), 0, "it goes on in steps");
+    assert_eq!(got(&sim), 0, "it runs in steps");
     assert_few(steps_beside_a_closed_gate(&mut sim, |_| ()));
     for client in [1, 2] {
         let Reply::Array(keys) = sim.reply(client) else { panic!("an array") };
@@ -61,7 +61,7 @@ fn a_command_in_steps_beside_a_closed_gate() {
     sim.end();
 }
 
-/// So had a ticket of somebody who waits no longer, and the watches of somebody who is gone.
+/// Nor may a ticket whose wait is over, nor the watches of a connection that has closed.
 #[test]
 fn tickets_and_watches_beside_a_closed_gate() {
     let mut sim = sim(4);
@@ -121,8 +121,8 @@ fn names() -> Vec<String> {
     (0..MANY).map(|n| format!("key{n}")).collect()
 }
 
-/// Keys watched and waited for are left in parts: so many at once held their worker for as long as
-/// they were many.
+/// Watches and tickets of a closed connection are released in parts: all at once they would occupy
+/// the worker for long.
 #[test]
 fn what_a_client_leaves_behind_is_cleared_in_parts() {
     let mut sim = sim(3);
@@ -145,13 +145,13 @@ fn what_a_client_leaves_behind_is_cleared_in_parts() {
     sim.clients[0].say(&["RPUSH", "key7", "x"]);
     let steepest_tickets = steepest(&mut sim, waited);
     assert_eq!(sim.reply(0).integer(), 1);
-    // (The one that was served is left at once.)
+    // (The ticket that was served is removed at once.)
     assert!(steepest_tickets <= RELEASES_PER_TURN + 1, "{steepest_tickets}");
     sim.end();
 }
 
-/// A reader that takes nothing is not read any more, so nothing more is written to it: it is closed
-/// all the same.
+/// A client that reads nothing is not received from either, so no event concerns it. It is closed
+/// at the soft limit nevertheless.
 #[test]
 fn the_soft_limit_of_replies_holds_without_any_event() {
     let mut sim = sim(1);
@@ -170,7 +170,7 @@ fn the_soft_limit_of_replies_holds_without_any_event() {
     let mut room = [0; 4096];
     while slow.read(&mut room) > 0 {}
     assert!(matches!(slow.ending(), Some(Ending::Closed | Ending::Reset)));
-    // One that takes it in time stays.
+    // A client that reads in time stays connected.
     let quick = sim.join();
     assert_eq!(quick.write(&get), get.len());
     sim.run_for(3_000 * MS);
@@ -185,8 +185,8 @@ fn the_soft_limit_of_replies_holds_without_any_event() {
     sim.end();
 }
 
-/// What clients leave at keys was released more slowly than they can leave more: it grew for as
-/// long as one went on.
+/// A client that leaves watches and tickets faster than they are released waits for their release:
+/// otherwise their number would grow without bound.
 #[test]
 fn who_leaves_much_at_keys_waits_until_it_is_released() {
     const REQUESTS: usize = 100;
@@ -199,7 +199,7 @@ fn who_leaves_much_at_keys_waits_until_it_is_released() {
         [vec![request("WATCH", &[]), vec!["UNWATCH"]], vec![request("BLPOP", &["0.000001"])]]
     {
         let mut sim = sim(2);
-        // What one request leaves, at most.
+        // The most memory that one request leaves.
         let mut one = 0;
         sim.clients[1].say(&story[0]);
         while sim.clients[1].take_reply().is_none() {
@@ -221,7 +221,7 @@ fn who_leaves_much_at_keys_waits_until_it_is_released() {
             }
         }
         assert!(most <= 4 * one, "{}: {most} bytes, where one leaves {one}", story[0][0]);
-        // Nobody else waits for that.
+        // Other clients do not wait for that.
         for request in &story {
             sim.clients[1].say(request);
         }

@@ -54,7 +54,7 @@ const LOST: usize = 5_000;
 /// then, and not each key.
 const MANY_KEYS: usize = 200_000;
 const FREED_PER_TURN_MAX: i64 = 20_000;
-/// Buffers whose size goes by what came last; a ticket alone is more than 300 bytes.
+/// Bytes by which buffers differ after other requests; a ticket alone has more than 300 bytes.
 const SLACK_BYTES: i64 = 16 * 1024;
 
 /// Two workers, clients that block, and one that does not.
@@ -158,7 +158,7 @@ impl World {
         self.sim.run_until(blocked);
     }
 
-    /// Every client blocks for ever, and is told to go on.
+    /// Every client blocks without a timeout, and CLIENT UNBLOCK ends its wait.
     fn unblock(&mut self) {
         self.all_block();
         for id in self.ids.clone() {
@@ -168,7 +168,7 @@ impl World {
         self.until_answered(b"*-1\r\n".len());
     }
 
-    /// Every client blocks for ever, and its connection breaks.
+    /// Every client blocks without a timeout, and its connection breaks.
     fn lose(&mut self) {
         self.all_block();
         self.reconnect();
@@ -189,8 +189,8 @@ impl World {
         }
     }
 
-    /// One client waits for very many keys, and goes: the blocks that were freed in one turn at
-    /// most.
+    /// One client waits for very many keys, and disconnects. Returns the most blocks that were
+    /// freed in one turn.
     fn lose_many_keys(&mut self) -> i64 {
         let names: Vec<String> = (0..MANY_KEYS).map(|n| format!("many:{n}")).collect();
         let words: Vec<&str> =
@@ -216,7 +216,7 @@ impl World {
         FREED.load(Relaxed) - before
     }
 
-    /// Live bytes, when everything has come to rest.
+    /// Live bytes once no work is pending.
     fn live(&mut self) -> i64 {
         self.sim.clients[0].forget();
         self.sim.run_for(500 * MS);

@@ -21,7 +21,7 @@ pub const DUMPED: &[u8] = b"<the last DUMP>";
 /// The same with one byte changed.
 pub const DUMPED_DAMAGED: &[u8] = b"<the last DUMP, damaged>";
 
-/// Everything that one server said.
+/// All replies of one server.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// One for each step.
@@ -140,7 +140,7 @@ impl Run<'_> {
             let text = String::from_utf8_lossy(&text).into_owned();
             let flags = text.split(' ').find_map(|field| field.strip_prefix("flags="));
             if flags.is_some_and(|flags| flags.contains('b')) {
-                // Short timeouts are waited for; without end means until somebody helps.
+                // Short timeouts are waited for; an endless wait lasts until a client serves it.
                 return Ok(false);
             }
         }

@@ -75,7 +75,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A whole transaction, often with a watch before it and somebody else's write in between.
+    /// A whole transaction, often with a watch before it and another client's write in between.
     fn transaction(&mut self, conn: u8) {
         if self.dice.rng.chance(40) {
             let mut words = vec![b"WATCH".to_vec()];

@@ -31,7 +31,7 @@ pub enum Mode {
         /// Milliseconds of one unit.
         unit_ms: i64,
     },
-    /// What is said of streams: without times and lags, and without what only Redis 7.2 tells.
+    /// A reply about a stream, without times, lags, and the fields that only Redis 7.2 has.
     Stream,
     /// Both are a string, or neither is.
     Kind,
@@ -44,9 +44,9 @@ pub enum Mode {
 pub struct Pair<'a> {
     /// The command.
     pub args: &'a [Vec<u8>],
-    /// What redis-server said.
+    /// The reply of redis-server.
     pub redis: &'a Value,
-    /// What the server under test said.
+    /// The reply of the server under test.
     pub ours: &'a Value,
 }
 

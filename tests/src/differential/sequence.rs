@@ -68,7 +68,7 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// Long arguments are told, not shown; the seed makes them again.
+/// Long arguments are described, not shown; the seed makes them again.
 fn readable(arg: &[u8]) -> String {
     const LONG: usize = 400;
     if arg.len() <= LONG {

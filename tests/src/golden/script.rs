@@ -42,7 +42,7 @@ impl Expected {
         if proto == 3 { &self.resp3 } else { &self.resp2 }
     }
 
-    /// Takes what came.
+    /// Replaces the expected lines by those received.
     pub fn learn(&mut self, proto: u8, got: &[String]) {
         let lines = if proto == 3 { &mut self.resp3 } else { &mut self.resp2 };
         *lines = got.to_vec();
@@ -71,7 +71,7 @@ impl Excuse {
     }
 }
 
-/// One thing to do, and what stands before it in the file.
+/// One action, and the lines before it in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// Comments, blank lines and directives before it, verbatim.
@@ -220,7 +220,7 @@ impl fmt::Display for Script {
     }
 }
 
-/// Do the lines that came match the expected ones? In an expected line `<int>` is any integer,
+/// Do the received lines match the expected ones? In an expected line `<int>` is any integer,
 /// `<int A..B>` one in that range, `<any>` any text; the line `...` is any number of lines.
 pub fn matches(expected: &[String], got: &[String]) -> bool {
     match expected.split_first() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A read of a list by a transaction.
 pub struct ReadOf {
-    /// Who read.
+    /// The transaction that read.
     pub reader: usize,
     /// How many elements it saw that are not its own.
     pub others: usize,
@@ -14,16 +14,16 @@ pub struct ReadOf {
 /// What is known of one list.
 #[derive(Default)]
 pub struct Versions {
-    /// Who appended each element, in the list's order; nobody that counts for elements that should
-    /// not be there.
+    /// The transaction that appended each element, in the list's order; `None` for an element that
+    /// should not be there.
     pub writers: Vec<Option<usize>>,
-    /// Who has appended an element that no read contains.
+    /// The transactions that appended an element that no read contains.
     pub unseen: Vec<usize>,
     /// Reads that fit the order.
     pub reads: Vec<ReadOf>,
 }
 
-/// Who appended an element, to which list, and whether more of it follow in the same transaction.
+/// The transaction that appended an element, to which list, and whether it appends more to it.
 struct Written {
     key: Key,
     txn: usize,
@@ -94,7 +94,7 @@ fn longest(history: &[Txn]) -> BTreeMap<Key, Longest<'_>> {
     longest
 }
 
-/// Each element of the longest read was appended once, by somebody who may be seen.
+/// Each element of the longest read was appended once, by a transaction that may be visible.
 fn check_elements(
     key: Key,
     longest: &Longest<'_>,
@@ -173,7 +173,7 @@ fn add_unseen(
     let seen: BTreeSet<(Key, Element)> =
         longest.iter().flat_map(|(key, l)| l.seen.iter().map(move |e| (*key, *e))).collect();
     let is_seen = |element: Element, w: &Written| seen.contains(&(w.key, element));
-    // Who got no reply counts once anything of it was seen.
+    // A transaction without a reply counts as committed once anything of it was seen.
     let shown: BTreeSet<usize> =
         written.iter().filter(|(e, w)| is_seen(**e, w)).map(|(_, w)| w.txn).collect();
     let mut sorted: Vec<(&Element, &Written)> = written.iter().collect();

@@ -1,12 +1,13 @@
-//! Circles of imports: files of one crate that import each other, directly or through others. Who
-//! reads one of them must know all. A few are one idea in several files; their number may not grow.
+//! Circles of imports: files of one crate that import each other, directly or through others. To
+//! understand one of them a reader must know all. A few are one idea in several files; their number
+//! may not grow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counts::Found;
 use super::tree::{Tree, production_lines};
 
-/// The crates that are looked at, and what is counted there.
+/// The crates that are checked, and what is counted there.
 const CRATES: &[(&str, &str)] = &[
     ("server", "files in circles of server"),
     ("command", "files in circles of command"),
@@ -14,7 +15,7 @@ const CRATES: &[(&str, &str)] = &[
     ("bench", "files in circles of bench"),
 ];
 
-/// Collects the files that stand in a circle.
+/// Collects the files that are in a circle.
 pub fn count(tree: &Tree, found: &mut Found) {
     for (name, kind) in CRATES {
         let places = found.kind(kind);
@@ -38,7 +39,7 @@ fn imports<'a>(tree: &'a Tree, folder: &str) -> BTreeMap<&'a str, BTreeSet<&'a s
         let text = tree.file(path).expect("it was found there");
         let named = paths(path, text).into_iter().filter_map(|named| {
             let wanted = absolute(own, &named, &files)?;
-            // What the path means stands in the deepest module on it.
+            // The deepest module on the path defines what it names.
             let file = (0..=wanted.len()).rev().find_map(|end| files.get(&wanted[..end]))?;
             (file != path).then_some(*file)
         });

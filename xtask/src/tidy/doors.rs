@@ -25,7 +25,7 @@ const DOORS: &[(&str, &[&str], &str)] = &[
     ("SystemTime::now", PURE, "the time handed in"),
 ];
 
-/// Words that mean unfinished work, wherever they stand. Put together here so that this file does
+/// Words that mean unfinished work, in any line. Put together here so that this file does
 /// not hold them.
 const UNFINISHED: &[&str] = &[
     concat!("to", "do!("),

@@ -1,4 +1,4 @@
-//! Who may import whom, from the manifests and from what the sources name.
+//! Which crate may import which, checked in the manifests and in the sources.
 
 use super::Report;
 use super::manifest::dependencies;

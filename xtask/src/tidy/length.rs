@@ -38,7 +38,7 @@ fn is_wide(line: &str) -> bool {
     line.chars().count() > COLUMNS_MAX
 }
 
-/// Pages that somebody writes.
+/// Pages that are written by hand.
 fn is_prose(tree: &Tree, path: &str) -> bool {
     let generated = tree.file(GENERATED).unwrap_or_default();
     let is_generated = generated.lines().any(|line| line.split(':').next() == Some(path));
@@ -62,7 +62,7 @@ fn long_functions(text: &str) -> Vec<(usize, &str, usize)> {
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let Some(name) = function(line) else { continue };
-        // As rustfmt indents, the first brace that stands as far left ends it.
+        // As rustfmt indents, the first brace with the same indentation ends it.
         let indent = &line[..line.len() - line.trim_start().len()];
         let ends = |line: &&str| {
             line.strip_prefix(indent).is_some_and(|rest| rest == "}" || rest == ";" || rest == ");")

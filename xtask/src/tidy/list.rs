@@ -1,5 +1,5 @@
-//! Lists that stand beside the rules: one entry a line, `entry  # why`. An entry without a reason
-//! and an entry that nothing needs any more are both complaints, so the lists only shrink by truth.
+//! Lists of exceptions to the rules: one entry a line, `entry  # why`. Tidy complains about an
+//! entry without a reason and about one that is not needed, so the lists stay true.
 
 use std::collections::BTreeSet;
 

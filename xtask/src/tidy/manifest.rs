@@ -12,7 +12,7 @@ const REASONS: &str = "docs/dependencies.md";
 pub struct Dependency {
     /// The name by which sources call it.
     pub name: String,
-    /// What stands behind the name.
+    /// The text after the name.
     pub value: String,
     /// Only used when tests are built.
     pub dev: bool,

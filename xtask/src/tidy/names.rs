@@ -1,5 +1,5 @@
-//! A fact about a command stands in its row of the table. Code that asks for a command's name knows
-//! a fact that the table does not.
+//! A fact about a command belongs in its row of the table. Code that compares a command's name
+//! knows a fact that the table does not have.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::list::List;
 use super::tree::{Tree, production_lines};
 
 const ALLOWED: &str = "xtask/names.txt";
-/// Where commands run. The table itself and the index of names stand apart.
+/// Where commands run. The table itself and the index of names are not among them.
 const PLACES: &[&str] = &["crates/server/src/", "crates/command/src/"];
 const TABLE: &[&str] = &["crates/command/src/table/", "crates/command/src/registry.rs"];
 /// The name of a row.
@@ -19,8 +19,8 @@ const COMPARES: &[&str] = &["==", "!=", "match ", "matches!(", "starts_with", "e
 /// A row that is looked up by a name in the source.
 const LOOKS_UP: &[&str] = &["lookup(b\"", "by_full_name(b\""];
 
-/// Refuses comparisons of commands' names, but for those places that the list still allows. A place
-/// that needs it no more must leave the list: it only shrinks.
+/// Refuses comparisons of commands' names, except in the places that the list allows. An entry that
+/// is not needed must be removed: the list only shrinks.
 pub fn check(tree: &Tree, report: &mut Report) {
     let mut allowed = List::read(tree, ALLOWED, report);
     for (path, text) in tree.rust() {
@@ -77,7 +77,7 @@ fn name(line: &str) -> Option<String> {
     (!full.contains('|') && !ALSO_OPTIONS.contains(&full)).then(|| full.to_owned())
 }
 
-/// What stands between quotes.
+/// The text between quotes.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('"').skip(1).step_by(2)
 }

@@ -137,9 +137,9 @@ where
         let served = admin.serve(shared.clone());
         served.map_err(|e| format!("cannot start the thread of the admin port: {e}"))?;
     }
-    process::tell_ready(supervised);
+    process::notify_ready(supervised);
     run_workers(drivers, &shared, listeners, allocator)?;
-    process::tell_stopping(supervised);
+    process::notify_stopping(supervised);
     drop(pidfile);
     log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
     Ok(())

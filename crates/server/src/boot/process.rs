@@ -132,7 +132,7 @@ pub fn supervisor(supervised: Supervised) -> &'static str {
 
 /// Tells the supervisor that this server is ready. Without one, or if it does not listen, nothing
 /// happens.
-pub fn tell_ready(supervised: Supervised) {
+pub fn notify_ready(supervised: Supervised) {
     let (systemd, upstart) = match supervised {
         Supervised::No => (false, false),
         Supervised::Systemd => (true, false),
@@ -148,7 +148,7 @@ pub fn tell_ready(supervised: Supervised) {
 }
 
 /// Tells systemd that this server is about to end.
-pub fn tell_stopping(supervised: Supervised) {
+pub fn notify_stopping(supervised: Supervised) {
     if matches!(supervised, Supervised::Systemd | Supervised::Auto)
         && let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
     {

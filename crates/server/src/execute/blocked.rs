@@ -1,4 +1,4 @@
-//! A blocked command as its ticket carries it, for whoever serves it.
+//! A blocked command as its ticket carries it, for the worker that serves it.
 
 use crate::execute::caller::Caller;
 use crate::sessions::session::HeldRequest;
@@ -6,15 +6,15 @@ use command::spec::{TakeFn, Wait};
 use keyspace::{Kind, Ticket};
 use resp::Args;
 
-/// What a worker needs to serve somebody's blocked command.
+/// What a worker needs to serve a blocked command of any session.
 pub(super) struct BlockedRequest {
-    /// On whose behalf it runs.
+    /// The session that waits.
     pub(super) caller: Caller,
-    /// Its words.
+    /// Its arguments.
     pub(super) words: HeldRequest,
     /// What it waits for.
     pub(super) wait: Wait,
-    /// Takes that.
+    /// Runs the command on a key that has it.
     pub(super) take: TakeFn,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn args_of(ticket: &Ticket) -> Args<'_> {
     request_of(ticket).words.args()
 }
 
-/// True if who waits takes from any value of its kind that is there.
-pub(super) fn is_enough(wait: &Wait) -> bool {
+/// True if any value of the awaited kind satisfies the wait, whatever it contains.
+pub(super) fn accepts_any_value(wait: &Wait) -> bool {
     wait.kind != Kind::Stream && wait.least == 1
 }

@@ -33,8 +33,8 @@ impl Core {
         if result.is_err() {
             guard.rollback_to(mark);
         }
-        if self.is_watched() && !runs_again {
-            self.note_for_monitors(guard, caller, id, args);
+        if self.has_monitors() && !runs_again {
+            self.attach_command_line(guard, caller, id, args);
         }
         self.finish_command(guard, caller);
         result.unwrap_or_else(|e| {
@@ -114,7 +114,7 @@ impl Core {
         if !caller.may_suspend {
             result = run_through(&mut ctx, result, run);
         }
-        self.keep_prepared(caller, &result, full.into_prepared());
+        self.store_prepared(caller, &result, full.into_prepared());
         result
     }
 

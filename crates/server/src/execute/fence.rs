@@ -1,5 +1,5 @@
-//! Fences at a worker: taking over what others changed, and publishing what a session of its own
-//! changes.
+//! Fences at a worker: adopting the changes of other workers, and publishing the changes of its own
+//! sessions.
 
 use crate::sessions::session::Suspended;
 use crate::worker::core::Core;
@@ -8,9 +8,9 @@ use base::sync::Arc;
 use base::sync::atomic::Ordering::Acquire;
 
 impl Core {
-    /// Takes over what others have changed since. Only between two commands, and never within EXEC:
-    /// this says that nothing is executed by the old rules any more. Whoever enters a section to
-    /// execute commands calls it there.
+    /// Adopts what other workers have published since the last call, and acknowledges it: from here
+    /// on this worker executes nothing by the old rules. Called at the start of each section that
+    /// executes commands; only between two commands, and never within EXEC.
     #[inline]
     pub(crate) fn follow(&mut self) {
         if self.shared.keyspace.fences().latest() != self.versions.fence {
@@ -33,8 +33,8 @@ impl Core {
         shared.keyspace.fences().pass(self.id, latest, |w| shared.post(w, Message::Released));
     }
 
-    /// What fences commands was changed: the reply that is being written waits until no worker
-    /// executes by the old rules. Nobody else waits.
+    /// Publishes a change of the rules by which commands are executed. Only the reply that is being
+    /// written waits until no worker executes by the old rules.
     pub(crate) fn publish_fence(&mut self) {
         let shared = &self.shared;
         let ask = |worker| shared.post(worker, Message::Fence);
@@ -44,14 +44,14 @@ impl Core {
         self.refresh_gates();
     }
 
-    /// This worker ends: no fence waits for it.
+    /// This worker ends: no fence waits for it from here on.
     pub(crate) fn retire(&self) {
         let shared = &self.shared;
         shared.keyspace.fences().retire(self.id, |w| shared.post(w, Message::Released));
     }
 
-    /// Sessions that CLIENT KILL has chosen execute nothing more, and nobody serves them. Their
-    /// connections are closed with the message that follows.
+    /// Stops the sessions that CLIENT KILL has chosen: they execute nothing more, and their tickets
+    /// are claimed so that they are not served. [`Message::Kill`] closes their connections.
     pub(crate) fn stop_condemned(&mut self) {
         if !self.shared.registry.has_condemned() {
             return;

@@ -45,7 +45,7 @@ use resp::Args;
 
 /// What a command leaves with its changes, to be published when they are committed.
 pub(crate) enum Notice {
-    /// A line for whoever monitors.
+    /// A line for the clients in MONITOR.
     Monitor(Arc<[u8]>),
 }
 
@@ -99,15 +99,15 @@ impl Core {
             let hold = self.finish_noted(guard);
             self.turn.output.hold(hold);
             if self.gates & closed::NUMBERED != 0 {
-                self.keep_hold(hold);
+                self.store_hold(hold);
             }
         }
     }
 
-    /// What the command replies later, in steps or after a wait, shows what it has read now, and
-    /// has its hold.
+    /// Stores the hold for a reply that the command sends later, in steps or after a wait: it shows
+    /// what the command has read here.
     #[cold]
-    fn keep_hold(&mut self, hold: SeqNo) {
+    fn store_hold(&mut self, hold: SeqNo) {
         if let Some(session) = self.running.session()
             && let Some(s) = self.sessions[session as usize].as_deref_mut()
         {
@@ -131,9 +131,9 @@ impl Core {
         }
     }
 
-    /// Leaves a line for whoever monitors with the changes of a command.
+    /// Attaches the line for MONITOR to the changes of a command, to be sent when they commit.
     #[cold]
-    pub(crate) fn note_for_monitors(
+    pub(crate) fn attach_command_line(
         &mut self,
         guard: &mut Guard<'_>,
         caller: &Caller,

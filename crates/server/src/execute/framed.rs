@@ -3,9 +3,9 @@
 //! ```text
 //! execute_window -> run_from     under one net: a panic ends one connection
 //!   run_framed                   the short path: one key, one lock, no clock
-//!     follow_up_framed           its handler has left work
+//!     follow_up_framed           its handler left work to do
 //!   run_off_path                 the full path (`request`), timed by itself
-//!   run_behind_gate              somebody holds World: parks, but for what must get through
+//!   run_behind_gate              the World gate is closed: parks all but a few commands
 //! ```
 
 use crate::execute::caller::Caller;
@@ -40,7 +40,7 @@ impl Core {
         window.clear();
     }
 
-    /// Runs all commands; a panic in one ends that connection and the rest goes on.
+    /// Runs all commands. A panic in one ends its connection; the other commands still run.
     fn run_from(&mut self, access: &mut Access, window: &Window, input: &[u8], out: &mut OutBuf) {
         let mut next = 0;
         self.batch.begin(window.has_members);
@@ -48,7 +48,7 @@ impl Core {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 while next < window.commands.len() {
                     let at = next;
-                    next += 1; // whatever happens, this one is not tried again
+                    next += 1; // a command that panics is not run again
                     let c = &window.commands[at];
                     window.prefetch_ahead(&self.shared.keyspace, at);
                     if at >= self.batch.warmed
@@ -116,7 +116,7 @@ impl Core {
                         drop(guard);
                         self.turn.output.hold(hold);
                         if has_replied {
-                            return self.note_large_reply(window, c, input, out);
+                            return self.record_large_reply(window, c, input, out);
                         }
                         match ManuallyDrop::into_inner(result) {
                             Ok(done) => done,
@@ -154,7 +154,7 @@ impl Core {
         if outcome != Outcome::Retry {
             self.batch.timed_ns += self.clock.now().since(started);
             let sizes = self.sizes(u64::from(c.end - c.start), out);
-            self.note_executed(&request, started, outcome, sizes);
+            self.record_executed(&request, started, outcome, sizes);
         }
         match outcome {
             Outcome::Done => {
@@ -167,7 +167,7 @@ impl Core {
         }
     }
 
-    /// The World gate is closed: only what must get through runs; the rest waits for it to open.
+    /// The World gate is closed: only commands that may pass it run; others park until it opens.
     fn run_behind_gate(
         &mut self,
         access: &mut Access,
@@ -189,7 +189,7 @@ impl Core {
         self.stop_at(c.session, c.start as usize);
     }
 
-    /// A command of the short path has left work, or all of it: from here on it is timed by itself.
+    /// A handler of the short path left some or all of its work: that is timed by itself.
     #[cold]
     fn follow_up_framed(
         &mut self,
@@ -217,13 +217,13 @@ impl Core {
         let sizes = self.sizes(u64::from(c.end - c.start), out);
         let args = window.args(input, c);
         let request = Request { caller: &caller, id: c.id, args, key: c.key };
-        self.note_executed(&request, started, outcome, sizes);
+        self.record_executed(&request, started, outcome, sizes);
         if outcome == Outcome::Waiting {
             self.stop_at(c.session, c.end as usize);
         }
     }
 
-    /// What was framed from `from` on goes back to the session's input.
+    /// Stops the session: what was framed from `from` on returns to its input.
     pub(super) fn stop_at(&mut self, session: u32, from: usize) {
         if let Some(s) = self.sessions[session as usize].as_deref() {
             let to = if s.close_after_reply { from } else { s.input_end };
@@ -231,7 +231,7 @@ impl Core {
         }
     }
 
-    /// A command of the short path has failed.
+    /// Replies the error of a command of the short path.
     #[cold]
     fn refuse_framed(&mut self, out: &mut OutBuf, session: u32, id: CommandId, e: &Error) {
         let Some(s) = self.sessions[session as usize].as_deref() else { return };

@@ -18,8 +18,8 @@ pub mod closed {
     pub const PAUSE: u32 = 1 << 1;
     /// DEBUG PANIC-IN-COMMAND is armed.
     pub const ARMED: u32 = 1 << 2;
-    /// Every command is recorded by itself: its time (the slowlog threshold is below the grain of
-    /// the batch clock) or its size.
+    /// Each command is recorded separately: its time (the slowlog threshold is finer than the batch
+    /// clock) or its size.
     pub const CLOCK: u32 = 1 << 3;
     /// Some keys are closed to some uses: [`keyspace::Keyspace::may`] is asked before each lock.
     pub const RESTRICTED: u32 = 1 << 4;
@@ -86,7 +86,7 @@ impl Core {
             return Verdict::Wait;
         }
         if session.multi.is_some() {
-            // EXEC waits for nobody.
+            // EXEC does not wait, so a command that has to wait is not queued.
             if Caller::of_queue(session).denies(spec) {
                 return Verdict::Refuse(Some(id), Error::NotInMulti);
             }
@@ -117,7 +117,7 @@ impl Core {
     }
 }
 
-/// Whether something holds for a command or, of one that runs the queue, for anything queued.
+/// Whether `holds` is true of the command or, if it runs the queue, of any queued command.
 fn any_of(session: &Session, spec: &CommandSpec, holds: impl Fn(&CommandSpec) -> bool) -> bool {
     let queue = session.multi.as_ref().filter(|_| spec.traits.contains(Traits::RUNS_QUEUE));
     holds(spec) || queue.is_some_and(|multi| multi.queue.iter().any(|(id, _)| holds(id.spec())))
@@ -132,7 +132,7 @@ fn denied_by_memory(session: &Session, spec: &CommandSpec) -> bool {
         || any_of(session, spec, |spec| spec.flags.contains(Flags::DENYOOM))
 }
 
-/// First words of an HTTP request, which a browser was made to send to this port.
+/// True for the first word of an HTTP request: a web page may make a browser send one here.
 fn is_http(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
 }

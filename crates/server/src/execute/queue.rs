@@ -1,4 +1,4 @@
-//! What the queue of a transaction needs to have locked before its first command.
+//! What must be locked for the queue of a transaction before its first command.
 
 use crate::execute::hot::is_bounded;
 use crate::execute::locks::intent_of;
@@ -11,14 +11,14 @@ use resp::OwnedRequest;
 /// An EXEC of at least this many commands declares itself long: others suspend instead of waiting.
 const LONG_EXEC: usize = 256;
 
-/// What a queue needs beside the slots of its keys.
+/// What a queue needs locked beside the slots of its keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
     /// Nothing.
     Nothing,
-    /// Slots that its walks look at.
+    /// The slots that its walks visit.
     Walks,
-    /// Everything.
+    /// The whole keyspace.
     World,
 }
 
@@ -39,13 +39,13 @@ impl Multi {
         self.is_long() || !self.queue.iter().all(|(id, _)| is_bounded(id.spec()))
     }
 
-    /// What the queue wants keys for.
+    /// Whether the queue writes keys or only reads them.
     pub(super) fn intent(&self) -> Intent {
         let writes = self.queue.iter().any(|(id, _)| intent_of(id.spec()) == Intent::Write);
         if writes { Intent::Write } else { Intent::Read }
     }
 
-    /// What is locked beside the slots of its keys.
+    /// What must be locked beside the slots of its keys.
     pub(super) fn needs(&self) -> Needs {
         let mut needs = Needs::Nothing;
         for (id, request) in &self.queue {
@@ -55,8 +55,8 @@ impl Multi {
                 LockClass::World | LockClass::Each | LockClass::Growing => return Needs::World,
             }
         }
-        // Where walks go and which keys they see is known before, if nothing in the queue changes
-        // it.
+        // The slots of a walk are known in advance unless a command of the queue changes the
+        // database or which keys are visible.
         let moves = |(id, request): &(CommandId, OwnedRequest)| moves_walks(*id, request);
         if needs == Needs::Walks && self.queue.iter().any(moves) {
             needs = Needs::World;
@@ -64,14 +64,14 @@ impl Multi {
         needs
     }
 
-    /// What its commands walk over.
+    /// The walks of its commands.
     pub(super) fn walks(&self) -> Vec<Walk> {
         let walk = |(id, request): &(CommandId, OwnedRequest)| id.spec().walk?(request.args());
         self.queue.iter().filter_map(walk).collect()
     }
 }
 
-/// True if what is behind this command may run in another database, or see other keys that are due.
+/// True if later commands may run in another database, or see keys that are past their time.
 fn moves_walks(id: CommandId, request: &OwnedRequest) -> bool {
     let Handler::Session(parse) = id.spec().handler else { return false };
     let op = parse(request.args());

@@ -1,4 +1,4 @@
-//! What is noted of commands: statistics, latency spikes, and the logs of slow and large ones.
+//! What is recorded of commands: statistics, latency spikes, and the logs of slow and large ones.
 
 use crate::execute::blocked::args_of;
 use crate::execute::caller::Caller;
@@ -19,15 +19,15 @@ impl Core {
     /// The sizes of the command that was just executed.
     pub(crate) fn sizes(&self, request: u64, out: &OutBuf) -> Sizes {
         let end = out.position();
-        // A reply that was taken back, as under CLIENT REPLY OFF, may end before its start.
+        // A reply that was truncated, as under CLIENT REPLY OFF, may end before its start.
         let from = self.running.reply_from();
-        let is_there = end.bytes >= from.bytes && end.blobs >= from.blobs;
-        Sizes { request, reply: if is_there { out.len_between(from, end) as u64 } else { 0 } }
+        let has_reply = end.bytes >= from.bytes && end.blobs >= from.blobs;
+        Sizes { request, reply: if has_reply { out.len_between(from, end) as u64 } else { 0 } }
     }
 
-    /// Counts a command unless a gate kept it from running; one that goes on in steps is counted
-    /// when it ends.
-    pub(crate) fn note_executed(
+    /// Counts a command unless a gate stopped it. A command that continues in steps is counted when
+    /// it ends.
+    pub(crate) fn record_executed(
         &mut self,
         request: &Request<'_>,
         started: MonoNs,
@@ -53,16 +53,16 @@ impl Core {
                     s.long = Some(Box::new(LongCommand { id, request, ns, sizes }));
                     return;
                 }
-                // Counted now; its time and its logs follow when it is over.
+                // Its call is counted here; its time and its logs are added when its wait ends.
                 Suspended::Blocked(ref mut blocked) => {
                     blocked.ns = ns;
                     blocked.request = sizes.request;
-                    return self.note_blocked(id, args, ns);
+                    return self.record_blocked(id, args, ns);
                 }
                 _ => {}
             }
         }
-        self.note_time(caller, id, args, ns, sizes);
+        self.record_command(caller, id, args, ns, sizes);
     }
 
     /// Statistics of a window: commands on the short path share one pair of clock reads, because
@@ -90,8 +90,8 @@ impl Core {
             }
         }
         if self.settings.is_spike(ns) {
-            // One of them was held up, if not several: none takes long by itself.
-            self.note_spike(SpikeEvent::FastCommand, ns);
+            // Something delayed at least one of them: none takes long by itself.
+            self.record_spike(SpikeEvent::FastCommand, ns);
         }
         self.count_for_clients(window, window.commands.len());
         self.batch.end();
@@ -103,8 +103,8 @@ impl Core {
         self.timers.is_busy = true;
     }
 
-    /// A command of the window does not take the short path, or not to its end: it is counted when
-    /// it has been executed.
+    /// A command of the window leaves the short path, or never took it: it is counted after its
+    /// execution, not with its window.
     pub(crate) fn leave_short_path(&mut self, window: &Window, c: &Framed) {
         debug_assert!(self.batch.off_path.last() != Some(&c.spans_from), "a command leaves once");
         self.batch.off_path.push(c.spans_from);
@@ -113,7 +113,7 @@ impl Core {
         self.batch.counted.skip_to(at + 1);
     }
 
-    /// Counts the window's commands of the short path, up to one, for their clients.
+    /// Counts the window's commands of the short path, up to `end`, for their clients.
     fn count_for_clients(&mut self, window: &Window, end: usize) {
         let (sessions, counted) = (&self.sessions, &mut self.batch.counted);
         window.count_runs(counted, end, |session, n| {
@@ -123,20 +123,26 @@ impl Core {
         });
     }
 
-    /// Adds a step's time and reply to its command's; the last one counts the command.
-    pub(crate) fn note_step(&mut self, caller: &Caller, started: MonoNs, reply: usize, last: bool) {
+    /// Adds the time and reply size of a step to its command's. The last step counts the command.
+    pub(crate) fn record_step(
+        &mut self,
+        caller: &Caller,
+        started: MonoNs,
+        reply: usize,
+        last: bool,
+    ) {
         let ns = self.clock.now().since(started);
         let session = caller.session(self);
         let Some(long) = &mut session.long else { return };
         long.ns += ns;
         long.sizes.reply += reply as u64;
         if last && let Some(long) = session.take_long() {
-            self.note_time(caller, long.id, long.request.args(), long.ns, long.sizes);
+            self.record_command(caller, long.id, long.request.args(), long.ns, long.sizes);
         }
     }
 
-    /// Counts a command that waits now.
-    fn note_blocked(&self, id: Option<CommandId>, args: Args<'_>, ns: u64) {
+    /// Counts a command that begins to wait.
+    fn record_blocked(&self, id: Option<CommandId>, args: Args<'_>, ns: u64) {
         let Some(id) = id else { return };
         let id = command::resolve(id, args).unwrap_or(id);
         self.counters().processed.add(1);
@@ -166,14 +172,14 @@ impl Core {
             commands.latency(id.index(), total_ns);
         }
         if self.settings.is_spike(ns) {
-            self.note_spike(SpikeEvent::CommandUnblocking, ns);
+            self.record_spike(SpikeEvent::CommandUnblocking, ns);
         }
         let sizes = Sizes { request: blocked.request, reply: reply as u64 };
         self.log_command(caller, id, args, Some(total_ns / 1000), sizes);
     }
 
     /// Statistics and logs of a command timed by itself.
-    pub fn note_time(
+    pub fn record_command(
         &mut self,
         caller: &Caller,
         id: Option<CommandId>,
@@ -196,16 +202,16 @@ impl Core {
         if self.settings.is_spike(ns) {
             let is_fast = flags.contains(Flags::FAST);
             let event = if is_fast { SpikeEvent::FastCommand } else { SpikeEvent::Command };
-            self.note_spike(event, ns);
+            self.record_spike(event, ns);
         }
         if !flags.contains(Flags::SKIP_SLOWLOG) {
             self.log_command(caller, id, args, Some(ns / 1000), sizes);
         }
     }
 
-    /// The short path has replied with something large.
+    /// Logs a large reply of the short path.
     #[cold]
-    pub(crate) fn note_large_reply(
+    pub(crate) fn record_large_reply(
         &mut self,
         window: &Window,
         c: &Framed,
@@ -214,12 +220,13 @@ impl Core {
     ) {
         let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
         let (Some(id), caller) = (c.id, Caller::of_session(session)) else { return };
-        // Requests that are large enough for their log are not on the short path.
+        // Requests large enough for the log of large requests do not take the short path.
         let sizes = Sizes { request: 0, ..self.sizes(0, out) };
         self.log_command(&caller, id, window.args(input, c), None, sizes);
     }
 
-    /// Adds a command to the logs whose bounds it passes; without a time not to that of slow ones.
+    /// Adds a command to the logs whose bounds it exceeds. Without a time it is added to the log of
+    /// large replies at most.
     fn log_command(
         &mut self,
         caller: &Caller,
@@ -253,8 +260,8 @@ impl Core {
         }
     }
 
-    /// Remembers that something took long.
-    pub(crate) fn note_spike(&self, event: SpikeEvent, ns: u64) {
+    /// Adds a spike of this event to the latency history.
+    pub(crate) fn record_spike(&self, event: SpikeEvent, ns: u64) {
         let spike = Spike { unix_s: self.turn.unix_ms().0 / 1000, ms: ns / 1_000_000 };
         self.shared.spikes.add(event, spike);
     }

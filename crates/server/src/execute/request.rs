@@ -78,7 +78,7 @@ impl Core {
         access.leave();
         if outcome != Outcome::Retry {
             let sizes = self.sizes(protocol_len(args), out);
-            self.note_executed(&request, started, outcome, sizes);
+            self.record_executed(&request, started, outcome, sizes);
         }
         outcome
     }

@@ -1,11 +1,10 @@
-//! Serving sessions that wait for keys, on behalf of whoever fills them.
+//! Serving sessions that wait for keys: the worker that fills a key runs their blocked commands.
 //!
 //! This happens under the locks of the command that filled the key, after its commit and before its
-//! locks drop (for EXEC: after its last command). A waiter that moves to a further key needs that
-//! key's slot, too: the command has locked it before it changed anything
-//! ([`keyspace::Access::lock_to_fill`]).
+//! locks drop (for EXEC: after its last command). A waiter that moves an element to another key
+//! needs that key's slot, too: [`keyspace::Access::lock_to_fill`] locks it before the first change.
 
-use crate::execute::blocked::{BlockedRequest, caller_of, is_enough, request_of};
+use crate::execute::blocked::{BlockedRequest, accepts_any_value, caller_of, request_of};
 use crate::execute::panics::Panicked;
 use crate::execute::steps::run_through;
 use crate::execute::window::NO_KEY;
@@ -20,15 +19,14 @@ use command::{Done, Error, Full};
 use keyspace::{Access, Guard, Kind, Ready, Ticket};
 use resp::OutBuf;
 
-/// Waiters looked at before the slots count as held for long.
+/// Waiters checked before the slots count as held for long.
 const SERVED_BRIEFLY: usize = 64;
-/// So many keys of a waiter count as one more: a command of 1,024 keys is long, and so is serving
-/// one.
-const KEYS_OF_A_LOOK: usize = 16;
+/// So many keys of a waiter count as one more waiter: serving a command of 1,024 keys takes long,
+/// as running it does.
+const KEYS_PER_CHECK: usize = 16;
 
-/// The right to answer a waiter, which nobody else has then. Dropped without an answer, because of
-/// a panic, it has the waiter's connection closed: a client that nobody may answer would wait for
-/// ever.
+/// The exclusive right to answer a waiter. Dropped without an answer, because of a panic, it closes
+/// the waiter's connection: no other worker may answer that client, which would wait for ever.
 struct Claimed<'a> {
     shared: Arc<Shared>,
     ticket: &'a Arc<Ticket>,
@@ -36,7 +34,7 @@ struct Claimed<'a> {
 }
 
 impl<'a> Claimed<'a> {
-    /// Claims a ticket, unless somebody has.
+    /// Claims a ticket; `None` if it was claimed before.
     fn claim(shared: &Arc<Shared>, ticket: &'a Arc<Ticket>) -> Option<Self> {
         let shared = Arc::clone(shared);
         ticket.claim().then(|| Self { shared, ticket, is_answered: false })
@@ -62,32 +60,32 @@ impl Drop for Claimed<'_> {
 }
 
 impl Core {
-    /// Serves who waits for the keys that were just filled, under the locks of who filled them: all
-    /// of them, or somebody else would come between. Where they are many the slots are held for
-    /// long.
+    /// Serves all clients that wait for the keys just filled, under the locks of the command that
+    /// filled them, so that no other command gets in between. With many clients the slots are
+    /// marked as held for long.
     #[cold]
     pub(crate) fn serve(&mut self, guard: &mut Guard<'_>) {
-        let (mut looks, mut is_long) = (0, false);
-        // A transaction may have taken its time: what has expired by its end serves nobody.
+        let (mut checks, mut is_long) = (0, false);
+        // A transaction may have run for long: a key that has expired by its end serves nobody.
         let now = UnixMs(self.clock.unix_us(self.turn.now(), self.turn.unix_ms()) / 1000);
         guard.advance(now);
         while let Some(ready) = guard.next_ready() {
-            // A walk has given its slots back; it fills nothing, but removes what has expired. So
-            // does the sweep.
+            // A walk and the sweep fill no key, but remove expired ones, and have released the slot
+            // by now.
             if !guard.covers(guard.keyspace().key(&ready.key).slot) {
-                self.tasks.waiting.removed.push_back(ready);
+                self.tasks.waiting.deferred.push_back(ready);
                 self.timers.expire_at = self.turn.now();
                 continue;
             }
             let mut from = 0;
             while let Some(ticket) = guard.first_ticket_from(&ready, from) {
-                // Each of its keys is looked at, too.
-                looks += 1 + ticket.keys.len() / KEYS_OF_A_LOOK;
-                if !is_long && looks >= SERVED_BRIEFLY {
+                // Each key of the waiter is checked, too.
+                checks += 1 + ticket.keys.len() / KEYS_PER_CHECK;
+                if !is_long && checks >= SERVED_BRIEFLY {
                     is_long = true;
                     guard.mark_long();
                 }
-                if !self.has_something(guard, &ready, &ticket) {
+                if !self.can_be_served(guard, &ready, &ticket) {
                     from = ticket.id + 1;
                     continue;
                 }
@@ -99,25 +97,25 @@ impl Core {
         }
     }
 
-    /// Who waits for a key is served by the worker as soon as nobody stands in the way.
+    /// Leaves the waiters of a key to the worker, which retries until the slots can be locked.
     fn defer(&mut self, ready: Ready) {
-        self.tasks.waiting.removed.push_back(ready);
-        self.tasks.retries.put_off(Work::Removed, self.turn.now());
+        self.tasks.waiting.deferred.push_back(ready);
+        self.tasks.retries.postpone(Work::Deferred, self.turn.now());
         self.timers.expire_at = self.timers.expire_at.min(self.turn.now().plus(RETRY_NS));
     }
 
-    /// Whether a waiter can be served from a key, or is to be told that it never can: of a stream,
-    /// that depends on its ids; who waits for several elements needs as many.
-    fn has_something(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> bool {
+    /// True if the key has what the waiter needs (of a stream, entries after its id; of a list, as
+    /// many elements as it asks for), or if the waiter must be answered that it never will.
+    fn can_be_served(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> bool {
         let request = request_of(ticket);
-        // Whether it sees what is past its time is not for who fills the key to say.
+        // Whether expired keys are visible is decided by the waiter, not by the command that fills.
         request.caller.apply_to(guard);
-        if is_enough(&request.wait) {
+        if accepts_any_value(&request.wait) {
             return guard.holds(ready.db, &ready.key, request.wait.kind);
         }
         let args = request.words.args();
-        // A panic would keep those behind it from being served: the key is no longer among those
-        // that are ready.
+        // A panic that left this function would leave the next waiters unserved: the key has been
+        // removed from the list of ready keys.
         let asked = self.catch(|core| {
             let mut keys = request.wait.keys.clone().filter(|&at| args.get(at) == &*ready.key);
             keys.any(|at| core.is_ready(guard, request, at))
@@ -128,8 +126,9 @@ impl Core {
         })
     }
 
-    /// Returns false when serving needs a slot that is not covered: it is held for long, or the
-    /// command did not fill the key, but has changed what a panic left there with somebody waiting.
+    /// Returns false when serving needs a slot that this guard cannot lock: it is held for long, or
+    /// the command was not expected to fill the key, as after a panic that left a filled key with
+    /// clients waiting for it.
     fn serve_one(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Arc<Ticket>) -> bool {
         let request = request_of(ticket);
         if let Some(further) = &ticket.destination {
@@ -143,7 +142,7 @@ impl Core {
         let Some(claimed) = Claimed::claim(&self.shared, ticket) else { return true };
         let started = self.clock.now();
         let mut out = OutBuf::new();
-        let taken = self.catch_handler(|core| core.take_for(guard, &mut out, ready, ticket));
+        let taken = self.catch_handler(|core| core.run_blocked(guard, &mut out, ready, ticket));
         let Ok(taken) = taken else {
             guard.rollback();
             return true;
@@ -169,12 +168,12 @@ impl Core {
         true
     }
 
-    /// The argument that a waiter takes from: the first that has something. Keys outside of these
-    /// locks have nothing, or whoever filled them serves who waits then.
+    /// The argument that a waiter is served from: the first key that has what it needs. Keys not
+    /// locked here are skipped: the command that fills one of them serves its waiters itself.
     fn served_from(&mut self, guard: &mut Guard<'_>, ready: &Ready, ticket: &Ticket) -> usize {
         let request = request_of(ticket);
         let (args, wait) = (request.words.args(), &request.wait);
-        // While no other key is ready, whoever waits for one has been served from it.
+        // If no other key is ready, the waiters of the others have been served already.
         let may_have_more = guard.has_ready();
         let mut keys = wait.keys.clone();
         let at = keys.find(|&at| {
@@ -182,12 +181,12 @@ impl Core {
             *bytes == *ready.key
                 || may_have_more
                     && guard.holds(ticket.db, bytes, wait.kind)
-                    && (is_enough(wait) || self.is_ready(guard, request, at))
+                    && (accepts_any_value(wait) || self.is_ready(guard, request, at))
         });
         at.expect("one of its keys")
     }
 
-    /// Whether the key in an argument has what is waited for: entries behind an id, or so many
+    /// Whether the key in an argument has what is waited for: entries after an id, or enough
     /// elements.
     fn is_ready(&mut self, guard: &mut Guard<'_>, request: &BlockedRequest, at: usize) -> bool {
         let (args, wait) = (request.words.args(), &request.wait);
@@ -199,8 +198,8 @@ impl Core {
         }
     }
 
-    /// Runs a blocked command for who waits with it, under the locks of who filled its key.
-    fn take_for(
+    /// Runs a blocked command for its client, under the locks of the command that filled its key.
+    fn run_blocked(
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
@@ -217,15 +216,15 @@ impl Core {
         run_through(&mut ctx, taken, |ctx| (request.take)(ctx, &request.wait, at))
     }
 
-    /// Serves who could not be served by who changed their keys, of so many per turn; behind a long
-    /// holder that is tried again. False if somebody is yet to be served.
+    /// Serves the waiters of the deferred keys, of at most [`RELEASES_PER_TURN`] keys a turn. A
+    /// slot that is held for long is retried. Returns false if keys remain.
     pub(crate) fn serve_deferred(&mut self, access: &mut Access) -> bool {
-        self.tasks.waiting.removed.extend(access.take_ready());
+        self.tasks.waiting.deferred.extend(access.take_ready());
         if self.are_writes_paused() {
-            return false; // who is served takes something; the end of the pause looks here again
+            return false; // serving writes; the end of the pause calls this again
         }
-        for _ in 0..self.tasks.waiting.removed.len().min(RELEASES_PER_TURN) {
-            let Some(ready) = self.tasks.waiting.removed.pop_front() else { break };
+        for _ in 0..self.tasks.waiting.deferred.len().min(RELEASES_PER_TURN) {
+            let Some(ready) = self.tasks.waiting.deferred.pop_front() else { break };
             let slot = self.shared.keyspace.key(&ready.key).slot;
             let served = self.catch(|core| {
                 let fills = || vec![&*ready.key];
@@ -238,14 +237,14 @@ impl Core {
             match served {
                 Ok(Some(())) => {}
                 Ok(None) => {
-                    self.tasks.retries.put_off(Work::Removed, self.turn.now());
-                    self.tasks.waiting.removed.push_back(ready);
+                    self.tasks.retries.postpone(Work::Deferred, self.turn.now());
+                    self.tasks.waiting.deferred.push_back(ready);
                 }
                 Err(Panicked(_)) => crate::log::warning(format_args!(
                     "A panic while clients were served whose key was removed; it is not tried again"
                 )),
             }
         }
-        self.tasks.waiting.removed.is_empty()
+        self.tasks.waiting.deferred.is_empty()
     }
 }

@@ -170,7 +170,7 @@ impl Core {
     /// What was done ahead of a command is kept for its next run, if the way of this one was not
     /// free.
     #[inline]
-    pub(crate) fn keep_prepared(
+    pub(crate) fn store_prepared(
         &mut self,
         caller: &Caller,
         result: &Result<Done, Error>,

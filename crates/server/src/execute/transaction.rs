@@ -1,10 +1,10 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //!
-//! EXEC takes the locks of everything it holds, of every watched key, and of what serving those who
-//! wait for its keys needs, before the first command: transactions are strictly serializable. A
-//! queue with a command on the whole keyspace takes World. SCAN and RANDOMKEY do not need that:
-//! their slots are locked before the first command, too. DBSIZE alone sees no one moment
-//! (`docs/LOCKS.md`).
+//! Before its first command, EXEC locks the slots of all queued commands, of every watched key, and
+//! of the keys needed to serve clients that wait for its keys. So transactions are strictly
+//! serializable. A queue with a command on the whole keyspace takes World. SCAN and RANDOMKEY do
+//! not need World: the slots that they visit are locked in advance, too. Only DBSIZE does not show
+//! a single moment (`docs/LOCKS.md`).
 
 use crate::execute::caller::Caller;
 use crate::execute::outcome::{Called, Outcome};
@@ -27,7 +27,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// An EXEC of at least this many watched keys declares itself long, too: others suspend instead of
-/// waiting. Its watches are taken out of their slots behind it, in steps.
+/// waiting. Its watches are removed from their slots after EXEC, in steps.
 const LONG_WATCHED: usize = 256;
 /// A queue of at least this many commands is freed away from the worker.
 const LONG_QUEUE: usize = 256;
@@ -85,7 +85,7 @@ impl Core {
         Ok(())
     }
 
-    /// What was queued is over.
+    /// Frees a queue; a long one is freed by the reclaimer.
     pub(crate) fn free_queue(&self, multi: Option<Box<Multi>>) {
         if let Some(mut multi) = multi.filter(|multi| multi.queue.len() >= LONG_QUEUE) {
             multi.end();
@@ -93,8 +93,8 @@ impl Core {
         }
     }
 
-    /// Forgets the session's watches; their cells leave the slots once no lock is held. A cell that
-    /// nobody asks is harmless meanwhile.
+    /// Ends the session's watches. Their cells are removed from the slots later, when no lock is
+    /// held; until then they are marked, but never read.
     pub(crate) fn unwatch_soon(&mut self, caller: &Caller) {
         let s = caller.session(self);
         let watched = s.watched.take();
@@ -102,7 +102,7 @@ impl Core {
         self.release_watches(caller.conn(), watched);
     }
 
-    /// WATCH: its keys' slots are locked.
+    /// WATCH. The slots of its keys are locked.
     pub(crate) fn watch(
         &mut self,
         guard: &mut Guard<'_>,
@@ -169,12 +169,12 @@ impl Core {
         command: &Command<'_>,
         multi: &Multi,
     ) -> Result<(), Parked> {
-        // Which keys such a command changes is not known before.
+        // Which keys such a command changes is not known in advance.
         let may_run = |core: &mut Self| core.may_change_everything(command.caller);
         let got = self.try_world(access, may_run);
         if got.is_ok() {
             let mut guard = access.world(self.turn.unix_ms());
-            guard.exempt_from_turns(); // it does not park once it has begun
+            guard.exempt_from_turns(); // a queue that has begun does not park
             self.exec_locked(&mut guard, out, command, multi);
             drop(guard);
             access.open_world();
@@ -183,9 +183,9 @@ impl Core {
         got
     }
 
-    /// Runs a queue on the slots of its keys, of what is watched, and of what its walks look at.
-    /// The watches stay with the session until the locks are taken: there they are found whatever
-    /// happens.
+    /// Runs a queue on the slots of its keys, of the watched keys, and of its walks. The watches
+    /// stay with the session until the locks are held: if the lock attempt parks or panics, they
+    /// are not lost.
     fn exec_on_slots(
         &mut self,
         access: &mut Access,
@@ -212,7 +212,7 @@ impl Core {
         Ok(())
     }
 
-    /// Locks the slots of the queue, which are `slots`, and what its walks look at.
+    /// Locks the slots of the queue, which are `slots`, and those of its walks.
     fn lock_queue<'a>(
         &mut self,
         access: &'a mut Access,
@@ -236,13 +236,13 @@ impl Core {
         Ok(guard)
     }
 
-    /// An EXEC that has nothing to execute; whoever monitors is told of it nevertheless.
+    /// Refuses an EXEC that has nothing to execute. Monitors are sent its line nevertheless.
     fn refuse_exec(&mut self, out: &mut OutBuf, command: &Command<'_>, e: &Error) -> Outcome {
         let Command { caller, id, args, .. } = *command;
         let from = out.position();
         self.refuse(out, caller.proto, Some(id), e, true);
         caller.session(self).mute(from, out);
-        if self.is_watched()
+        if self.has_monitors()
             && let Some(line) = self.monitor_line(caller, id, args)
         {
             self.shared.post_to_monitors(&line, Hold::NONE);
@@ -280,18 +280,18 @@ impl Core {
         } else {
             reply.array(multi.queue.len());
         }
-        // The queue may change what of its replies is wanted, so each is dropped by itself.
+        // Each reply is dropped by itself: the queue may contain CLIENT REPLY.
         s.mute(from, out);
         let mut panicked = None;
         self.running.rewrites = None;
         if !dirty {
             panicked = self.run_queue(guard, out, caller, (id, multi)).err();
         }
-        if self.is_watched() {
-            // EXEC itself is told behind what it held.
-            self.note_for_monitors(guard, caller, id, args);
+        if self.has_monitors() {
+            // The line of EXEC follows the lines of its commands.
+            self.attach_command_line(guard, caller, id, args);
         }
-        // What the commands before one that panicked have done stands.
+        // The changes of the commands before a panic are committed.
         let hold = self.finish_noted(guard);
         self.turn.output.hold(hold);
         if let Some(panic) = panicked {
@@ -301,8 +301,8 @@ impl Core {
         self.park_reply(caller, from, out, hold);
     }
 
-    /// Runs what was queued. What it changes stays in the undo log, to be finished as one; a
-    /// command that panics is taken back alone, and what stands behind it does not run.
+    /// Runs the queue. Its changes stay in the undo log, to be committed together. A command that
+    /// panics is rolled back alone, and those after it do not run.
     fn run_queue(
         &mut self,
         guard: &mut Guard<'_>,
@@ -338,13 +338,13 @@ impl Core {
         let from = out.position();
         let hashed = Hashed::NONE;
         let called = self.call(guard, out, &Command { caller, id, args, hashed });
-        // Whatever it needs is locked, and what it would leave is done.
+        // All that it needs is locked, and inside EXEC no command suspends.
         assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
         caller.session(self).mute(from, out);
         let ns = self.clock.now().since(started);
         let reply = out.len_between(from, out.position()) as u64;
         let sizes = Sizes { request: protocol_len(args), reply };
-        self.note_time(caller, Some(id), args, ns, sizes);
+        self.record_command(caller, Some(id), args, ns, sizes);
     }
 
     fn collect_exec_slots(&mut self, caller: &Caller, multi: &Multi) {
@@ -353,7 +353,7 @@ impl Core {
         let ks = Arc::clone(&self.shared.keyspace);
         for (id, request) in &multi.queue {
             let args = request.args();
-            // A command whose keys cannot be told fails by itself when it runs.
+            // A command whose keys cannot be found fails when it runs.
             let _ = command::keys::for_each(id.spec(), args, |key| {
                 slots.push(ks.key(args.get(key.arg)).slot);
             });
@@ -366,7 +366,7 @@ impl Core {
 }
 
 impl Session {
-    /// Out of MULTI, whatever became of it: what was queued.
+    /// Leaves MULTI. Returns the queue, if EXEC has not taken it.
     #[must_use]
     pub fn end_transaction(&mut self) -> Option<Box<Multi>> {
         self.set_gate(gate::MULTI, false);
@@ -377,7 +377,7 @@ impl Session {
     }
 }
 
-/// Takes the cells out of the slots they hang on.
+/// Removes the cells of the watches from their slots.
 fn unwatch(guard: &mut Guard<'_>, watched: &Watches) {
     for (w, cell) in watched.iter() {
         let key = guard.keyspace().key(&w.key);

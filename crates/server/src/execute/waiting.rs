@@ -55,7 +55,7 @@ impl Core {
                 Ok(Done::Nothing) => {}
                 Ok(Done::NothingYet(args)) => waits_as = Some(*args),
                 taken => {
-                    self.keep_prepared(caller, &taken, full.into_prepared());
+                    self.store_prepared(caller, &taken, full.into_prepared());
                     return taken.map(Called::Left);
                 }
             }
@@ -178,7 +178,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             && let Some(blocked) = self.core.unblock(conn)
         {
             let reply = out.len_between(OutPos::default(), out.position());
-            self.core.note_unblocked(caller_of(&ticket), &blocked, ns, reply, has_failed);
+            self.core.record_unblocked(caller_of(&ticket), &blocked, ns, reply, has_failed);
             self.answer(conn, |core, own| {
                 own.append(out);
                 core.turn.output.hold_at(hold);
@@ -204,7 +204,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let Some(blocked) = self.core.unblock(conn) else { return };
         let caller = caller_of(ticket);
-        self.core.note_unblocked(caller, &blocked, 0, 0, with_error);
+        self.core.record_unblocked(caller, &blocked, 0, 0, with_error);
         self.answer(conn, |core, out| {
             let mut reply = caller.reply(out);
             if with_error {

@@ -9,20 +9,20 @@ use command::CommandId;
 use keyspace::{Keyspace, PrefetchTarget};
 use resp::{Args, Span};
 
-/// A key of a request: where it stands and what was computed from it.
+/// A key of a request: its argument index, its hash and its slot.
 pub type KeyRef = command::First;
 
-/// What was hashed of a request's keys before its handler is called.
+/// The keys of a request that were hashed before its handler is called.
 #[derive(Clone, Copy)]
 pub struct Hashed<'a> {
-    /// The first one, by framing.
+    /// The first key, hashed by framing.
     pub first: KeyRef,
-    /// All of them, by who locked their slots.
+    /// All keys, hashed to lock their slots.
     pub all: &'a [KeyRef],
 }
 
 impl Hashed<'_> {
-    /// Nothing was.
+    /// No key was hashed.
     pub const NONE: Self = Self { first: NO_KEY, all: &[] };
 }
 
@@ -36,13 +36,13 @@ pub fn key_ref(ks: &Keyspace, args: Args<'_>, arg: usize) -> KeyRef {
 /// Commands per window: 64 gains nothing over 32, and 32 keeps the prefetched lines in cache.
 pub const WINDOW: usize = 32;
 
-/// How far behind framing the bucket of a command is asked for.
+/// How many commands behind framing the bucket of a command is prefetched.
 const BUCKETS_BEHIND: usize = 8;
 
-/// How many commands before its own an entry is asked for during execution.
+/// How many commands ahead of execution an entry is prefetched.
 const ENTRIES_AHEAD: usize = 6;
 
-/// The first entries are asked for during framing, one with every second command from here on.
+/// From this command on, framing prefetches one of the first entries with every second command.
 const FIRST_ENTRY_AT: usize = WINDOW - 2 * ENTRIES_AHEAD;
 
 /// Commands of one session per turn; then the next session.
@@ -67,7 +67,7 @@ pub struct Framed {
     pub key: KeyRef,
     /// Database guessed for prefetching.
     pub db: DbIndex,
-    /// Where the first key is probably found, once its bucket was asked for.
+    /// Where the first key is probably found; set when its bucket is prefetched.
     pub guess: Cell<PrefetchTarget>,
 }
 
@@ -89,7 +89,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// What is before this is counted elsewhere.
+    /// Skips the commands before this one: they are counted elsewhere.
     pub fn skip_to(&mut self, command: usize) {
         self.commands = command;
     }
@@ -106,7 +106,7 @@ pub struct Window {
     pub blobs: Vec<Blob>,
     /// True if some command names a member of a collection.
     pub has_members: bool,
-    /// Whose the commands are.
+    /// Which session sent which commands.
     runs: Vec<Run>,
 }
 
@@ -122,7 +122,7 @@ impl Window {
         }
     }
 
-    /// What was framed since the last call is of this session.
+    /// Assigns the commands framed since the last call to this session.
     pub fn end_run(&mut self, session: u32) {
         let end = self.commands.len();
         if self.runs.last().map_or(0, |run| run.end) < end {
@@ -130,22 +130,22 @@ impl Window {
         }
     }
 
-    /// Where a command of this window stands in it, none of those that are counted.
+    /// The index of a command of this window that is not counted yet.
     pub fn index_of(&self, c: &Framed, counted: &Counted) -> usize {
-        let rest = &self.commands[counted.commands..];
-        let ahead = rest.iter().take_while(|other| other.spans_from < c.spans_from).count();
+        let uncounted = &self.commands[counted.commands..];
+        let ahead = uncounted.iter().take_while(|other| other.spans_from < c.spans_from).count();
         counted.commands + ahead
     }
 
-    /// Tells whose the commands are from `counted` up to `end`, and how many; `counted` is there
-    /// then.
-    pub fn count_runs(&self, counted: &mut Counted, end: usize, mut tell: impl FnMut(u32, u64)) {
+    /// Calls `add` with the session and the number of commands of each run from `counted` up to
+    /// `end`, and moves `counted` to `end`.
+    pub fn count_runs(&self, counted: &mut Counted, end: usize, mut add: impl FnMut(u32, u64)) {
         while counted.commands < end
             && let Some(run) = self.runs.get(counted.runs)
         {
             let to = run.end.min(end);
             if to > counted.commands {
-                tell(run.session, (to - counted.commands) as u64);
+                add(run.session, (to - counted.commands) as u64);
                 counted.commands = to;
             }
             counted.runs += usize::from(run.end == to);
@@ -171,8 +171,8 @@ impl Window {
         Args::new(input, &self.spans[from..from + c.spans_len as usize], &self.blobs)
     }
 
-    /// Adds a command and asks for memory in stages: its slot's line now, the bucket of a command
-    /// some places back, the first entries. Framing goes on while the lines arrive.
+    /// Adds a command and prefetches in stages: its slot's line, the bucket of a command some
+    /// places back, the first entries. Framing continues while the lines arrive.
     #[inline]
     pub fn push(&mut self, ks: &Keyspace, command: Framed) {
         if command.key.arg != 0 {
@@ -188,11 +188,11 @@ impl Window {
         }
     }
 
-    /// Before execution: asks for what the first commands need and framing has not asked for.
+    /// Before execution: prefetches what the first commands need and framing has not prefetched.
     pub fn prefetch_first(&self, ks: &Keyspace) {
         let n = self.commands.len();
         if n == 1 {
-            return; // its own loads come as soon
+            return; // its own loads arrive as early
         }
         for at in n.saturating_sub(BUCKETS_BEHIND)..n.min(2 * ENTRIES_AHEAD) {
             self.prefetch_bucket(ks, at);
@@ -203,9 +203,9 @@ impl Window {
         }
     }
 
-    /// Before command `at` is executed: asks for one of the last buckets and for the entry of a
-    /// command further on. Memory serves some twenty lines at a time, and what is asked for beyond
-    /// them stalls; so the requests are spread over framing and execution.
+    /// Before command `at` is executed: prefetches one of the last buckets and the entry of a later
+    /// command. A core has about twenty cache misses in flight, and one more stalls it; so the
+    /// prefetches are spread over framing and execution.
     #[inline(always)]
     pub fn prefetch_ahead(&self, ks: &Keyspace, at: usize) {
         let n = self.commands.len();
@@ -234,7 +234,7 @@ impl Window {
         }
     }
 
-    /// Forgets everything; a huge request does not keep its memory.
+    /// Empties the window and frees the memory that a huge request needed.
     pub fn clear(&mut self) {
         self.commands.clear();
         self.runs.clear();

@@ -187,7 +187,7 @@ impl Core {
         if result.is_err() {
             guard.rollback();
         }
-        if self.is_watched() && caller.is_monitored && count > 0 {
+        if self.has_monitors() && caller.is_monitored && count > 0 {
             self.attach_monitor_line(&mut guard, sink, count);
         }
         guard.finish();

@@ -152,7 +152,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         for _ in 0..self.core.tasks.trips.len() {
             let Some(mut trip) = self.core.tasks.trips.pop_front() else { return };
             if !self.core.finish_trip(&mut self.access, &mut trip) {
-                self.core.tasks.retries.put_off(Work::Trips, self.core.turn.now());
+                self.core.tasks.retries.postpone(Work::Trips, self.core.turn.now());
                 self.core.tasks.trips.push_back(trip);
                 continue;
             }
@@ -165,7 +165,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let id = command::lookup(b"migrate");
             if let Some(long) = long {
                 let ns = self.core.clock.now().since(trip.started);
-                self.core.note_time(&caller, id, long.request.args(), ns, long.sizes);
+                self.core.record_command(&caller, id, long.request.args(), ns, long.sizes);
             }
             self.answer(conn, |core, out| {
                 core.turn.output.hold(trip.hold);

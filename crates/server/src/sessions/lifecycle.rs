@@ -252,7 +252,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Checks the clients above the soft limit. (Nothing is received from them, so perhaps no
     /// further reply triggers a check.)
-    pub(crate) fn look_at_soft_limits(&mut self) {
+    pub(crate) fn check_soft_limits(&mut self) {
         let mut above = std::mem::take(&mut self.core.above_soft);
         above.retain(|&conn| {
             let waits = self.unsent(conn);

@@ -1,5 +1,5 @@
-//! MONITOR at a worker: telling what its sessions execute, and handing lines to its sessions that
-//! watch.
+//! MONITOR at a worker: making the lines of the commands that its sessions execute, and sending
+//! lines to those of its sessions that monitor.
 
 use crate::execute::caller::Caller;
 use crate::execute::gates::closed;
@@ -18,8 +18,8 @@ use command::{CommandId, Error};
 use driver::{ConnId, Driver};
 use resp::{Args, OutBuf};
 
-/// Commands that nobody is told of.
-const SHOWN_TO_NOBODY: Flags = Flags::ADMIN;
+/// Commands that MONITOR does not show.
+const NEVER_SHOWN: Flags = Flags::ADMIN;
 
 impl Core {
     /// MONITOR: this session is sent every command that anybody executes from now on. A second time
@@ -56,7 +56,7 @@ impl Core {
         self.refresh_gates();
     }
 
-    /// The line for monitors about a command which a session has executed. Administration is not
+    /// The line for monitors about a command that a session has executed. Administration is not
     /// shown, passwords are redacted.
     #[cold]
     pub(crate) fn monitor_line(
@@ -66,7 +66,7 @@ impl Core {
         args: Args<'_>,
     ) -> Option<Arc<[u8]>> {
         let spec = id.spec();
-        if !caller.is_monitored || spec.flags.intersects(SHOWN_TO_NOBODY) {
+        if !caller.is_monitored || spec.flags.intersects(NEVER_SHOWN) {
             return None;
         }
         let unix_us = self.clock.unix_us(self.turn.now(), self.turn.unix_ms());
@@ -82,7 +82,7 @@ impl Core {
 
     /// True while some client monitors.
     #[inline]
-    pub(crate) fn is_watched(&self) -> bool {
+    pub(crate) fn has_monitors(&self) -> bool {
         self.gates & closed::MONITOR != 0
     }
 }
@@ -101,13 +101,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let (_, out) = self.driver.io();
         if out.bytes.len() > output::ARENA_FLUSH_BYTES {
-            self.run_window(); // sending may end a connection, whose commands come first
+            self.run_window(); // sending may end a connection, so its commands run first
             self.flush();
         }
     }
 
-    /// Lines were dropped: closes the monitors, so that they do not believe to have seen
-    /// everything.
+    /// Lines were dropped: closes the monitors, so that no client misses commands without noticing.
     pub(crate) fn on_monitor_lost(&mut self) {
         self.run_window();
         for conn in self.core.monitors.clone() {

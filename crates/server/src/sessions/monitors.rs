@@ -1,10 +1,10 @@
-//! MONITOR, the part which all workers share: how many clients monitor at each worker, and how many
-//! bytes are on their way to them.
+//! MONITOR, the state that all workers share: how many clients monitor at each worker, and how many
+//! bytes of lines are on their way to it.
 //!
 //! Without monitors, a worker reads one word per turn and commands pay nothing. With monitors,
 //! every command takes the full path, and its line is posted under the command's locks. So the
 //! lines of commands on one key have the order of execution, and what a client does after a reply
-//! is shown after the command which was replied to.
+//! is shown after the command that was replied to.
 
 use crate::sessions::output::Hold;
 use crate::worker::message::Message;
@@ -12,8 +12,8 @@ use base::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use base::sync::{Arc, CachePadded};
 
-/// The most bytes of lines on their way to one worker. The monitors of a worker which is further
-/// behind are closed. What the clients themselves have not read is bounded by
+/// The most bytes of lines on their way to one worker. The monitors of a worker that falls further
+/// behind are closed. What a client has not read yet is bounded by
 /// `client-output-buffer-limit normal`.
 pub const UNDERWAY_MAX: u64 = 64 << 20;
 
@@ -58,7 +58,7 @@ impl Monitors {
         self.all.fetch_sub(1, AcqRel);
     }
 
-    /// Posts a line to each worker which has a monitoring session. A worker without room for it
+    /// Posts a line to each worker that has a monitoring session. A worker without room for it
     /// gets [`Message::MonitorLost`] instead, once.
     pub fn publish(&self, line: &Arc<[u8]>, hold: Hold, post: impl Fn(usize, Message)) {
         for (worker, place) in self.workers.iter().enumerate() {
@@ -78,8 +78,8 @@ impl Monitors {
         self.workers[worker].underway.fetch_sub(bytes as u64, Relaxed);
     }
 
-    /// This worker has closed its monitors because lines to them were dropped. New ones miss
-    /// nothing.
+    /// This worker has closed its monitors because lines to them were dropped. Monitors that begin
+    /// after this call receive every line.
     pub fn restart(&self, worker: usize) {
         self.workers[worker].lost.store(false, Relaxed);
     }
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn a_line_is_quoted_and_has_all_digits_of_its_time() {
-        let told = line(1_339_518_083_000_412, 9, "127.0.0.1:60866", &[b"keys", b"a\r\n\"\xff"]);
-        let text = str::from_utf8(&told).expect("quoted text is ASCII");
+        let shown = line(1_339_518_083_000_412, 9, "127.0.0.1:60866", &[b"keys", b"a\r\n\"\xff"]);
+        let text = str::from_utf8(&shown).expect("quoted text is ASCII");
         let expected = "+1339518083.000412 [9 127.0.0.1:60866] \"keys\" \"a\\r\\n\\\"\\xff\"\r\n";
         assert_eq!(text, expected);
     }

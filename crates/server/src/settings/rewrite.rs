@@ -126,7 +126,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let ns = long.ns + self.core.clock.now().since(wait.started);
             let mut sizes = long.sizes;
             sizes.reply += wait.reply.as_ref().map_or(0, |reply| reply.len as u64);
-            self.core.note_time(&caller, id, long.request.args(), ns, sizes);
+            self.core.record_command(&caller, id, long.request.args(), ns, sizes);
         }
         match wait.reply {
             Some(parked) => self.answer_exec(&caller, *parked, written),

@@ -112,7 +112,7 @@ impl Visitor {
     }
 
     /// A request has begun, or some of an answer has left.
-    fn note_progress(&mut self, asks: bool) {
+    fn extend_deadline(&mut self, asks: bool) {
         let now = Instant::now();
         self.asks = asks;
         self.deadline.as_mut().reset(now + if asks { REQUEST_MAX } else { IDLE_MAX });
@@ -152,7 +152,7 @@ impl AsyncRead for Visitor {
         };
         // Further bytes of a request do not move its deadline.
         if buf.filled().len() > before && !self.asks {
-            self.note_progress(true);
+            self.extend_deadline(true);
         }
         Poll::Ready(read)
     }
@@ -167,7 +167,7 @@ impl AsyncWrite for Visitor {
         let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(cx, bytes) else {
             return self.poll_end(cx);
         };
-        self.note_progress(false);
+        self.extend_deadline(false);
         Poll::Ready(written)
     }
 

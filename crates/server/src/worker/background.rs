@@ -90,7 +90,7 @@ impl Core {
             gates |= closed::RESTRICTED;
         }
         if was_paused && gates & closed::PAUSE == 0 {
-            self.turn.note_pause_change();
+            self.turn.mark_pause_changed();
         }
         self.gates = gates;
     }
@@ -141,7 +141,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.release_keys();
         self.reclaim();
         self.end_sleeps();
-        let was_paused = self.core.turn.take_pause_change();
+        let was_paused = self.core.turn.take_pause_changed();
         if was_paused && self.core.gates & closed::PAUSE == 0 {
             self.wake_where(|s| matches!(s, Suspended::Pause));
             self.core.timers.expire_at = self.core.turn.now(); // what fell due meanwhile
@@ -189,7 +189,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let ns = self.core.clock.now().since(started);
             caller.session(&mut self.core).prepared_ns += ns;
         }
-        self.core.note_step(caller, started, replied, progress == Progress::Complete);
+        self.core.record_step(caller, started, replied, progress == Progress::Complete);
         progress
     }
 
@@ -237,7 +237,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         for conn in self.core.idle_clients() {
             self.close_now(conn);
         }
-        self.look_at_soft_limits();
+        self.check_soft_limits();
         self.publish();
     }
 

@@ -46,7 +46,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return;
         }
         if report.expired > 0 {
-            core.note_expired(started);
+            core.record_expired_step(started);
         }
         core.timers.expires_more = report.more;
         if let Some(at) = core.next_expiry(access, &report, all_served) {
@@ -102,13 +102,13 @@ impl Core {
     }
 
     /// Counts a step that has removed keys.
-    fn note_expired(&mut self, started: MonoNs) {
+    fn record_expired_step(&mut self, started: MonoNs) {
         let counters = self.counters();
         let ns = self.clock.now().since(started);
         counters.expire_ns.add(ns);
         counters.expire_step_max_ns.raise(ns);
         if self.settings.is_spike(ns) {
-            self.note_spike(SpikeEvent::ExpireCycle, ns);
+            self.record_spike(SpikeEvent::ExpireCycle, ns);
         }
         self.timers.is_busy = true;
     }
@@ -124,7 +124,7 @@ impl Core {
         if report.more {
             return Some(now);
         }
-        if let Some(at) = self.tasks.retries.next(Work::Removed, !all_served, now) {
+        if let Some(at) = self.tasks.retries.next(Work::Deferred, !all_served, now) {
             return Some(at);
         }
         if report.held {

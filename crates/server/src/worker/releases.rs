@@ -68,7 +68,7 @@ impl Core {
     /// Releases a turn's part of the keys. If the gate is closed, that is retried later.
     fn release_some(&mut self, access: &mut Access) {
         if !access.enter() {
-            return self.tasks.retries.put_off(Work::Releases, self.turn.now());
+            return self.tasks.retries.postpone(Work::Releases, self.turn.now());
         }
         let mut budget = RELEASES_PER_TURN;
         // If a slot is held for long, the next client's keys are tried, each client once.
@@ -92,7 +92,7 @@ impl Core {
             }
         }
         if held > 0 {
-            self.tasks.retries.put_off(Work::Releases, self.turn.now());
+            self.tasks.retries.postpone(Work::Releases, self.turn.now());
         }
         access.leave();
     }

@@ -15,8 +15,8 @@ pub enum Work {
     Releases,
     /// The ends of MIGRATEs.
     Trips,
-    /// Serving clients which wait for keys that were removed.
-    Removed,
+    /// Serving clients that wait for deferred keys.
+    Deferred,
 }
 
 /// The earliest time of the next attempt, by kind; in the past for work which met no obstacle.
@@ -25,7 +25,7 @@ pub struct Retries([MonoNs; 3]);
 
 impl Retries {
     /// Postpones work which met the gate or a slot that is held for long.
-    pub fn put_off(&mut self, work: Work, now: MonoNs) {
+    pub fn postpone(&mut self, work: Work, now: MonoNs) {
         self.0[work as usize] = now.plus(RETRY_NS);
     }
 

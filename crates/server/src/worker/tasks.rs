@@ -26,9 +26,9 @@ pub struct Tasks {
     pub waiting: Waiting,
     /// Watches and tickets to take out of their slots as soon as no lock is held.
     pub releases: Releases,
-    /// MIGRATEs whose threads are back, to be ended as soon as their slots can be locked.
+    /// MIGRATEs whose transfer is over, to be ended as soon as their slots can be locked.
     pub trips: VecDeque<Trip>,
-    /// When work which met the gate or a long holder is retried.
+    /// When work that met a closed gate or a long holder is retried.
     pub retries: Retries,
 }
 
@@ -38,7 +38,7 @@ impl Tasks {
         !self.runnable.is_empty() || self.is_reclaiming
     }
 
-    /// When the first of those that wait for a time is due.
+    /// The earliest time for which some of this work waits.
     pub fn next_wake(&self, now: MonoNs) -> Option<MonoNs> {
         let times = [
             self.waiting.next_wake(),
@@ -55,9 +55,9 @@ impl Tasks {
 pub struct Waiting {
     /// The timeouts of blocked sessions.
     pub timeouts: BTreeSet<(MonoNs, u64, u32)>,
-    /// Keys whose waiters are to be served by the worker: they were removed, because their time had
-    /// come, by who holds their slots no more; or serving needs a slot that is held for long.
-    pub removed: VecDeque<Ready>,
+    /// Keys whose waiters the worker serves later: the key expired and was removed by a step that
+    /// has released its slot, or serving needs a slot that is held for long.
+    pub deferred: VecDeque<Ready>,
 }
 
 impl Waiting {

@@ -47,12 +47,12 @@ impl Turn {
     }
 
     /// CLIENT PAUSE was changed: sessions which may run again are woken at the end of the turn.
-    pub fn note_pause_change(&mut self) {
+    pub fn mark_pause_changed(&mut self) {
         self.has_pause_changed = true;
     }
 
-    /// True once after [`Turn::note_pause_change`].
-    pub fn take_pause_change(&mut self) -> bool {
+    /// True once after [`Turn::mark_pause_changed`].
+    pub fn take_pause_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_pause_changed)
     }
 }

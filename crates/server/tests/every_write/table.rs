@@ -35,10 +35,10 @@ pub const SETUP: &[&str] = &[
     "XREADGROUP GROUP g c COUNT 2 STREAMS st >",
 ];
 
-/// Keys that nobody fills at first, beside those that clients wait for.
+/// Keys that do not exist at first, beside those that clients wait for.
 pub const ABSENT: &[&str] = &["new", "d"];
 
-/// Who waits, and for what; the last key of each.
+/// The blocked commands, and the last key of each.
 pub const WAITERS: &[&str] =
     &["BLPOP wl 0", "BLMOVE wm moved LEFT LEFT 0", "BZPOPMIN wz 0", "XREAD BLOCK 0 STREAMS wx 0"];
 

@@ -1,4 +1,4 @@
-//! A producer of ingest protocol 2 on the simulated network, which checks what it is told.
+//! A producer of ingest protocol 2 on the simulated network, which checks what it receives.
 
 use crate::sim_world::Sim;
 use base::prng::Prng;
@@ -148,7 +148,7 @@ impl Producer {
         }
     }
 
-    /// Runs until the connection has ended, and says with which error.
+    /// Runs until the connection has ended, and returns its error.
     pub fn end(&mut self, sim: &mut Sim) -> Option<(Fault, u64)> {
         self.until(sim, |p| p.conn.ending().is_some());
         assert_eq!(self.conn.ending(), Some(Ending::Closed), "the error is read");

@@ -21,7 +21,7 @@ pub const MS: u64 = 1_000_000;
 /// More than one, so that messages, gates and locks are between workers.
 const WORKERS: usize = 2;
 
-/// Steps after which a story that has not come to its end never will.
+/// Steps after which a test that has not ended has failed.
 const STEPS_MAX: u32 = 200_000;
 
 /// A network that cuts everything and loses nothing, with buffers that are full soon.
@@ -55,7 +55,7 @@ pub struct Sim {
     pub ingest: Vec<PeerAddr>,
 }
 
-/// One client: what it has to say, and all that it was answered.
+/// One client: the bytes that it has to send, and all that it has received.
 pub struct Client {
     conn: Option<SimClient>,
     unsent: Vec<u8>,
@@ -129,12 +129,12 @@ impl Sim {
         self.net.connect(&self.ingest[port]).expect("it listens and has room")
     }
 
-    /// A new story begins: its steps are counted anew.
+    /// Counts steps from zero.
     pub fn forget_steps(&mut self) {
         self.steps = 0;
     }
 
-    /// Everybody does a little: clients write and read random parts, each worker turns once.
+    /// One step of the world: clients write and read random parts, each worker turns once.
     pub fn step(&mut self) {
         self.steps += 1;
         assert!(self.steps < STEPS_MAX, "the story does not end");
@@ -172,7 +172,7 @@ impl Sim {
         }
     }
 
-    /// All replies to a client, up to that to what it has said last.
+    /// All replies to a client, up to the reply to its last request.
     pub fn ask_last(&mut self, client: usize) -> Vec<Reply> {
         let end = Reply::Bulk("the end".into());
         self.clients[client].say(&["ECHO", "the end"]);
@@ -185,7 +185,7 @@ impl Sim {
         }
     }
 
-    /// Every client leaves, and nothing of it stays behind.
+    /// Disconnects every client, and fails if anything of them is left.
     pub fn end(mut self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for client in &mut self.clients {
@@ -242,7 +242,7 @@ impl Client {
         self.ending = conn.ending();
     }
 
-    /// Says that nothing more will be written; what is not written yet is not said.
+    /// Shuts down sending; requests that are not written yet are dropped.
     pub fn stop_sending(&mut self) {
         self.unsent.clear();
         if let Some(conn) = &self.conn {
@@ -255,13 +255,13 @@ impl Client {
         self.conn = None;
     }
 
-    /// Forgets what was read and taken.
+    /// Drops all received bytes.
     pub fn forget(&mut self) {
         assert_eq!(self.taken, self.got.len(), "a reply that nobody took");
         (self.got, self.taken) = (Vec::new(), 0);
     }
 
-    /// The next whole reply that nobody took yet.
+    /// Removes and returns the next whole reply.
     pub fn take_reply(&mut self) -> Option<Reply> {
         let (reply, len) = parse(&self.got[self.taken..])?;
         self.taken += len;

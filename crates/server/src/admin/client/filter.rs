@@ -8,8 +8,8 @@ use base::sync::atomic::Ordering::Relaxed;
 use command::ops::{ClientFact, ClientFilters, ClientType};
 
 impl Core {
-    /// The clients for whom all filters hold, in order of their ids, or in the order in which ids
-    /// were asked for. `me` is who asks.
+    /// The clients that match all filters, in order of their ids, or in the order in which the
+    /// request names ids. `me` is the client that asks.
     pub(crate) fn clients_of(&self, filters: &ClientFilters, me: u64) -> Vec<Arc<ClientCard>> {
         let registry = &self.shared.registry;
         let asked = filters.rules.iter().find_map(|rule| match &rule.fact {
@@ -36,10 +36,10 @@ fn holds(fact: &ClientFact, card: &ClientCard, now_s: i64) -> bool {
     match fact {
         ClientFact::Ids(ids) => ids.iter().any(|id| u64::try_from(*id) == Ok(card.id)),
         ClientFact::Type(kind) => *kind == ClientType::Normal,
-        ClientFact::User(_) => true, // there is one
+        ClientFact::User(_) => true, // there is only one user
         ClientFact::Address(addr) => card.addr.as_bytes() == &**addr,
         ClientFact::LocalAddress(addr) => card.laddr.as_bytes() == &**addr,
-        // In whole seconds: who is 3.5 s old is older than 3 s.
+        // In whole seconds: a client of 3.5 s counts as 3 s old.
         ClientFact::Age { at_least_ms } => {
             (now_s - card.since_s).saturating_mul(1000) >= *at_least_ms
         }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn hosts_of_addresses() {
-        let told = ["127.0.0.1:7", "[::1]:7", "/tmp/a:b.sock:0"].map(host);
-        assert_eq!(told, ["127.0.0.1", "::1", "/tmp/a:b.sock"]);
+        let hosts = ["127.0.0.1:7", "[::1]:7", "/tmp/a:b.sock:0"].map(host);
+        assert_eq!(hosts, ["127.0.0.1", "::1", "/tmp/a:b.sock"]);
     }
 }

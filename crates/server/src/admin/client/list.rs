@@ -1,5 +1,5 @@
-//! One client's line in CLIENT LIST, field by field as Redis 7.2 prints it; behind its fields those
-//! of Redis 8 and Valkey 9.
+//! One client's line in CLIENT LIST: the fields of Redis 7.2 in its order, then those of Redis 8
+//! and Valkey 9.
 
 use crate::execute::sizes::protocol_len;
 use crate::sessions::card::{ClientCard, flag};
@@ -10,8 +10,8 @@ use command::CommandId;
 use resp::Args;
 
 impl Core {
-    /// The line, without its newline; `asking` is the request that asks for it, if this client
-    /// does.
+    /// The line, without its newline. `asking` is the request that asks for it, if this client sent
+    /// it.
     pub(crate) fn client_line(&self, card: &ClientCard, asking: Option<Args<'_>>) -> String {
         let now_s = self.turn.unix_ms().0 / 1000;
         let text = card.text().clone();
@@ -24,7 +24,7 @@ impl Core {
         let words = asking.map_or(0, |args| args.iter().map(<[u8]>::len).sum());
         let waiting = card.waiting_bytes.load(Relaxed);
         let argv = card.argv_bytes.load(Relaxed) + waiting + words as u64;
-        // A request that runs stands in what was read; one that arrives in parts beside it.
+        // `input` includes a request that runs, but not one that arrives in parts.
         let read = input + card.argv_bytes.load(Relaxed);
         let total =
             CLIENT_BYTES + card.held_bytes() + asking.map_or(0, protocol_len) + words as u64;

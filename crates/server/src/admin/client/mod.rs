@@ -1,4 +1,4 @@
-//! CLIENT: what a connection says of itself and does to others.
+//! CLIENT: a connection's own properties, and its power over other connections.
 
 mod filter;
 mod list;
@@ -128,11 +128,11 @@ impl Core {
         } else {
             pause.until_ms.store(if active { current.max(until_ms) } else { until_ms }, Relaxed);
             pause.all.store(all || (active && pause.all.load(Relaxed)), Relaxed);
-            // Nothing goes, but nobody sees what is due.
+            // Expired keys are not removed during a pause, but they are not visible either.
             self.shared.keyspace.hold_expiry(UnixMs(pause.until_ms.load(Relaxed)));
         }
         drop(changing);
-        self.turn.note_pause_change();
+        self.turn.mark_pause_changed();
         self.shared.post_others(self.id, || Message::PauseChanged);
         self.publish_fence();
     }
@@ -167,7 +167,7 @@ impl Core {
         Ok(Outcome::Done)
     }
 
-    /// Once this is answered, the clients execute nothing and nobody serves them.
+    /// Kills clients: once the reply has left, they execute nothing and are not served.
     fn kill(&mut self, victims: &[Arc<ClientCard>]) {
         if victims.is_empty() {
             return;
@@ -179,7 +179,8 @@ impl Core {
         self.publish_fence();
         self.stop_condemned();
         for card in victims {
-            // The worker of one that waits may sleep, and then takes over nothing.
+            // The worker of a blocked client may be asleep and not follow the fence: the ticket is
+            // claimed here.
             if let Some(ticket) = &*card.ticket.lock().expect("no panic while a card is held") {
                 ticket.claim();
             }
@@ -191,10 +192,10 @@ impl Core {
 
 /// CLIENT SETINFO.
 fn set_library(s: &mut Session, fact: LibraryFact) {
-    let said = |v: &[u8]| String::from_utf8_lossy(v).into_owned();
+    let text_of = |v: &[u8]| String::from_utf8_lossy(v).into_owned();
     s.change_names(|text| match fact {
-        LibraryFact::Name(v) => text.lib_name = said(&v),
-        LibraryFact::Version(v) => text.lib_ver = said(&v),
+        LibraryFact::Name(v) => text.lib_name = text_of(&v),
+        LibraryFact::Version(v) => text.lib_ver = text_of(&v),
     });
 }
 

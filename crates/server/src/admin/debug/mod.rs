@@ -25,7 +25,7 @@ use std::time::Duration;
 const PACKED_THRESHOLD_MAX: u64 = (4 << 30) - (1 << 20);
 /// Longest text that DEBUG STRINGMATCH-LEN matches, bytes.
 const MATCH_LEN_MAX: usize = 1 << 20;
-/// How often DEBUG HOLD looks whether it is to end.
+/// How often DEBUG HOLD checks whether it must end.
 const HOLD_NAP: Duration = Duration::from_millis(1);
 
 impl Core {
@@ -49,11 +49,11 @@ impl Core {
                 return self.debug_quicklist(guard, out, caller, &key, full);
             }
             DebugOp::Populate(populate) => {
-                return self.do_in_steps(guard, out, caller, populate::begin(populate));
+                return self.run_in_steps(guard, out, caller, populate::begin(populate));
             }
             DebugOp::Reload => {
                 let databases = self.settings.command.databases;
-                return self.do_in_steps(guard, out, caller, reload::begin(databases));
+                return self.run_in_steps(guard, out, caller, reload::begin(databases));
             }
             DebugOp::PanicInCommand { command, after_changes, after_runs, is_error } => {
                 let at = panic_place(command.as_deref(), is_error)?;
@@ -95,8 +95,7 @@ impl Core {
         Ok(Outcome::Done.into())
     }
 
-    /// DEBUG SLEEP holds World for a time. Inside EXEC nobody can resume it: the whole transaction
-    /// waits here.
+    /// DEBUG SLEEP holds World for a time. Inside EXEC it cannot suspend, so it blocks the worker.
     fn debug_sleep(&mut self, out: &mut OutBuf, caller: &Caller, seconds: f64) -> Outcome {
         let until = self.clock.now().plus((seconds * 1e9) as u64);
         if !caller.may_suspend {
@@ -168,8 +167,8 @@ impl Core {
         })?
     }
 
-    /// Does the work in steps; inside EXEC at once.
-    fn do_in_steps(
+    /// Runs the work in steps; inside EXEC in one go.
+    fn run_in_steps(
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
@@ -184,7 +183,7 @@ impl Core {
     }
 }
 
-/// Sets something, and answers OK.
+/// Calls `set`, then replies OK.
 fn answer_ok(reply: &mut Reply<'_>, set: impl FnOnce()) {
     set();
     reply.ok();

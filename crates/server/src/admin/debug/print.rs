@@ -1,21 +1,21 @@
-//! What commands print on standard output: a thread of its own writes it. Nobody waits for whoever
-//! reads there, and may have stopped.
+//! What commands print on standard output. A separate thread writes it, so that no worker blocks
+//! when the reader of the pipe has stopped reading.
 
 use base::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use command::Error;
 use command::error::NoPrinter;
 use std::collections::VecDeque;
 
-/// Bytes that wait to be written, above which no more are taken.
+/// Most bytes that may wait to be written; beyond them a text is refused.
 const PENDING_BYTES_MAX: usize = 64 << 20;
 
-/// Texts on their way.
+/// Texts that wait to be written.
 #[derive(Default)]
 struct Pending {
     texts: VecDeque<String>,
     /// Bytes of them, and of the one that is being written.
     bytes: usize,
-    /// There is a thread that writes them.
+    /// A thread that writes them is running.
     has_writer: bool,
 }
 
@@ -25,7 +25,7 @@ fn pending() -> MutexGuard<'static, Pending> {
     PENDING.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a text written, after those before it.
+/// Queues a text to be written after those queued before it.
 ///
 /// # Errors
 /// If too much waits to be written, or no thread can be started.
@@ -44,7 +44,7 @@ pub fn print(text: String) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes until nothing is left.
+/// Writes until the queue is empty.
 fn write_all() {
     loop {
         let mut all = pending();
@@ -58,14 +58,14 @@ fn write_all() {
     }
 }
 
-/// Writes without the lock of `std::io::stdout`, which lines of the log take: they would wait for
-/// whoever reads, too.
+/// Writes without the lock of `std::io::stdout`. Lines of the log take that lock: they would wait
+/// for the reader, too.
 fn write(mut text: &[u8]) {
     while !text.is_empty() {
         match rustix::io::write(rustix::stdio::stdout(), text) {
             Ok(written) => text = &text[written..],
             Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return, // nobody can read it
+            Err(_) => return, // the pipe is closed
         }
     }
 }

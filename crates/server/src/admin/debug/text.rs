@@ -1,5 +1,5 @@
-//! What DEBUG tells of tables and structures. A bucket of a table, and a page of a value, is told
-//! as what Redis calls a slot, and what is in it as a chain.
+//! What DEBUG reports of tables and structures, in Redis's words: a bucket of a table or a page of
+//! a value is called a slot, and its contents a chain.
 
 use base::DbIndex;
 use keyspace::{Big, Guard, TableShape};
@@ -11,7 +11,7 @@ pub fn tables_text(guard: &mut Guard<'_>, db: DbIndex) -> String {
     let mut text = String::from("[Dictionary HT]\n");
     table(&mut text, &shape);
     text.push_str("[Expires HT]\n");
-    // They are kept in order of time, not in a table.
+    // Keys that expire are stored in order of time, not in a table.
     let expires = guard.keyspace().db_expires(db);
     text.push_str(HEAD);
     if expires == 0 {
@@ -77,7 +77,7 @@ pub fn struct_sizes() -> String {
 mod tests {
     use super::*;
 
-    /// The form is that of redis-server 7.0.
+    /// The format of redis-server 7.0.
     #[test]
     fn a_table_in_words() {
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What DEBUG says of keys, values and tables.
+//! What DEBUG reports of keys, values and tables.
 
 use crate::admin::debug::print::print;
 use crate::admin::debug::text::{tables_text, value_text};
@@ -11,7 +11,8 @@ use command::{Done, Error};
 use keyspace::{Entry, Guard, Intent, Parked};
 use resp::{OutBuf, Reply};
 
-/// DEBUG runs under World, but for what `command::server::debug::spares_world` names.
+/// DEBUG runs under World, except the subcommands that `command::server::debug::spares_world`
+/// lists.
 const ALL_HELD: &str = "DEBUG holds everything";
 
 impl Core {
@@ -25,7 +26,7 @@ impl Core {
         let printed = self.print_value(guard, caller.db, key, Error::NotListpack, |entry, _| {
             command::server::listpack_text(entry)
         })?;
-        Ok(say_printed(printed, &mut caller.reply(out), "Listpack structure printed on stdout"))
+        Ok(reply_printed(printed, &mut caller.reply(out), "Listpack structure printed on stdout"))
     }
 
     pub(super) fn debug_quicklist(
@@ -40,7 +41,7 @@ impl Core {
         let printed = self.print_value(guard, caller.db, key, not, |entry, settings| {
             command::server::quicklist_text(entry, settings, full)
         })?;
-        Ok(say_printed(printed, &mut caller.reply(out), "Quicklist structure printed on stdout"))
+        Ok(reply_printed(printed, &mut caller.reply(out), "Quicklist structure printed on stdout"))
     }
 
     pub(super) fn debug_object(
@@ -78,8 +79,8 @@ impl Core {
         reply.simple(&digest.text());
     }
 
-    /// Prints what a text says of a value on standard output; `not` is the error where it says
-    /// nothing. The text is made under the slot of its key, and written when that is released.
+    /// Prints the text that `text` makes of a value on standard output; `not` is the error if it
+    /// makes none. The text is made under the lock of its key's slot, and written after that.
     fn print_value(
         &self,
         guard: &mut Guard<'_>,
@@ -100,8 +101,8 @@ impl Core {
     }
 }
 
-/// Answers with a text, once a value was printed.
-fn say_printed(printed: Result<(), Parked>, reply: &mut Reply<'_>, text: &str) -> Called {
+/// Replies with `text` if the value was printed; parks otherwise.
+fn reply_printed(printed: Result<(), Parked>, reply: &mut Reply<'_>, text: &str) -> Called {
     if let Err(parked) = printed {
         return Called::Left(Done::Park(parked));
     }
@@ -109,7 +110,7 @@ fn say_printed(printed: Result<(), Parked>, reply: &mut Reply<'_>, text: &str) -
     Outcome::Done.into()
 }
 
-/// What is said of a key's value; none if there is no such key. Uses of the key do not count.
+/// Describes a key's entry; `None` if there is no such key. This does not count as a use of it.
 fn peek<T>(
     guard: &mut Guard<'_>,
     db: DbIndex,
