@@ -304,6 +304,7 @@ def unread(strategy):
     reads again nothing is missing."""
     if strategy != REQUEST_REPLY:
         return  # the others write too little to fill a socket
+    set_idle(300)  # it is silent for as long as this machine needs
     s = connect(strategy, receive_buffer=4096)
     s.setblocking(False)
     empty = b"".join(message(strategy, i, b"") for i in range(1000))
@@ -332,6 +333,7 @@ def unread(strategy):
     acks.until_closed()
     writer.join()
     assert acks.previous == number + 999, (acks.previous, number)
+    set_idle(IDLE_S)
 
 
 def unread_for_ever(_):
@@ -366,6 +368,14 @@ def many(_):
     for thread in threads:
         thread.join()
     assert len(done) == 60, len(done)
+
+
+def set_idle(seconds):
+    """How long a connection may be silent from now on."""
+    s = socket.create_connection((HOST, RESP), timeout=60)
+    s.sendall(f"CONFIG SET ingest-idle-timeout {seconds:.0f}\r\n".encode())
+    assert s.recv(64) == b"+OK\r\n"
+    s.close()
 
 
 def info():

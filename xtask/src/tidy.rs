@@ -8,6 +8,7 @@ mod imports;
 mod length;
 mod list;
 mod manifest;
+mod map;
 mod names;
 mod prose;
 mod shape;
@@ -61,6 +62,7 @@ fn check(tree: &Tree) -> Report {
     let mut report = Report::default();
     imports::check(tree, &mut report);
     manifest::check(tree, &mut report);
+    map::check(tree, &mut report);
     doors::check(tree, &mut report);
     names::check(tree, &mut report);
     shape::check(tree, &mut report);

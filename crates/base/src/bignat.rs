@@ -10,7 +10,7 @@ pub struct BigNat(Vec<u32>);
 /// Powers of five are multiplied in this many at a time: 5^13 is the last below 2^32.
 const FIVES_STEP: u32 = 13;
 
-/// Decimal digits are taken and given this many at a time.
+/// Decimal digits are read and written this many at a time.
 const DIGITS_STEP: usize = 9;
 
 /// Groups of digits that one pass over the limbs yields.
@@ -94,8 +94,8 @@ impl BigNat {
         (top, below, lost)
     }
 
-    /// `floor(self / divisor * 2^scale)` with 67 or 68 significant bits, the `scale` that made it
-    /// so, and whether something remains. Both numbers must not be zero.
+    /// `floor(self / divisor * 2^scale)` with 67 or 68 significant bits, the `scale` that gives
+    /// this many bits, and whether there is a remainder. Both numbers must not be zero.
     pub fn quotient(mut self, mut divisor: Self) -> (u128, i64, bool) {
         const BITS: u32 = 68;
         let ahead = i64::from(divisor.bits()) - i64::from(self.bits());
@@ -138,8 +138,8 @@ impl BigNat {
     }
 
     /// Divides by 10^9 in place, [`GROUPS_STEP`] times over; returns the remainders in that order.
-    /// In one pass, because a division waits for the remainder of the limb above, and so several
-    /// of them overlap.
+    /// One pass does all of them: each division waits for the remainder of the limb above, so
+    /// several independent chains overlap.
     fn divide_by_groups(&mut self) -> [u32; GROUPS_STEP] {
         const GROUP: u64 = 10u64.pow(DIGITS_STEP as u32);
         let mut rests = [0u64; GROUPS_STEP];

@@ -1,7 +1,7 @@
 //! A reference-counted byte buffer for values too big to copy under a lock.
 //!
-//! A reader takes a reference under the slot's guard and sends the bytes after it; a writer changes
-//! the buffer in place while it holds the only reference and copies it otherwise.
+//! A reader takes a reference under the slot's guard and sends the bytes after releasing it. A
+//! writer that holds the only reference changes the buffer in place; otherwise it copies.
 
 use std::sync::Arc; // a reference count, not synchronisation of the data path
 
@@ -10,7 +10,7 @@ use std::sync::Arc; // a reference count, not synchronisation of the data path
 pub struct Blob(Arc<Vec<u8>>);
 
 impl Blob {
-    /// Takes the vector over without copying.
+    /// Wraps the vector without copying.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(Arc::new(bytes))
     }
@@ -27,7 +27,7 @@ impl Blob {
         self.0.len()
     }
 
-    /// True if there is not a single byte.
+    /// True if it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -37,22 +37,22 @@ impl Blob {
         self.0.capacity()
     }
 
-    /// The vector, to change in place: copied first, O(n), if somebody else holds a reference.
+    /// The vector, to change in place: copied first, O(n), if there is another reference.
     pub fn make_mut(&mut self) -> &mut Vec<u8> {
         Arc::make_mut(&mut self.0)
     }
 
-    /// True if nobody else holds a reference.
+    /// True if this is the only reference.
     pub fn is_unique(&mut self) -> bool {
         Arc::get_mut(&mut self.0).is_some()
     }
 
-    /// One machine word that owns this reference; give it back with [`Blob::from_word`].
+    /// One machine word that owns this reference; [`Blob::from_word`] takes it back.
     pub fn into_word(self) -> *const Vec<u8> {
         Arc::into_raw(self.0)
     }
 
-    /// Takes back a reference given out by [`Blob::into_word`].
+    /// Takes back a reference from [`Blob::into_word`].
     ///
     /// # Safety
     /// `word` came from `into_word` and was not taken back before.

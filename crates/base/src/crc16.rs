@@ -5,7 +5,7 @@
 
 use crate::types::SlotId;
 
-/// Bytes that one step takes.
+/// Bytes processed per step.
 const STEP: usize = 8;
 
 /// `TABLES[k][b]`: what byte `b` contributes when `k` more bytes follow it in the same step.
@@ -37,8 +37,8 @@ const fn tables() -> [[u16; 256]; STEP] {
     tables
 }
 
-/// The checksum of `bytes`. A sum that starts at 0 does not see zeros in front: what is no whole
-/// step goes first, behind zeros that make it one.
+/// The checksum of `bytes`. Leading zeros do not change a sum that starts at 0, so the first bytes
+/// are padded with leading zeros to a whole step.
 #[inline(always)]
 pub fn crc16(bytes: &[u8]) -> u16 {
     let (head, steps) = bytes.as_rchunks::<STEP>();
@@ -52,7 +52,7 @@ pub fn crc16(bytes: &[u8]) -> u16 {
     crc
 }
 
-/// Takes eight bytes.
+/// Processes eight bytes.
 #[inline(always)]
 fn step(crc: u16, b: &[u8; STEP]) -> u16 {
     let t = &TABLES;
@@ -75,7 +75,7 @@ fn behind_zeros(bytes: &[u8], n: usize) -> [u8; STEP] {
     }
 }
 
-/// Up to seven bytes, behind zeros. Parts that overlap say the same of the bytes that both hold.
+/// Up to seven bytes, behind zeros. Parts may overlap: they agree on the bytes that both contain.
 #[inline(always)]
 fn few(bytes: &[u8]) -> [u8; STEP] {
     let n = bytes.len();
@@ -99,8 +99,9 @@ pub fn key_slot(key: &[u8]) -> SlotId {
     SlotId::new(crc16(hashed))
 }
 
-/// True if `key` holds a `{`. Branch-free over words, so that the usual key without a tag costs a
-/// few instructions: what is behind the last whole word is looked at with the last eight bytes.
+/// True if `key` holds a `{`. Tests whole words without branches, so that a usual key without a tag
+/// costs a few instructions: the tail is tested with the last eight bytes, which may overlap the
+/// last whole word.
 #[inline(always)]
 fn has_brace(key: &[u8]) -> bool {
     let (Some(first), Some(last)) = (key.first_chunk::<STEP>(), key.last_chunk::<STEP>()) else {
@@ -116,7 +117,7 @@ fn has_brace(key: &[u8]) -> bool {
 }
 
 /// Non-zero if and only if one of the eight bytes is `{` (the classic test for a zero byte, after
-/// turning `{` into zero; its false marks can only appear above a true one).
+/// turning `{` into zero; false positives can only appear above a true one).
 #[inline(always)]
 const fn brace_bytes(word: &[u8; STEP]) -> u64 {
     let zeroed = u64::from_le_bytes(*word) ^ (0x0101_0101_0101_0101 * b'{' as u64);
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(crc16(b""), 0);
     }
 
-    /// What is no whole step, and a brace at each place of it.
+    /// Lengths that are not whole steps, and a brace at each position.
     #[test]
     fn every_short_length() {
         for len in 0..40usize {

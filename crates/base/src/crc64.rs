@@ -3,7 +3,7 @@
 //!
 //! Eight bytes a step over eight tables of 256 ("slicing"), 16 KiB in all.
 
-/// Bytes that one step takes.
+/// Bytes processed per step.
 const STEP: usize = 8;
 
 /// The polynomial with its bits reversed.
@@ -38,7 +38,7 @@ const fn tables() -> [[u64; 256]; STEP] {
     tables
 }
 
-/// The checksum of what `crc` is the checksum of, followed by `bytes`; 0 is that of nothing.
+/// Extends `crc`, the checksum of earlier bytes, by `bytes`. The checksum of no bytes is 0.
 ///
 /// ```
 /// use base::crc64::crc64;

@@ -1,5 +1,5 @@
-//! Doubles as text: what Redis 7.2 accepts, and the shortest text that reads back as the same
-//! number, laid out its way.
+//! Doubles as text: parses what Redis 7.2 accepts, and writes the shortest text that reads back as
+//! the same number, in the layout of Redis.
 //!
 //! Layout of `n` digits times `10^k`, whose first digit has the weight `10^x`: without a point if
 //! `k >= 0` and `|x| < n + 7`; plain with a point if `k < 0` and (`k > -7` or `|x| < 4`); else
@@ -12,8 +12,8 @@ use crate::numeral::{self, Magnitude, Numeral};
 /// Longest text that [`write()`] makes: a sign, 17 digits, a point and `e-308` or zeros.
 pub const TEXT_MAX: usize = 32;
 
-/// The number nearest to what `text` says. `None` if that is no number, or one so big or so small
-/// that only infinity or zero would be left of it. `inf` itself is a number, `nan` is not.
+/// The number nearest to what `text` says. `None` if it is not a number, or if it would overflow to
+/// infinity or underflow to zero. `inf` itself is a number, `nan` is not.
 pub fn parse(text: &[u8]) -> Option<f64> {
     if let Some(value) = whole(text) {
         return Some(value);
@@ -25,7 +25,7 @@ pub fn parse(text: &[u8]) -> Option<f64> {
         Magnitude::Binary { mantissa, sticky, exponent } => binary(mantissa, sticky, exponent)?,
         Magnitude::Decimal { whole, fraction, .. } => {
             let text = std::str::from_utf8(text).expect("scanned numbers are ASCII");
-            // std reads this grammar and rounds correctly; it leaves the range silently.
+            // std reads this grammar and rounds correctly, but overflows and underflows silently.
             let value = text.parse::<f64>().ok()?.abs();
             let vanished = value == 0.0 && whole.iter().chain(fraction).any(|&digit| digit != b'0');
             if value.is_infinite() || vanished {
@@ -37,8 +37,8 @@ pub fn parse(text: &[u8]) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// What most scores are, read without the general way: a whole number of at most 15 digits, which
-/// every one is a double.
+/// The fast path for most scores: a whole number of at most 15 digits, which a double represents
+/// exactly.
 #[inline]
 fn whole(text: &[u8]) -> Option<f64> {
     let (negative, digits) = match text {
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Watched on ZADD: which scores it takes.
+    /// Observed with ZADD of a redis-server: which scores it accepts.
     #[test]
     fn accepted_and_refused() {
         for (text, value) in [

@@ -1,13 +1,13 @@
 //! Glob patterns as KEYS, SCAN, PSUBSCRIBE and CONFIG GET understand them.
 //!
 //! `*` any bytes, `?` one byte, `[abc]` `[a-z]` `[^x]` one byte of (or not of) a class, `\x` the
-//! byte `x` itself. The corners, as watched on a real server: a class that is never closed ends
-//! with the pattern; a range may be given backwards; `\` escapes inside a class; a `\` that ends
-//! the pattern stands for itself.
+//! byte `x` itself. The corner cases, as observed on a real server: a class that is never closed
+//! ends with the pattern; a range may be given backwards; `\` escapes inside a class; a `\` that
+//! ends the pattern stands for itself.
 //!
 //! Iterative, no allocation, at most `pattern.len() * text.len()` steps: every item but `*` takes
-//! exactly one byte, so when a later part fails only the *last* star passed can help, and an
-//! earlier one never needs another try.
+//! exactly one byte, so after a mismatch only the *last* star passed can match more bytes, and
+//! earlier stars never need a retry.
 
 /// Whether letters match regardless of their ASCII case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Case {
 /// ```
 pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to go on after a failure: behind the last star, one byte further in the text.
+    // Where to resume after a mismatch: behind the last star, one byte further in the text.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if pattern.get(p) == Some(&b'*') {
@@ -39,7 +39,7 @@ pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
             continue;
         }
         if t == text.len() {
-            // Only stars can match nothing, and the one above was not a star.
+            // Only stars match no bytes, and the item above is not a star.
             return p == pattern.len();
         }
         if p < pattern.len() {

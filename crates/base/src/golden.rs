@@ -1,4 +1,4 @@
-//! How recorded bytes stand in `tests/golden/*.txt`.
+//! The escaping of recorded bytes in `tests/golden/*.txt`.
 
 /// Plain ASCII stands for itself, any other byte is `\xHH`.
 pub fn unescape(text: &str) -> Vec<u8> {

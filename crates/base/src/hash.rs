@@ -1,5 +1,5 @@
-//! The keyed hash of keys and members. Whoever does not know the key cannot choose inputs that
-//! share a hash, nor learn the key from the order in which SCAN shows what he stored.
+//! The keyed hash of keys and members. A client that does not know the hash key can neither choose
+//! inputs that share a hash nor derive the hash key from the order in which SCAN returns its data.
 //!
 //! ```text
 //! 0..=16 bytes: (a, b) = the first and the last 8, 4 or 1, overlapping;  s = k0
@@ -9,11 +9,11 @@
 //! fold(x, y) = the two halves of the product of 128 bits, xored
 //! ```
 //!
-//! The structure is that of wyhash and its descendants, with two differences that matter to who is
-//! attacked: no operand of a multiplication is a public constant, so no input is known to cancel a
-//! factor, and the last multiplication has a key of its own on each side, so its result does not
-//! show that of the first. Inputs of up to 16 bytes, chosen without the key, collide with a
-//! probability of about 2^-62.
+//! The structure is that of wyhash and its descendants, with two differences that resist attacks:
+//! no operand of a multiplication is a public constant, so no input is known to cancel a factor,
+//! and the last multiplication has a key of its own on each side, so its result does not show that
+//! of the first. Inputs of up to 16 bytes, chosen without the key, collide with a probability of
+//! about 2^-62.
 //!
 //! It takes a quarter of the instructions of SipHash-1-3 for a key of 16 bytes, and two more than
 //! foldhash, whose shared seeds can be kept secret but whose last multiplication has a public
@@ -78,8 +78,8 @@ impl KeyHasher {
         fold(low ^ k2, high ^ k3.wrapping_add(len as u64))
     }
 
-    /// The last 8 bytes with which all inputs of one length share a hash, whatever is before them:
-    /// for tests of what happens to somebody whose secret is known.
+    /// The last 8 bytes that make all inputs of one length share a hash, whatever is before them:
+    /// for tests of the case that the secret is known.
     pub fn weak_tail(&self) -> [u8; 8] {
         self.0[1].to_le_bytes()
     }
@@ -106,7 +106,7 @@ fn words(block: &[u8; SHORT_MAX]) -> (u64, u64) {
     (wide as u64, (wide >> 64) as u64)
 }
 
-/// Two words in which is every byte of a short input.
+/// Two words that together contain every byte of a short input.
 #[inline(always)]
 fn ends(bytes: &[u8]) -> (u64, u64) {
     if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// Every byte counts, and every bit of it, at every length.
+    /// Every bit of every byte affects the hash, at every length.
     #[test]
     fn no_bit_is_left_out() {
         let hasher = KeyHasher::new(3);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     /// Tables cut buckets from either end of the hash and tags from the middle, so every bit must
-    /// be as often set as not, even for keys that differ in one digit.
+    /// be set in half of the hashes, even for keys that differ in one digit.
     #[test]
     fn every_bit_is_even() {
         const KEYS: u32 = 10_000;
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// How many hashes keys of different beginnings and these last bytes have.
+    /// How many different hashes keys have that differ at the start and end in `tail`.
     fn hashes(hasher: &KeyHasher, len: usize, tail: &[u8]) -> usize {
         let key = |n: u32| {
             let mut key = n.to_le_bytes().to_vec();
@@ -183,8 +183,8 @@ mod tests {
         (0..1000).map(|n| hasher.hash(&key(n))).collect::<BTreeSet<_>>().len()
     }
 
-    /// Keys that end so share a hash where the function's constants are public, as they are in
-    /// other functions; here only who knows the secret can make such keys.
+    /// With these tails keys share a hash under functions whose constants are public. Here only
+    /// someone who knows the secret can make such keys.
     #[test]
     fn keys_made_without_the_secret_do_not_collide() {
         let hasher = KeyHasher::new(0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978);

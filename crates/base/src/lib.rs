@@ -1,5 +1,5 @@
-//! What every room needs and that needs nobody: typed numbers, shared byte buffers, hashing,
-//! number and text formats, and the one module through which the data path synchronises.
+//! Basics for all other crates, without dependencies on them: typed numbers, shared byte buffers,
+//! hashing, number and text formats, and the one module through which the data path synchronises.
 
 mod bignat;
 pub mod blob;

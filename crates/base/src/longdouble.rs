@@ -8,7 +8,7 @@
 use crate::bignat::BigNat;
 use crate::numeral::{self, Magnitude, Numeral};
 
-/// A longer text is no number, whatever it says.
+/// Maximum length of a number's text; longer text is not a number.
 pub const TEXT_MAX: usize = 5 * 1024 - 1;
 
 /// Longest text that [`LongDouble::write`] makes: sign, 4,933 digits (a fraction needs a small
@@ -54,8 +54,8 @@ impl LongDouble {
     pub const MAX: Self =
         Self { negative: false, size: Size::Finite { mantissa: u64::MAX, unit: 16_320 } };
 
-    /// The number nearest to what `text` says. `None` if that is no number, is longer than
-    /// [`TEXT_MAX`], or is so big or so small that only infinity or zero would be left of it.
+    /// The number nearest to what `text` says. `None` if it is not a number, is longer than
+    /// [`TEXT_MAX`], or would overflow to infinity or underflow to zero.
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.len() > TEXT_MAX {
             return None;
@@ -115,9 +115,9 @@ impl LongDouble {
         };
         let (big, small) = if a >= b { (self, other) } else { (other, self) };
         let apart = a.abs_diff(b);
-        // 62 spare bits below and one above: what the smaller operand loses beyond them lives on in
-        // its last bit, which is enough to round right (a cancellation of more than one bit needs
-        // exponents so close that nothing was lost).
+        // 62 spare bits below and one above. Bits of the smaller operand beyond them are folded
+        // into its last bit, which is enough to round correctly: a cancellation of more than one
+        // bit needs exponents so close that no bits are beyond.
         const SPARE: u32 = 62;
         let wide = u128::from(big.mantissa()) << SPARE;
         let aligned = shift_right_sticky(u128::from(small.mantissa()) << SPARE, apart);
@@ -231,7 +231,7 @@ fn small_decimal(digits: &[u8], power: i64) -> Option<(u128, i64)> {
     Some((quotient << 1 | u128::from(rest != 0), power - i64::from(shift) - 1))
 }
 
-/// `value >> shift`; if something falls out, the last bit is set.
+/// `value >> shift`; the last bit is set if any shifted-out bit was set.
 fn shift_right_sticky(value: u128, shift: u32) -> u128 {
     match value.checked_shr(shift) {
         Some(kept) => kept | u128::from(kept << shift != value),
@@ -248,7 +248,7 @@ fn write_fraction(mantissa: u64, places: u32, out: &mut Vec<u8>) {
         _ => mantissa,
     };
     let scaled = u128::from(below) * u128::from(SCALE); // below 2^121
-    // Anything 122 places down is less than half of the last digit.
+    // With 122 places or more the value is less than half of the last digit.
     let (digits, _) = match places {
         0..=121 => numeral::round(scaled, false, -i64::from(places), 64, 0),
         _ => (0, 0),
@@ -314,7 +314,7 @@ mod tests {
         let longest = "0".repeat(TEXT_MAX - 1) + "1";
         assert_eq!(text(parse(&longest)), "1");
         assert_eq!(LongDouble::parse(format!("0{longest}").as_bytes()), None);
-        // The hardest text that is let through: all digits count.
+        // The most expensive text that is accepted: all digits count.
         let threes = format!("0.{}", "3".repeat(TEXT_MAX - 2));
         assert_eq!(text(parse(&threes)), "0.33333333333333333");
     }

@@ -1,10 +1,10 @@
-//! Integers as text, strictly the way a value in the keyspace counts as an integer: only what the
-//! writer below would have written. No spaces, no `+`, no leading zeros, no `-0`.
+//! Integers as text. Parsing is as strict as the keyspace is with integer values: it accepts only
+//! what the writer below writes. No spaces, no `+`, no leading zeros, no `-0`.
 
 /// Longest text of an `i64`: a sign and 19 digits.
 pub const I64_TEXT_MAX: usize = 20;
 
-/// Digits that any text of them fits a `u64` with, so that no step needs an overflow check.
+/// A number of up to this many digits always fits a `u64`, so no step needs an overflow check.
 const DIGITS_SAFE: usize = 19;
 
 /// Longest text of a `u64`.
@@ -22,7 +22,7 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
     match text {
         [b'-', rest @ ..] => {
             let magnitude = parse_u64(rest)?;
-            // "-0" is not how zero is written.
+            // "-0" is not the written form of zero.
             if magnitude == 0 || magnitude > i64::MIN.unsigned_abs() {
                 return None;
             }

@@ -2,14 +2,14 @@
 //!
 //! `[+-]` then one of: decimal digits with at most one point and an optional exponent; `0x` and
 //! hexadecimal digits with an optional binary exponent; `inf` or `infinity` in any case. Nothing
-//! before and nothing behind: no spaces, no zero byte, no `nan`.
+//! else before or after it: no spaces, no zero byte, no `nan`.
 
-/// A scanned number; `negative` stands apart because zero has a sign too.
+/// A scanned number; `negative` is separate because zero has a sign, too.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Numeral<'a> {
     /// Written with a minus sign.
     pub negative: bool,
-    /// What stands behind the sign.
+    /// The part after the sign.
     pub magnitude: Magnitude<'a>,
 }
 
@@ -38,7 +38,7 @@ pub enum Magnitude<'a> {
     },
 }
 
-/// Exponents are cut here: far beyond every format, and sums of a few of them cannot overflow.
+/// Exponents saturate here: far beyond every format, and sums of a few of them cannot overflow.
 const EXPONENT_MAX: i64 = 1 << 40;
 
 /// Scans the whole of `text`; `None` if it is not a number by the grammar above.
@@ -81,7 +81,8 @@ fn hexadecimal(text: &[u8]) -> Option<Magnitude<'_>> {
             } else {
                 sticky |= digit != 0;
             }
-            // A digit taken behind the point lowers the unit; one left out in front raises it.
+            // A digit used after the point lowers the unit; a digit dropped before the point raises
+            // it.
             exponent += match (room, behind_point) {
                 (true, true) => -4,
                 (false, false) => 4,
@@ -147,7 +148,7 @@ pub fn round(
     }
     let unit = exponent + shift;
     let half = 1u128 << (shift - 1);
-    // `shift` is 128 when a mantissa of 128 bits lies all below the unit: nothing is kept then.
+    // `shift` is 128 when all 128 bits of the mantissa are below the unit: no bits remain then.
     let kept = mantissa.checked_shr(shift as u32).unwrap_or(0) as u64;
     let below = mantissa & (half | (half - 1));
     let up = below > half || (below == half && (sticky || kept & 1 == 1));

@@ -1,4 +1,4 @@
-//! Where replies are written: bytes, and between them references to big values.
+//! The output buffer of replies: bytes, and between them references to big values.
 
 use crate::blob::Blob;
 
@@ -7,7 +7,7 @@ use crate::blob::Blob;
 pub struct OutBuf {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Big buffers and where they go: each stands *before* `bytes[position]`. Ascending.
+    /// Big buffers with their positions: each is sent *before* `bytes[position]`. Ascending.
     pub blobs: Vec<(usize, Blob)>,
 }
 
@@ -39,7 +39,7 @@ impl OutBuf {
         self.blobs.truncate(to.blobs);
     }
 
-    /// Drops everything and keeps the room.
+    /// Drops everything and keeps the capacity.
     #[inline]
     pub fn clear(&mut self) {
         self.truncate(OutPos::default());
@@ -64,7 +64,7 @@ impl OutBuf {
         to.bytes - from.bytes + blobs.iter().map(|(_, blob)| blob.len()).sum::<usize>()
     }
 
-    /// Everything as one run of bytes, for tests and for what must be copied anyway.
+    /// All bytes in one vector, for tests and for callers that must copy anyway.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.len_between(OutPos::default(), self.position()));
         let mut from = 0;

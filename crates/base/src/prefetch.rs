@@ -1,7 +1,7 @@
 //! The prefetch instruction: a hint that cannot fault.
 #![allow(unsafe_code)]
 
-/// Asks for the cache line at this address; any address will do.
+/// Prefetches the cache line at this address; any address is allowed.
 #[inline(always)]
 pub fn prefetch(address: usize) {
     #[cfg(target_arch = "x86_64")]

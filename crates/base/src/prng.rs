@@ -52,7 +52,7 @@ impl Prng {
         self.below(whole) < part
     }
 
-    /// A generator of its own, for a part whose draws must not shift those of the others.
+    /// A separate generator, for a component whose draws must not shift those of others.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self::new(self.draw())

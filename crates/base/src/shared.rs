@@ -1,11 +1,11 @@
-//! A counted reference without weak ones: what the nodes of big collections hang on.
+//! A counted reference without weak ones; it links the nodes of big collections.
 //!
 //! ```text
 //! count usize | value
 //! ```
-//! Beside `Arc` it saves a word per value, and telling whether a value is shared is one plain load
-//! in place of a locked instruction: with no weak reference about, a count of one that the only
-//! holder reads cannot rise under him.
+//! Compared with `Arc` it saves a word per value, and the test whether a value is shared is one
+//! plain load instead of a locked instruction: without weak references, a count of one cannot rise
+//! while its only holder looks at it.
 #![allow(unsafe_code)]
 
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -51,17 +51,17 @@ impl<T> Shared<T> {
         unsafe { self.at.as_ref() }
     }
 
-    /// Where the allocation begins, to be asked for ahead of time.
+    /// Where the allocation begins, for prefetching.
     #[inline]
     pub fn address(&self) -> usize {
         self.at.as_ptr().addr()
     }
 
-    /// True if there is another reference to the value. Who holds the only one can rely on `false`.
+    /// True if there is another reference to the value. `false` is reliable: only the caller could
+    /// create another reference.
     #[inline]
     pub fn is_shared(&self) -> bool {
-        // Acquire: what others did with the value before they dropped their references has
-        // happened.
+        // Acquire: all accesses of other holders before they dropped their references are visible.
         self.counted().count.load(Ordering::Acquire) != 1
     }
 
@@ -112,7 +112,7 @@ impl<T> Clone for Shared<T> {
 impl<T> Drop for Shared<T> {
     #[inline]
     fn drop(&mut self) {
-        // The only holder needs no locked instruction: nobody else is there to see the count.
+        // The only holder needs no locked instruction: no other thread reads the count.
         if self.is_shared() {
             if self.counted().count.fetch_sub(1, Ordering::Release) != 1 {
                 return;

@@ -1,4 +1,4 @@
-//! The one door to synchronisation on the data path: std in production, `shuttle` under
+//! The only module through which the data path synchronises: std in production, `shuttle` under
 //! `--cfg shuttle`, so that every lock, flag and wait of the small kernels can be model-checked.
 //! `xtask tidy` refuses `std::sync` elsewhere in the data-path crates.
 
@@ -15,7 +15,8 @@ mod imp {
 
     /// Sleeps while `word` holds `expected`; may return early (check again).
     pub fn futex_wait(word: &AtomicU32, expected: u32) {
-        // An error is EAGAIN (the value moved on) or EINTR: both mean "look again".
+        // An error is EAGAIN (the value has changed) or EINTR: the caller checks the value after
+        // both.
         let _ = futex::wait(word, futex::Flags::PRIVATE, expected, None);
     }
 
@@ -24,7 +25,7 @@ mod imp {
     pub struct Deadline(Instant);
 
     impl Deadline {
-        /// So long from now.
+        /// The time `wait` from now.
         pub fn after(wait: Duration) -> Self {
             Self(Instant::now() + wait)
         }
@@ -53,7 +54,7 @@ mod imp {
     pub use shuttle::hint::spin_loop;
     pub use shuttle::sync::atomic;
     pub use shuttle::sync::{Arc, Condvar, MutexGuard, Once, RwLock};
-    /// Not modelled: its initialiser must not wait for anybody.
+    /// Not modelled: its initialiser must not wait for another thread.
     pub use std::sync::OnceLock;
 
     use atomic::AtomicU32;
@@ -62,19 +63,19 @@ mod imp {
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::rc::Rc;
 
-    /// As shuttle's, but for who panics.
+    /// As shuttle's, except `panicking`.
     pub mod thread {
         pub use shuttle::thread::*;
 
-        /// Whether this thread of the model unwinds. std would say it of all of them while one
-        /// does: they share one real thread.
+        /// Whether this thread of the model unwinds. std would return true for all of them while
+        /// one unwinds, because they share one real thread.
         pub fn panicking() -> bool {
             super::UNWINDS.with(std::cell::Cell::get)
         }
     }
 
-    /// As shuttle's, but that another thread of the model unwinds while this one unlocks poisons
-    /// nothing.
+    /// As shuttle's, but never poisoned: shuttle would poison it when this thread unlocks while
+    /// another thread of the model unwinds.
     #[derive(Debug, Default)]
     pub struct Mutex<T>(shuttle::sync::Mutex<T>);
 
@@ -90,7 +91,7 @@ mod imp {
         }
     }
 
-    /// A panic of one thread of a model has reached its net.
+    /// An [`unwind`] that [`net`] has caught.
     #[derive(Debug)]
     pub struct Unwound;
 
@@ -100,8 +101,8 @@ mod imp {
         resume_unwind(Box::new(Unwound))
     }
 
-    /// Runs `f`, and ends an [`unwind`] in it; any other panic is the model's own failure and goes
-    /// on.
+    /// Runs `f` and catches an [`unwind`] in it. Any other panic is a failure of the model and
+    /// continues.
     pub fn net<R>(f: impl FnOnce() -> R) -> Result<R, Unwound> {
         catch_unwind(AssertUnwindSafe(f)).map_err(|panic| match panic.downcast::<Unwound>() {
             Ok(unwound) => {
@@ -116,11 +117,11 @@ mod imp {
         static UNWINDS: Cell<bool> = Cell::new(false);
     }
 
-    /// Sleeps while `word` holds `expected`, until a [`futex_wake`] of this word. A wake-up that is
-    /// forgotten leaves the thread asleep for good, and shuttle reports the deadlock.
+    /// Sleeps while `word` holds `expected`, until a [`futex_wake`] of this word. Without a wake-up
+    /// the thread sleeps for ever, and shuttle reports the deadlock.
     pub fn futex_wait(word: &AtomicU32, expected: u32) {
-        // Only the load is a point where the model switches threads: looking at the value and
-        // queueing are one step, as the kernel promises.
+        // The model switches threads only at the load: testing the value and queueing are one
+        // atomic step, as in the kernel.
         if word.load(atomic::Ordering::SeqCst) != expected {
             return;
         }
@@ -132,8 +133,7 @@ mod imp {
         }
     }
 
-    /// When a bounded wait ends. The model's time passes as it likes: some waits end early, some
-    /// late.
+    /// When a bounded wait ends. Time in the model is arbitrary: some waits end early, some late.
     #[derive(Debug)]
     pub struct Deadline(Cell<u32>);
 
@@ -144,9 +144,9 @@ mod imp {
         }
     }
 
-    /// As [`futex_wait`], but not beyond `until`; false if that has passed already. Like the
-    /// kernel's it may be woken at the moment in which its time ends: that wake-up is gone for
-    /// others.
+    /// As [`futex_wait`], but not beyond `until`; false if that has passed already. As in the
+    /// kernel, a wake-up may reach it just when its time ends; that wake-up is then lost for other
+    /// sleepers.
     pub fn futex_wait_until(word: &AtomicU32, expected: u32, until: &Deadline) -> bool {
         if until.0.get() == 0 {
             return false;
@@ -171,7 +171,7 @@ mod imp {
 
     /// Wakes up to `count` sleepers on `word`, the longest asleep first.
     pub fn futex_wake(word: &AtomicU32, count: u32) {
-        // A chance for others to run between the caller's last step and this system call.
+        // Lets other threads run between the caller's last step and this system call.
         word.load(atomic::Ordering::SeqCst);
         let woken: Vec<Sleeper> = SLEEPERS.with_borrow_mut(|all| {
             let Some(queue) = all.get_mut(&address(word)) else { return Vec::new() };
@@ -193,7 +193,7 @@ mod imp {
     }
 
     std::thread_local! {
-        /// Who sleeps on which word. All threads of one modelled run share one real thread.
+        /// The sleepers by word. All threads of one modelled run share one real thread.
         static SLEEPERS: RefCell<HashMap<usize, VecDeque<Sleeper>>> = RefCell::default();
     }
 
@@ -212,8 +212,8 @@ pub mod hint {
     pub use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering};
 }
 
-/// A value on a cache line pair of its own, so that its writer disturbs nobody else's line
-/// (128 bytes: adjacent-line prefetchers pull two).
+/// A value on a pair of cache lines of its own, so that its writer invalidates no other value's
+/// line (128 bytes: adjacent-line prefetchers load two).
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub struct CachePadded<T>(pub T);
@@ -241,7 +241,7 @@ mod tests {
     const RAISED: u32 = 1;
     const WAITED_FOR: u32 = 2;
 
-    /// One thread waits for a flag that another raises and, told what it held before, wakes it.
+    /// One thread waits for a flag. Another one sets it and calls `wake` with the flag's old value.
     fn raise_a_flag(wake: impl Fn(&AtomicU32, u32)) {
         let flag = Arc::new(AtomicU32::new(0));
         let waiter = thread::spawn({
@@ -269,7 +269,7 @@ mod tests {
         });
     }
 
-    /// The model must see what it is there for.
+    /// The model must find the bug that it exists for.
     #[cfg(shuttle)]
     #[test]
     #[should_panic(expected = "deadlock")]
@@ -277,7 +277,7 @@ mod tests {
         check(|| raise_a_flag(|_, _| ()));
     }
 
-    /// While a thread of the model unwinds others run, and do not take its panic for theirs.
+    /// While a thread of the model unwinds, others run and are not seen as panicking.
     #[cfg(shuttle)]
     #[test]
     fn a_thread_panics_alone() {

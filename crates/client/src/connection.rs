@@ -12,11 +12,11 @@ use resp::{OutBuf, Proto, Reply};
 use crate::decode::{Decoder, Error};
 use crate::reply::Value;
 
-/// Requests of a pipeline that are sent before their replies are read, in bytes: less than a socket
-/// takes, so that neither side ever waits for the other to read.
+/// Maximum bytes of pipelined requests that are sent before their replies are read. It is less than
+/// a socket buffers, so that the two sides never block on each other.
 pub const WINDOW_BYTES_MAX: usize = 16 * 1024;
 
-/// Pushes that are kept for [`Client::next_push`].
+/// Maximum number of pushes queued for [`Client::next_push`].
 pub const PUSHES_MAX: usize = 64 * 1024;
 
 /// Where a server listens.
@@ -36,7 +36,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects within `timeout`, which then holds for each wait for a reply too.
+    /// Connects within `timeout`, which then bounds each wait for a reply as well.
     pub fn connect(address: &Address, timeout: Duration) -> Result<Self, Error> {
         let stream = match address {
             Address::Tcp(text) => Stream::Tcp(connect_tcp(text, timeout)?),
@@ -47,8 +47,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Sets how long to wait for a reply, and to wait for the server to take a request; `None`: for
-    /// ever.
+    /// Sets how long a read of a reply and a write of a request may block; `None`: for ever.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         let stream = self.decoder.source();
         stream.set_read_timeout(timeout)?;
@@ -56,9 +55,9 @@ impl Client {
         Ok(())
     }
 
-    /// Sends a request and reads its reply. Pushes that come before it are kept for
-    /// [`Client::next_push`], so a request that is answered by pushes (SUBSCRIBE in RESP3) is made
-    /// with [`Client::send`] and [`Client::read`].
+    /// Sends a request and reads its reply. Pushes that arrive before the reply are queued for
+    /// [`Client::next_push`]. So use [`Client::send`] and [`Client::read`] for a request that is
+    /// answered by pushes (SUBSCRIBE in RESP3).
     pub fn call(&mut self, args: &[&[u8]]) -> Result<Value, Error> {
         self.send(args)?;
         self.reply()
@@ -97,7 +96,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sends a request and does not wait.
+    /// Sends a request without waiting for its reply.
     pub fn send(&mut self, args: &[&[u8]]) -> Result<(), Error> {
         self.send_raw(&encode(args))
     }
@@ -107,7 +106,7 @@ impl Client {
         Ok(self.decoder.source_mut().write_all(bytes)?)
     }
 
-    /// Reads the next thing that the server says, pushes included.
+    /// Reads the next value from the server, pushes included.
     pub fn read(&mut self) -> Result<Value, Error> {
         self.decoder.read()
     }
@@ -127,12 +126,12 @@ impl Client {
         }
     }
 
-    /// The oldest push that came while a reply was waited for.
+    /// Takes the oldest push that arrived while the client waited for a reply.
     pub fn next_push(&mut self) -> Option<Value> {
         self.pushes.pop_front()
     }
 
-    /// Says that no request will follow; replies can still be read.
+    /// Shuts down the sending side; replies can still be read.
     pub fn finish_sending(&mut self) -> Result<(), Error> {
         Ok(self.decoder.source().shutdown_write()?)
     }
@@ -149,7 +148,7 @@ pub fn encode(args: &[&[u8]]) -> Vec<u8> {
     out.bytes
 }
 
-/// Connects to the first of the addresses that `text` means which accepts.
+/// Resolves `text` and connects to the first address that accepts.
 fn connect_tcp(text: &str, timeout: Duration) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, format!("no address for {text}"));
     for address in text.to_socket_addrs()? {

@@ -1,4 +1,4 @@
-//! Reading replies from anything that can be read.
+//! Decodes replies from a byte stream.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
@@ -16,20 +16,20 @@ pub const LINE_MAX: usize = 1024 * 1024;
 /// Bytes received at a time.
 const RECEIVE_BYTES: usize = 64 * 1024;
 
-/// Members that room is made for before they have arrived.
+/// Maximum number of members for which memory is reserved before they have arrived.
 const MEMBERS_TRUSTED_MAX: usize = 1024;
 
 /// Why there is no reply.
 #[derive(Debug)]
 pub enum Error {
-    /// Nothing came in time. Whether the request was executed is unknown, and so is what the next
-    /// bytes would belong to.
+    /// No complete reply arrived in time. It is unknown whether the request was executed, and to
+    /// which request the next bytes would belong.
     Timeout,
     /// The server has closed the connection.
     Closed,
     /// The connection failed.
     Io(io::Error),
-    /// What came is no reply.
+    /// The server sent bytes that are not a reply.
     Protocol(String),
 }
 
@@ -63,28 +63,28 @@ impl From<io::Error> for Error {
 #[derive(Debug)]
 pub struct Decoder<R> {
     source: R,
-    /// Bytes that were received; those before `at` have been read.
+    /// Received bytes; those before `at` have been decoded.
     buf: Vec<u8>,
     at: usize,
 }
 
 impl<R: Read> Decoder<R> {
-    /// A decoder of what `source` gives.
+    /// A decoder that reads from `source`.
     pub fn new(source: R) -> Self {
         Self { source, buf: Vec::new(), at: 0 }
     }
 
-    /// Where it reads from.
+    /// The source that it reads from.
     pub fn source(&self) -> &R {
         &self.source
     }
 
-    /// Where it reads from, to write there.
+    /// The source, for writing to it.
     pub fn source_mut(&mut self) -> &mut R {
         &mut self.source
     }
 
-    /// Bytes that were received and not read yet.
+    /// Received bytes that are not decoded yet.
     pub fn buffered(&self) -> &[u8] {
         &self.buf[self.at..]
     }
@@ -229,7 +229,7 @@ fn verbatim(mut bytes: Vec<u8>) -> Result<Value, Error> {
     Ok(Value::Verbatim { format, text: bytes })
 }
 
-/// The first bytes of what cannot be understood, readable.
+/// The first bytes of malformed input, escaped for an error message.
 fn show(bytes: &[u8]) -> String {
     const SHOWN_MAX: usize = 80;
     format!("\"{}\"", bytes[..bytes.len().min(SHOWN_MAX)].escape_ascii())

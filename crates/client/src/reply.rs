@@ -34,14 +34,14 @@ pub enum Value {
     Verbatim {
         /// `txt` or `mkd`.
         format: [u8; 3],
-        /// What is meant for people.
+        /// The text for people.
         text: Vec<u8>,
     },
     /// `(` as it was written.
     BigNumber(Vec<u8>),
     /// `|` and the value it belongs to.
     Attributed {
-        /// What is said about the value.
+        /// The attributes of the value.
         attributes: Vec<(Value, Value)>,
         /// The value.
         value: Box<Value>,
@@ -74,12 +74,12 @@ impl Value {
         matches!(self, Self::Error(_))
     }
 
-    /// True for any kind of nothing.
+    /// True for a null of either protocol version.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null | Self::NullArray)
     }
 
-    /// The bytes of anything that is one run of bytes.
+    /// The bytes of a value that is a single string of bytes.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Simple(bytes)
@@ -114,7 +114,7 @@ impl Value {
     }
 }
 
-/// As one writes it down in a test: `"bytes"`, `(error) text`, `[1, 2]`, `{"a": 1}`.
+/// Short forms for tests: `"bytes"`, `(error) text`, `[1, 2]`, `{"a": 1}`.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

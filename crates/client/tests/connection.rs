@@ -80,8 +80,8 @@ fn calls_over_tcp_and_over_a_unix_socket() {
     server.join().expect("it saw the end");
 }
 
-/// The server stops reading while its own replies are not read. Had the client sent everything
-/// first, both would wait for ever.
+/// The server stops reading while its replies are not read. If the client sent everything first,
+/// both would wait for ever.
 #[test]
 fn a_pipeline_bigger_than_the_sockets_passes() {
     let (mut client, _server) = tcp();

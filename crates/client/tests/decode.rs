@@ -1,11 +1,11 @@
-//! Replies of every type are understood, however they arrive; what is none is refused.
+//! Replies of every type are decoded, however they are cut into pieces; anything else is refused.
 
 use std::io::{self, Read};
 
 use client::{DEPTH_MAX, Decoder, Error, LINE_MAX, Value};
 use proptest::prelude::*;
 
-/// Gives its bytes in pieces, then ends.
+/// Yields its bytes in pieces, then ends.
 struct Pieces<'a> {
     bytes: &'a [u8],
     piece: usize,

@@ -353,7 +353,7 @@ errors! {
         "ERR The value stored at the specified key is not represented using an hash table",
     /// DEBUG FAIL-IN-COMMAND.
     AskedFor => "ERR an error was asked for",
-    /// LOLWUT TO STDOUT, as the one below.
+    /// DEBUG LISTPACK and DEBUG QUICKLIST, as the one below.
     NobodyReads => "ERR Nobody reads standard output, and too much waits for it",
     NoPrinter { why: Box<str> } => "ERR cannot start a thread that prints: {why}",
     /// A text made elsewhere, its code included: by CONFIG SET, CONFIG REWRITE, DEBUG ERROR.

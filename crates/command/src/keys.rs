@@ -10,7 +10,8 @@
 //!   g STREAMS STREAMS s >`). SORT and MIGRATE have a search of their own there
 //!   ([`CommandSpec::getkeys`]).
 //!
-//! Nothing is allocated: the dispatcher walks the keys of every request that has more than one.
+//! [`for_each`] allocates nothing: the dispatcher walks the keys of every request that has more
+//! than one.
 
 use resp::Args;
 

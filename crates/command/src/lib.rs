@@ -1,8 +1,9 @@
 //! What every command means, without sockets or files: one table of facts, argument parsing,
 //! handlers and error texts.
 //!
-//! The modules stand in layers: each imports from its own layer and from those above it here. One
-//! loop is inherent: COMMAND's handlers ([`introspect`]) read the table in which their rows stand.
+//! The modules stand in layers: each imports from its own layer and from those declared before it.
+//! One loop is inherent: COMMAND's handlers ([`introspect`]) read the table in which their rows
+//! stand.
 
 // Words: errors, events, operations as plain data, arguments.
 pub mod error;

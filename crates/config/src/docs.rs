@@ -45,7 +45,7 @@ impl Setting {
     }
 }
 
-/// The order in which `--help` speaks of the settings one needs first.
+/// The settings that `--help` shows first, by heading and in order.
 const HELP: [(&str, &[&str]); 6] = [
     ("Network", &["bind", "port", "unixsocket", "unixsocketperm", "tcp-backlog", "timeout"]),
     ("Watching", &["admin-port", "admin-bind", "admin-token"]),
@@ -82,7 +82,8 @@ pub fn help() -> String {
     for (title, names) in HELP {
         let _ = write!(out, "\n{title}:\n");
         for name in names {
-            let (_, setting) = super::find(name.as_bytes()).expect("a test looks for all of them");
+            let (_, setting) =
+                super::find(name.as_bytes()).expect("a test finds every name of `HELP`");
             let default = shown_default(setting);
             let about = folded(setting.about, "        ");
             let _ = writeln!(out, "  --{name}{default}\n{about}");
@@ -173,8 +174,8 @@ pub fn config_md() -> String {
     out
 }
 
-/// The text of `packaging/sheafdb.conf`: every setting that does something, at its default and
-/// commented out, so that the file as it stands changes nothing.
+/// The text of `packaging/sheafdb.conf`: every wired setting at its default, commented out, so that
+/// the file has no effect until a line is uncommented.
 pub fn sample_conf() -> String {
     let mut out = String::from(
         "# SheafDB: a sample configuration with every setting that has an effect, each at its default.\n\
@@ -213,8 +214,8 @@ fn sample_line(out: &mut String, s: &Setting) {
         Change::Start => "; at start only",
         Change::Protected => "; protected",
     };
-    // What stands in several words is one argument only in quotes, unless the setting takes a list
-    // of words.
+    // A value of several words needs quotes to be one argument, unless the setting takes a list of
+    // words.
     let value = match s.kind {
         _ if s.default.is_empty() => "\"\"".to_owned(),
         Kind::Text | Kind::Title if s.default.contains(' ') => {
@@ -226,7 +227,7 @@ fn sample_line(out: &mut String, s: &Setting) {
     let _ = write!(out, "\n{about}\n# ({}{when}{also})\n# {} {value}\n", s.takes(), s.name);
 }
 
-/// A text in lines of at most 80 columns, each behind `lead`.
+/// Wraps a text into lines of at most 80 columns; each starts with `lead`.
 fn folded(text: &str, lead: &str) -> String {
     const COLUMNS: usize = 80;
     let mut out = String::new();

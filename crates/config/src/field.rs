@@ -1,4 +1,4 @@
-//! The types of the fields that readers use, and how each takes a value of its setting.
+//! The types of the typed fields, and how each stores a value of its setting.
 
 use super::ingest::IngestListen;
 use super::value::{BufferLimit, Value};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// A typed field of a setting.
 pub(crate) trait Field {
-    /// Takes a value that its setting's kind has parsed.
+    /// Stores a value that the setting's kind has parsed.
     fn store(&mut self, value: &Value);
 }
 
@@ -20,7 +20,7 @@ macro_rules! numbers {
         $(impl Field for $number {
             fn store(&mut self, value: &Value) {
                 let number = <$number>::try_from(value.number());
-                *self = number.expect("a test has tried the bounds of every setting");
+                *self = number.expect("a test checks that every setting's bounds fit its field");
             }
         })*
     };
@@ -82,7 +82,7 @@ impl Field for Vec<f64> {
     }
 }
 
-/// A class of clients that is not named keeps its limits.
+/// Classes of clients that the value does not name keep their limits.
 impl Field for [BufferLimit; 3] {
     fn store(&mut self, value: &Value) {
         if let Value::Limits(limits) = value {
@@ -93,7 +93,7 @@ impl Field for [BufferLimit; 3] {
     }
 }
 
-/// Each line of a file adds listeners, an empty one removes all.
+/// A value adds listeners; an empty value removes all of them.
 impl Field for Vec<IngestListen> {
     fn store(&mut self, value: &Value) {
         match value.words() {
@@ -132,12 +132,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What `maxmemory-policy` says.
+/// What `maxmemory-policy` asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MaxmemoryPolicy {
-    /// Keys would be deleted to make room.
+    /// The policy evicts keys to make room.
     pub evicts: bool,
-    /// Keys count their uses, instead of keeping the time of the last one.
+    /// Keys record how often they are used (LFU) instead of when they were used last (LRU).
     pub counts_uses: bool,
 }
 

@@ -5,12 +5,12 @@ use super::{Config, find, parse::printable, refusal, refusal_text};
 use base::glob::{Case, matches};
 use std::fmt;
 
-/// Why CONFIG SET changed nothing. Its text is the error reply without the leading `-`.
+/// Why CONFIG SET changed nothing. `Display` writes the error reply without the leading `-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetError {
     /// There is no such setting.
     Unknown(String),
-    /// A setting could not be changed, and why.
+    /// This setting could not be changed.
     Failed {
         /// The setting as the client named it.
         name: String,
@@ -42,8 +42,9 @@ impl fmt::Display for SetError {
 impl std::error::Error for SetError {}
 
 impl Config {
-    /// The settings that the patterns name or match, each name once, in the order of the patterns
-    /// and then of the table. Case does not matter; a name comes back as it was asked for.
+    /// The settings that the patterns name or match, each name once, ordered by pattern and then by
+    /// table row. Case does not matter. A setting asked for by name is returned under the name as
+    /// the client wrote it.
     pub fn get<'c, 'p: 'c>(
         &'c self,
         patterns: impl Iterator<Item = &'p [u8]>,
@@ -71,8 +72,8 @@ impl Config {
         found
     }
 
-    /// A copy of this configuration with all of `pairs` set, and the setting of each pair; or the
-    /// first error, in the order in which Redis finds it: names and permissions of all first,
+    /// Returns a copy of this configuration with all of `pairs` set, and the index of each pair's
+    /// setting. Errors are found in the order of Redis: names and permissions of all pairs first,
     /// then the values. `local` says whether the client is on this machine.
     pub fn set(
         &self,
@@ -120,7 +121,7 @@ impl Config {
     }
 }
 
-/// Every name and other name with its setting.
+/// Every name and alias with its setting.
 fn all_names() -> impl Iterator<Item = (Index, &'static [u8])> {
     let settings = SETTINGS.iter().enumerate();
     settings.flat_map(|(index, s)| s.names().map(move |name| (index, name.as_bytes())))

@@ -1,24 +1,24 @@
-//! The values of `ingest-listen`: `ADDRESS:PORT NAME=VALUE ...`, one behind the other. [`OPTIONS`]
-//! are the names.
+//! The value of `ingest-listen`: one or more listeners, each written as `ADDRESS:PORT NAME=VALUE
+//! ...`. [`OPTIONS`] lists the names.
 
 use super::{Bind, parse::printable};
 use ingest::{MaxLen, Sink, Strategy, Target};
 use std::fmt;
 
-/// Listeners that `ingest-listen` opens at most.
+/// Maximum number of listeners.
 pub const INGEST_LISTENERS_MAX: usize = 32;
 
-/// The smallest `ingest-window`: room for a frame of some messages in its half.
+/// The smallest `ingest-window`, in bytes: half of it must hold a frame of a few messages.
 pub const INGEST_WINDOW_MIN: u64 = 4 << 10;
-/// The largest.
+/// The largest `ingest-window`, in bytes.
 pub const INGEST_WINDOW_MAX: u64 = 1 << 30;
 
 /// One listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IngestListen {
-    /// The address, as those of `bind` are written.
+    /// The address, in the syntax of `bind`.
     pub bind: Bind,
-    /// The port; 0 = one that is free.
+    /// The port; 0 = the system chooses a free one.
     pub port: u16,
     /// Its options.
     pub terms: Terms,
@@ -27,24 +27,24 @@ pub struct IngestListen {
 /// The options of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// What is spoken there.
+    /// The protocol of its connections.
     pub protocol: Protocol,
-    /// Where messages go; `None`: where each producer wants them.
+    /// Where messages go; `None`: each producer names its own sink.
     pub sink: Option<Sink>,
-    /// Connections at most.
+    /// Maximum number of connections.
     pub connections_max: Option<u32>,
-    /// Bytes of a payload at most; `ingest-max-message` unless told.
+    /// Maximum payload of a message, in bytes; `None`: `ingest-max-message` applies.
     pub message_max: Option<u32>,
 }
 
-/// What a listener speaks.
+/// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// The classic one, with its way to acknowledge.
+    /// The classic protocol, with its acknowledgement strategy.
     Classic(Strategy),
     /// Protocol 2.
     Two {
-        /// Bytes that a producer may have under way; `ingest-window` unless told.
+        /// Bytes that a producer may have unacknowledged; `None`: `ingest-window` applies.
         window: Option<u32>,
     },
 }
@@ -59,7 +59,7 @@ impl fmt::Display for Protocol {
 }
 
 impl Terms {
-    /// Those of a classic port that counts messages.
+    /// The options of a classic port that only counts messages.
     pub fn classic(strategy: Strategy) -> Self {
         let (protocol, sink) = (Protocol::Classic(strategy), Some(Sink::null()));
         Self { protocol, sink, connections_max: None, message_max: None }
@@ -71,9 +71,9 @@ impl Terms {
     }
 }
 
-/// What is told of a listener behind its address, each at most once.
+/// The options given for one listener.
 #[derive(Default)]
-struct Told {
+struct GivenOptions {
     is_two: bool,
     strategy: Option<Strategy>,
     any: bool,
@@ -85,44 +85,43 @@ struct Told {
     window: Option<u32>,
 }
 
-/// An option: its name, its values as a reader is told them, and what takes one; `None` if it is
-/// none.
-type TellFn = fn(&mut Told, &str) -> Option<()>;
+/// Stores the value of an option; `None` if the value is not valid.
+type ParseFn = fn(&mut GivenOptions, &str) -> Option<()>;
 
-/// The options.
-const OPTIONS: [(&str, &str, TellFn); 8] = [
-    ("protocol", "2", |told, version| {
-        told.is_two = version == "2";
-        told.is_two.then_some(())
+/// Every option: its name, its values as error messages describe them, and its parser.
+const OPTIONS: [(&str, &str, ParseFn); 8] = [
+    ("protocol", "2", |given, version| {
+        given.is_two = version == "2";
+        given.is_two.then_some(())
     }),
-    ("strategy", "request-reply, throttled, head-rest, sync or async", |told, name| {
-        told.strategy = Some(Strategy::from_name(name)?);
+    ("strategy", "request-reply, throttled, head-rest, sync or async", |given, name| {
+        given.strategy = Some(Strategy::from_name(name)?);
         Some(())
     }),
-    ("sink", "null, list:KEY or stream:KEY; of protocol 2 also any", |told, text| {
-        told.any = text == "any";
-        told.sink = if told.any { None } else { Some(Sink::parse(text.as_bytes())?) };
+    ("sink", "null, list:KEY or stream:KEY; of protocol 2 also any", |given, text| {
+        given.any = text == "any";
+        given.sink = if given.any { None } else { Some(Sink::parse(text.as_bytes())?) };
         Some(())
     }),
-    ("db", "the number of a database", |told, text| {
-        told.db = Some(text.parse().ok()?);
+    ("db", "the number of a database", |given, text| {
+        given.db = Some(text.parse().ok()?);
         Some(())
     }),
-    ("maxlen", "N or ~N", |told, text| {
-        told.maxlen = Some(MaxLen::parse(text)?);
+    ("maxlen", "N or ~N", |given, text| {
+        given.maxlen = Some(MaxLen::parse(text)?);
         Some(())
     }),
-    ("max-connections", "a number above 0", |told, text| {
-        told.connections_max = Some(text.parse().ok().filter(|max| *max > 0)?);
+    ("max-connections", "a number above 0", |given, text| {
+        given.connections_max = Some(text.parse().ok().filter(|max| *max > 0)?);
         Some(())
     }),
-    ("max-message", "a number of bytes", |told, text| {
-        told.message_max = Some(text.parse().ok()?);
+    ("max-message", "a number of bytes", |given, text| {
+        given.message_max = Some(text.parse().ok()?);
         Some(())
     }),
-    ("window", "a number of bytes from 4096 to 1073741824", |told, text| {
+    ("window", "a number of bytes from 4096 to 1073741824", |given, text| {
         let bounds = INGEST_WINDOW_MIN..=INGEST_WINDOW_MAX;
-        told.window = Some(text.parse().ok().filter(|n| bounds.contains(&u64::from(*n)))?);
+        given.window = Some(text.parse().ok().filter(|n| bounds.contains(&u64::from(*n)))?);
         Some(())
     }),
 ];
@@ -151,12 +150,12 @@ impl IngestListen {
             .ok_or_else(|| format!("'{place}' is no address with a port"))?;
         let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let bind = Bind { host: host.to_owned(), optional: false };
-        let mut told = Told::default();
+        let mut given = GivenOptions::default();
         for option in options {
-            told.tell(option)?;
+            given.parse_option(option)?;
         }
-        let (connections_max, message_max) = (told.connections_max, told.message_max);
-        let (protocol, sink) = (told.protocol(place)?, told.sink(place)?);
+        let (connections_max, message_max) = (given.connections_max, given.message_max);
+        let (protocol, sink) = (given.protocol(place)?, given.sink(place)?);
         Ok(Self { bind, port, terms: Terms { protocol, sink, connections_max, message_max } })
     }
 
@@ -167,14 +166,14 @@ impl IngestListen {
     }
 }
 
-impl Told {
-    fn tell(&mut self, option: &str) -> Result<(), String> {
+impl GivenOptions {
+    fn parse_option(&mut self, option: &str) -> Result<(), String> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        let Some((_, values, tell)) = OPTIONS.iter().find(|(known, ..)| *known == name) else {
+        let Some((_, values, parse)) = OPTIONS.iter().find(|(known, ..)| *known == name) else {
             let names: Vec<&str> = OPTIONS.iter().map(|(name, ..)| *name).collect();
             return Err(format!("'{option}' is no option, only {}", names.join(", ")));
         };
-        tell(self, value).ok_or_else(|| format!("'{option}': {name} is {values}"))
+        parse(self, value).ok_or_else(|| format!("'{option}': {name} is {values}"))
     }
 
     fn protocol(&self, place: &str) -> Result<Protocol, String> {
@@ -246,8 +245,7 @@ impl fmt::Display for Terms {
     }
 }
 
-/// A word that can be shown as it is: it is written into the configuration file with blanks around
-/// it.
+/// Checks that a word can be written into the configuration file without quotes.
 fn readable(word: &[u8]) -> Result<&str, String> {
     let is_odd = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '"' | '\'' | '\\');
     str::from_utf8(word)

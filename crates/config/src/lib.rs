@@ -2,9 +2,10 @@
 //! CONFIG GET, SET and REWRITE over it. Pure code: only `load` reads files, and it does so to
 //! follow a configuration file and its includes.
 //!
-//! [`Config`] holds the wired settings in typed fields and the text of every setting, so that
-//! CONFIG GET reads back what CONFIG SET was told, whatever the class. A change makes a new
-//! `Config`; the old one stays as it was. Readers use the fields; only clients ask by name.
+//! [`Config`] holds the wired settings in typed fields, and the text of every setting, so that
+//! CONFIG GET returns what CONFIG SET received, whatever the class of the setting. A change makes a
+//! new `Config` and leaves the old one unchanged. The server reads the fields; only clients ask by
+//! name.
 
 pub mod docs;
 mod field;
@@ -30,16 +31,16 @@ use table::{Class, DIR, DIRECTIVES, Index, MAXMEMORY_POLICY, SETTINGS, Setting};
 pub use field::{MaxmemoryPolicy, Secret};
 pub use table::{Config, HandlerSettings, WorkerCopy};
 
-/// Worker threads at most.
+/// Maximum number of worker threads.
 pub const THREADS_MAX: u32 = 1024;
 
-/// Who may use something.
+/// Which connections may use a protected feature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Nobody.
+    /// No connection.
     #[default]
     No,
-    /// Everybody.
+    /// Every connection.
     Yes,
     /// Connections from this machine: loopback and unix sockets.
     Local,
@@ -54,7 +55,7 @@ impl Access {
         }
     }
 
-    /// Whether a connection may, `local` telling where it comes from.
+    /// Whether a connection may use the feature. `local`: it comes from this machine.
     pub fn allows(self, local: bool) -> bool {
         self == Access::Yes || (self == Access::Local && local)
     }
@@ -65,9 +66,9 @@ impl Access {
 pub enum LogLevel {
     /// Everything.
     Debug,
-    /// Much that is rarely useful.
+    /// Details that are rarely useful.
     Verbose,
-    /// What one wants to know in production.
+    /// What is worth knowing in production.
     #[default]
     Notice,
     /// Only what is wrong.
@@ -132,17 +133,17 @@ impl LogTimes {
     }
 }
 
-/// Whom to tell that the server is ready.
+/// Which supervisor is notified when the server is ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Supervised {
-    /// Nobody.
+    /// None.
     #[default]
     No,
     /// systemd, by a message to `$NOTIFY_SOCKET`.
     Systemd,
     /// upstart, by stopping itself.
     Upstart,
-    /// Whichever of them the environment speaks of.
+    /// The one that the environment variables indicate.
     Auto,
 }
 
@@ -157,13 +158,13 @@ impl Supervised {
     }
 }
 
-/// How the kernel is asked for requests.
+/// The kernel interface for network I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IoBackend {
-    /// What is best on most machines: epoll.
+    /// The best choice for most machines: epoll.
     #[default]
     Auto,
-    /// io_uring, or epoll where it is not to be had.
+    /// io_uring, or epoll where it is not available.
     IoUring,
     /// epoll.
     Epoll,
@@ -230,7 +231,7 @@ impl Default for HandlerSettings {
 }
 
 impl fmt::Debug for Config {
-    /// What is not at its default; secrets are not shown.
+    /// Shows the settings that are not at their default; secrets are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_map();
         for (setting, text) in SETTINGS.iter().zip(&self.texts) {
@@ -244,11 +245,11 @@ impl fmt::Debug for Config {
 
 /// The default of a setting as a value.
 fn default_value(setting: &Setting) -> Value {
-    // The default of a template is a template, of a list of words its words: a test parses all.
+    // A test checks that every default parses, so the fallback is never used.
     setting.kind.parse(setting.default.as_bytes()).unwrap_or(Value::Text(Vec::new()))
 }
 
-/// The setting of this name, regardless of case, and where it stands.
+/// The setting of this name or alias, regardless of case, and its index.
 pub fn find(name: &[u8]) -> Option<(Index, &'static Setting)> {
     static NAMES: OnceLock<HashMap<&'static str, Index>> = OnceLock::new();
     let names = NAMES.get_or_init(|| {
@@ -266,8 +267,8 @@ impl Config {
         &self.texts[index]
     }
 
-    /// Settings that a file or the command line set to something else than their default, and
-    /// that do nothing here.
+    /// Settings without effect in this version that a file or the command line changed from their
+    /// default.
     pub fn without_effect(&self) -> impl Iterator<Item = &'static str> {
         let all = SETTINGS.iter().enumerate();
         let named = all.filter(|(_, setting)| setting.class == Class::Inert);
@@ -281,8 +282,8 @@ impl Config {
         self.named[index]
     }
 
-    /// Takes a value that was parsed by this setting's kind, without asking whether it may
-    /// change or is refused.
+    /// Stores a value that was parsed by this setting's kind. The caller has checked that the
+    /// setting may change and that the value is not refused.
     fn store(&mut self, index: Index, value: &Value) {
         if let Some(store) = SETTINGS[index].store {
             store(self, value);
@@ -294,8 +295,8 @@ impl Config {
         };
     }
 
-    /// Why these settings do not go together, if they do not: a limit on memory promises what its
-    /// policy says.
+    /// Why these settings contradict each other, if they do: a memory limit with a policy that this
+    /// version does not have.
     pub fn conflict(&self) -> Option<String> {
         if self.maxmemory == 0 || !self.maxmemory_policy.evicts {
             return None;
@@ -305,14 +306,14 @@ impl Config {
         Some(format!("with a maxmemory, {why}"))
     }
 
-    /// Replaces the working folder by what it turned out to be.
+    /// Replaces the working folder by its absolute path.
     pub fn set_dir(&mut self, dir: PathBuf) {
         self.texts[DIR] = dir.clone().into_os_string().into_vec();
         self.dir = dir;
     }
 }
 
-/// Why a value of a refused setting is not taken; `None` if it asks for nothing.
+/// Why a value of a refused setting is rejected; `None` if the value asks for nothing.
 pub fn refusal(setting: &Setting, value: &Value) -> Option<String> {
     let Class::Refused { off, .. } = setting.class else {
         return None;
@@ -321,7 +322,7 @@ pub fn refusal(setting: &Setting, value: &Value) -> Option<String> {
     if off.iter().any(|o| o.as_bytes() == text) { None } else { refusal_text(setting, &text) }
 }
 
-/// What a refused setting says of a text, be it a value or not.
+/// The refusal of a text by a refused setting; the text need not be a valid value.
 fn refusal_text(setting: &Setting, text: &[u8]) -> Option<String> {
     let Class::Refused { needs, .. } = setting.class else {
         return None;
@@ -329,7 +330,7 @@ fn refusal_text(setting: &Setting, text: &[u8]) -> Option<String> {
     Some(needs_text(setting.name, setting.shown(text).as_bytes(), needs))
 }
 
-/// Whether what stands behind this name, of a setting or a directive, is never shown.
+/// Whether the values of this setting or directive are secret.
 pub fn is_secret(name: &[u8]) -> bool {
     let same = |known: &str| known.as_bytes().eq_ignore_ascii_case(name);
     let directive = || DIRECTIVES.iter().any(|d| d.secret && same(d.name));

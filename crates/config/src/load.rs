@@ -1,6 +1,6 @@
-//! From the command line to a [`Config`]: the configuration file, its includes, standard input
-//! and options, in this order, the last one winning. Every error is one line that names the
-//! place, what stands there and the cure; all of them are named, not the first alone.
+//! From the command line to a [`Config`]: the configuration file, its includes, standard input and
+//! options, in this order, the last one winning. Every error is one line with the place, the
+//! problem and the cure. All errors are reported, not only the first.
 
 use super::field::path;
 use super::parse::{self, Directive, Malformed, printable};
@@ -13,47 +13,48 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Files that may include one another at most.
+/// Maximum depth of nested includes.
 pub const INCLUDE_DEPTH_MAX: usize = 16;
-/// Bytes of one configuration file at most.
+/// Maximum size of one configuration file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Files that one `include` may match.
+/// Maximum number of files that one `include` may match.
 pub const INCLUDE_FILES_MAX: usize = 4096;
-/// Files that are read in all: one that is included twice counts twice, with all that it includes.
+/// Maximum number of files read in total. A file that is included twice counts twice, with
+/// everything that it includes.
 pub const FILES_MAX: usize = 8192;
-/// Bytes that are read in all.
+/// Maximum number of bytes read in total.
 pub const ALL_BYTES_MAX: u64 = 64 << 20;
 
 /// What the command line asks for.
 #[derive(Debug)]
 pub enum Start {
-    /// To run a server.
+    /// Run a server.
     Run(Box<Config>),
-    /// To say what a configuration would do.
+    /// Check a configuration and report.
     Check(Check),
-    /// To print the version.
+    /// Print the version.
     Version,
-    /// To print the help.
+    /// Print the help.
     Help,
 }
 
-/// What `--check-config` says.
+/// The report of `--check-config`.
 #[derive(Debug)]
 pub struct Check {
-    /// What would keep the server from starting.
+    /// Errors that would keep the server from starting.
     pub errors: Vec<StartError>,
-    /// Lines that set what does nothing here.
+    /// Lines that set a setting without effect.
     pub inert: Vec<Inert>,
 }
 
-/// A line that sets what does nothing here.
+/// A line that sets a setting without effect in this version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inert {
     /// Where: a file and line, or the command line.
     pub place: String,
     /// The setting.
     pub name: &'static str,
-    /// Why it does nothing.
+    /// Why it has no effect.
     pub about: &'static str,
 }
 
@@ -96,7 +97,7 @@ pub fn io_text(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// A configuration that is being read, and what was found on the way.
+/// A configuration that is being read, and the errors found so far.
 #[derive(Default)]
 struct Reading {
     config: Config,
@@ -105,21 +106,21 @@ struct Reading {
     /// Files read so far, and their bytes.
     files: usize,
     bytes: u64,
-    /// More than may be read was named: nothing more is looked at.
-    is_too_much: bool,
+    /// [`FILES_MAX`] or [`ALL_BYTES_MAX`] is exceeded: nothing more is read.
+    exceeds_limits: bool,
 }
 
 impl Reading {
-    /// Counts a text that was read; false if it is one too many.
+    /// Counts a file that was read; false if it exceeds a limit.
     fn count(&mut self, bytes: usize) -> bool {
         self.files += 1;
         self.bytes += bytes as u64;
-        self.is_too_much |= self.files > FILES_MAX || self.bytes > ALL_BYTES_MAX;
-        !self.is_too_much
+        self.exceeds_limits |= self.files > FILES_MAX || self.bytes > ALL_BYTES_MAX;
+        !self.exceeds_limits
     }
 }
 
-/// Reads the arguments that follow the program's name. The errors are at least one.
+/// Reads the arguments that follow the program's name. The list of errors is never empty.
 pub fn start(args: &[Vec<u8>], stdin: &mut dyn Read) -> Result<Start, Vec<StartError>> {
     match args.first().map(Vec::as_slice) {
         Some(b"-v" | b"--version") => return Ok(Start::Version),
@@ -139,13 +140,13 @@ fn read(args: &[Vec<u8>], stdin: &mut dyn Read) -> Reading {
     let mut reading = Reading::default();
     if let Err(e) = read_all(&mut reading, args, stdin) {
         reading.errors.push(e);
-    } else if let Err(e) = finish(&mut reading.config) {
+    } else if let Err(e) = complete(&mut reading.config) {
         reading.errors.push(e);
     }
     reading
 }
 
-/// The same; the error is one behind which nothing can be read.
+/// As [`read`]. Returns an error only where reading cannot continue; other errors are collected.
 fn read_all(
     reading: &mut Reading,
     args: &[Vec<u8>],
@@ -177,14 +178,15 @@ fn read_all(
     Ok(())
 }
 
-/// What can only be said about all settings together.
-fn finish(config: &mut Config) -> Result<(), StartError> {
+/// Checks and completes the settings that depend on each other.
+fn complete(config: &mut Config) -> Result<(), StartError> {
     let dir = std::path::absolute(&config.dir).map_err(|e| StartError {
         place: "dir".to_owned(),
         problem: format!("the working folder is unknown: {}", io_text(&e)),
         cure: "start the server in a folder that exists".to_owned(),
     })?;
-    // "." and a trailing slash have done their work; ".." stays for the kernel to follow.
+    // `components` drops "." and a trailing slash; ".." stays, because the kernel resolves it
+    // through links.
     config.set_dir(dir.components().collect());
     if let Some(problem) = config.conflict() {
         return Err(StartError {
@@ -217,7 +219,8 @@ fn load_file(reading: &mut Reading, file: &Path, depth: usize) -> Result<(), Sta
     load_text(reading, &place, &text, depth)
 }
 
-/// What a file of this text would set, if it includes others and all of them can be read.
+/// The configuration that a file of this text gives; `None` unless it includes other files and all
+/// of them can be read.
 pub fn reread(text: &[u8]) -> Option<Config> {
     let includes = parse::file(text).ok()?.iter().any(|d| d.name == b"include");
     let mut reading = Reading::default();
@@ -225,7 +228,7 @@ pub fn reread(text: &[u8]) -> Option<Config> {
     (is_read && reading.errors.is_empty()).then_some(reading.config)
 }
 
-/// Reads a configuration's text. The error is one behind which nothing can be read.
+/// Reads a configuration's text. Returns an error only where reading cannot continue.
 fn load_text(
     reading: &mut Reading,
     place: &str,
@@ -252,14 +255,14 @@ fn load_text(
     Ok(())
 }
 
-/// So many errors are told of a configuration.
+/// Maximum number of errors that are reported.
 const ERRORS_MAX: usize = 100;
 
-/// Puts directives into effect; one that fails hides no other.
+/// Applies directives; one that fails does not stop the others.
 fn apply_all(reading: &mut Reading, place: &str, directives: &[Directive], depth: usize) {
     for directive in directives {
-        if reading.is_too_much || reading.errors.len() >= ERRORS_MAX {
-            return; // files that include one another could have any number
+        if reading.exceeds_limits || reading.errors.len() >= ERRORS_MAX {
+            return; // files that include each other could produce any number of errors
         }
         if let Err(e) = apply(reading, place, directive, depth) {
             reading.errors.push(e);
@@ -267,7 +270,7 @@ fn apply_all(reading: &mut Reading, place: &str, directives: &[Directive], depth
     }
 }
 
-/// Puts one directive into effect.
+/// Applies one directive.
 fn apply(
     reading: &mut Reading,
     place: &str,
@@ -313,7 +316,7 @@ fn apply(
     Ok(())
 }
 
-/// The error of a refused setting. It says so whether or not its value is one.
+/// The error of a refused setting, whether or not its value is valid.
 fn refused(
     setting: &Setting,
     text: &[u8],

@@ -2,11 +2,12 @@
 //!
 //! A line is empty, a comment (`#` first) or words: a name and its values. Words are separated by
 //! blanks; `"..."` knows `\n \r \t \b \a \xHH` and `\` before any other byte, `'...'` only `\'`; a
-//! closing quote ends its word. Nothing else ends a line: a `#` after values is a value.
+//! closing quote ends its word. Comments only start a line: a `#` after values is a value.
 //!
-//! On the command line `--name` starts a directive and what follows are its values, as they are.
+//! On the command line `--name` starts a directive; the arguments after it are its values,
+//! unparsed.
 
-/// Bytes of a value that a message shows at most.
+/// Maximum number of bytes of a value that a message shows.
 const SHOWN_MAX: usize = 128;
 
 /// One line of a file, or one option of the command line.
@@ -25,7 +26,7 @@ pub struct Directive {
 pub struct Malformed {
     /// The line, from 1; 0 on the command line.
     pub line: usize,
-    /// What stands there.
+    /// The text of the line or option.
     pub text: String,
     /// What is wrong.
     pub problem: &'static str,
@@ -53,7 +54,7 @@ pub fn file(text: &[u8]) -> Result<Vec<Directive>, Malformed> {
     Ok(all)
 }
 
-/// A line as a message may show it: without what is secret.
+/// A line as a message may show it: without secrets.
 fn shown(line: &[u8]) -> String {
     let name = line.split(|b| is_blank(*b) || matches!(b, b'"' | b'\'')).find(|n| !n.is_empty());
     match name {
@@ -82,7 +83,7 @@ pub(crate) fn directive(line: &[u8]) -> Result<Option<Named>, Unbalanced> {
     Ok(Some((name, words)))
 }
 
-/// The options of a command line. What stands before the first `--name` is not looked at here.
+/// The options of a command line. An argument before the first `--name` is an error.
 pub fn options(args: &[Vec<u8>]) -> Result<Vec<Directive>, Malformed> {
     let mut all: Vec<Directive> = Vec::new();
     for arg in args {
@@ -203,7 +204,7 @@ const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0 | 0x0b | 0x0c)
 }
 
-/// Bytes as a message may show them: on one line, and not too long.
+/// Bytes as a message may show them: on one line, at most [`SHOWN_MAX`] of them.
 pub fn printable(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(SHOWN_MAX)];
     let mut text: String = String::from_utf8_lossy(shown)

@@ -20,15 +20,14 @@ pub enum Change {
 pub enum Class {
     /// It does what its text says, and has a typed field.
     Wired,
-    /// Tuning of something that works differently or not at all here: accepted, read back,
-    /// and nothing is promised by it.
+    /// Tuning of a feature that works differently here or does not exist: accepted and read back,
+    /// without effect.
     Inert,
-    /// Its absence could lose data or weaken security: only the values that ask for nothing are
-    /// taken.
+    /// Ignoring it could lose data or weaken security: only values that switch it off are accepted.
     Refused {
-        /// The values that ask for nothing, as CONFIG GET shows them.
+        /// The values that switch it off, as CONFIG GET shows them.
         off: &'static [&'static str],
-        /// What anything else would need.
+        /// The feature that any other value would need.
         needs: &'static str,
     },
 }
@@ -42,7 +41,7 @@ pub enum Effect {
     Logs,
     /// Changes what the server logs, and how.
     Log,
-    /// Changes what the keyspace keeps of the uses of keys.
+    /// Changes what the keyspace records about the uses of keys.
     Uses,
     /// Begins or ends import mode in the keyspace.
     Import,
@@ -50,10 +49,10 @@ pub enum Effect {
     FileLimit,
     /// Changes the working folder. May fail.
     Folder,
-    /// Would move the listeners to another port, which fails: the addresses of a running server are
+    /// Would move the listeners to another port. Fails: the addresses of a running server are
     /// fixed.
     Port,
-    /// Would move them to other addresses, which fails, too.
+    /// Would move the listeners to other addresses. Fails likewise.
     Bind,
 }
 
@@ -74,9 +73,9 @@ pub struct Setting {
     pub class: Class,
     /// What the server does when it changes.
     pub effect: Effect,
-    /// Its value is never shown in logs, messages, MONITOR and SLOWLOG.
+    /// Logs, messages, MONITOR and SLOWLOG never show its value.
     pub secret: bool,
-    /// One line: what it does, or why it does nothing, or what is refused.
+    /// One line: what it does, why it has no effect, or what is refused.
     pub about: &'static str,
     /// Stores a value in the typed field of a wired setting.
     pub(crate) store: Option<fn(&mut Config, &Value)>,
@@ -101,19 +100,19 @@ impl Setting {
         }
     }
 
-    /// Under this name.
+    /// Sets the name.
     pub(crate) const fn named(mut self, name: &'static str) -> Self {
         self.name = name;
         self
     }
 
-    /// With a typed field.
+    /// Sets the function that stores the typed field.
     pub(crate) const fn stored(mut self, store: fn(&mut Config, &Value)) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Also known by these names.
+    /// Sets the aliases.
     pub(crate) const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
@@ -131,29 +130,29 @@ impl Setting {
         self
     }
 
-    /// With a value that is never shown.
+    /// Marks the value as secret.
     pub(crate) const fn secret(mut self) -> Self {
         self.secret = true;
         self
     }
 
-    /// With something for the server to do when it changes.
+    /// Sets what the server does when the value changes.
     pub(crate) const fn effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
         self
     }
 
-    /// Whether readers have a typed field of it.
+    /// Whether it has a typed field.
     pub const fn has_field(&self) -> bool {
         self.store.is_some()
     }
 
-    /// This text as it may be shown.
+    /// A value's text for messages: hidden if it is secret.
     pub fn shown(&self, text: &[u8]) -> String {
         if self.secret { "...".to_owned() } else { printable(text) }
     }
 
-    /// Its name and its other names.
+    /// Its name and its aliases.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
@@ -169,7 +168,7 @@ pub(crate) const fn inert(kind: Kind, default: &'static str, about: &'static str
     Setting::new(kind, default, Class::Inert, about)
 }
 
-/// A setting of which only the values that ask for nothing are taken; the first is the default.
+/// A setting of which only the values that switch it off are accepted; the first is the default.
 pub(crate) const fn refused(
     kind: Kind,
     off: &'static [&'static str],
@@ -188,13 +187,13 @@ pub(crate) const fn refused(
 /// ```
 ///
 /// READER says who reads the typed field:
-/// - `server`: who holds the lock of `Config`.
-/// - `worker`: every worker, in its `WorkerCopy`; it takes over a changed one with the next fence.
+/// - `server`: any code that holds the lock of `Config`.
+/// - `worker`: every worker, in its `WorkerCopy`; a worker adopts a changed copy at the next fence.
 /// - `handler`: handlers, in [`HandlerSettings`](super::HandlerSettings), of which every worker has
 ///   a copy as well.
 ///
-/// The macro makes four things of the rows: the fields of `Config`, `WorkerCopy`,
-/// `HandlerSettings`, and `SETTINGS`.
+/// From the rows the macro generates the fields of `Config`, `WorkerCopy` and `HandlerSettings`,
+/// and the table `SETTINGS`.
 macro_rules! settings {
     ($(
         $name:literal
@@ -203,14 +202,14 @@ macro_rules! settings {
         $(handler($handled:ident: $handled_type:ty))?
         = $row:expr;
     )*) => {
-        /// The settings of a server: those that do something in typed fields, and the text of all.
+        /// The settings of a server: wired ones in typed fields, and the text of all.
         #[derive(Clone)]
         pub struct Config {
             $(
                 $(#[doc = concat!("`", $name, "`.")] pub $field: $type,)?
                 $(#[doc = concat!("`", $name, "`.")] pub $copied: $copied_type,)?
             )*
-            /// What handlers read.
+            /// The settings that handlers read.
             pub command: HandlerSettings,
             /// The configuration file, for CONFIG REWRITE.
             pub file: Option<PathBuf>,
@@ -221,7 +220,7 @@ macro_rules! settings {
         }
 
         impl Config {
-            /// Every field at the default of its type, which is not that of its setting.
+            /// Every field at the default of its type, not of its setting.
             pub(crate) fn blank() -> Self {
                 Config {
                     $($($field: Default::default(),)? $($copied: Default::default(),)?)*
@@ -233,20 +232,20 @@ macro_rules! settings {
             }
         }
 
-        /// What handlers read. The default is that of every setting.
+        /// The settings that handlers read. `Default` gives each setting its default.
         #[derive(Clone, Debug)]
         pub struct HandlerSettings {
             $($(#[doc = concat!("`", $name, "`.")] pub $handled: $handled_type,)?)*
         }
 
-        /// What every worker has a copy of.
+        /// The settings of which every worker has a copy.
         #[derive(Clone, Debug)]
         pub struct WorkerCopy {
             $($(#[doc = concat!("`", $name, "`.")] pub $copied: $copied_type,)?)*
         }
 
         impl WorkerCopy {
-            /// The settings as they are now.
+            /// Copies the current settings.
             pub fn of(config: &Config) -> Self {
                 WorkerCopy { $($($copied: config.$copied.clone(),)?)* }
             }

@@ -62,15 +62,15 @@ const CRASH: &str = "a crash is reported by the panic message only";
 const PERSISTENCE: &str = "persistence";
 const REPLICAS: &str = "replication";
 
-/// A directive of a configuration file that is no setting: CONFIG does not know it.
+/// A directive of a configuration file that is not a setting: CONFIG does not know it.
 pub struct Directive {
     /// Its name.
     pub name: &'static str,
-    /// What it would need; empty for one that is there.
+    /// The missing feature that it needs; empty if it is supported.
     pub needs: &'static str,
     /// What it does or would do.
     pub about: &'static str,
-    /// Its words are never shown.
+    /// Its words are secret.
     pub secret: bool,
 }
 
@@ -78,7 +78,7 @@ const fn directive(name: &'static str, needs: &'static str, about: &'static str)
     Directive { name, needs, about, secret: false }
 }
 
-/// Directives of a configuration file that are no settings.
+/// Directives of a configuration file that are not settings.
 pub static DIRECTIVES: [Directive; 4] = [
     directive(
         "include",
@@ -95,7 +95,7 @@ pub static DIRECTIVES: [Directive; 4] = [
     },
 ];
 
-/// Where a setting stands. For constants: a name that is not in the table does not compile.
+/// The index of a setting, for constants: a name that is not in the table does not compile.
 const fn index_of(name: &str) -> Index {
     let mut index = 0;
     while index < SETTINGS.len() {

@@ -1,15 +1,15 @@
-//! Kinds of settings and their values: how each is read from words and shown again, with the
-//! texts that Redis answers when a value does not fit.
+//! Kinds of settings and their values: how each is parsed and shown, with the error texts of Redis
+//! for values that do not fit.
 
 use super::ingest::{INGEST_LISTENERS_MAX, IngestListen};
 use base::num::parse_i64;
 use std::fmt::Write as _;
 
-/// Addresses that `bind` takes at most.
+/// Maximum number of addresses of `bind`.
 pub const BIND_MAX: usize = 16;
-/// Bytes of a host name, exclusive.
+/// Length at which a host name is too long, in bytes.
 pub const HOSTNAME_MAX: usize = 256;
-/// Digits and unit of a memory size at most.
+/// Maximum length of the text of a memory size.
 const MEMORY_TEXT_MAX: usize = 127;
 /// Smallest replication backlog: a smaller one is raised to it.
 const BACKLOG_MIN: u64 = 16_384;
@@ -21,19 +21,19 @@ pub enum Kind {
     Bool,
     /// A whole number, both ends included.
     Int(i64, i64),
-    /// A whole number accepted in `0..=i32::MAX` and then moved into this range.
+    /// A whole number: any in `0..=i32::MAX` is accepted and then clamped to this range.
     Clamped(i64, i64),
     /// File permissions in octal, at most `0777`.
     Octal,
     /// Bytes, with units `b k kb m mb g gb`, both ends included.
     Memory(u64, u64),
-    /// Bytes, and at least the smallest backlog.
+    /// Bytes; smaller values are raised to the smallest backlog.
     Backlog,
     /// Bytes, or a percentage of `maxmemory`.
     Share,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Some of these words; the first stands for none of the others.
+    /// Some of these words; the first one means "none of the others".
     Flags(&'static [&'static str]),
     /// Any text.
     Text,
@@ -45,7 +45,7 @@ pub enum Kind {
     Title,
     /// Addresses to listen on.
     Addresses,
-    /// Listeners of classic ingest, several in a row.
+    /// Listeners of message ingest.
     Listeners,
     /// A host and a port, or nothing.
     Peer,
@@ -109,7 +109,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The flag; a table that asks a value of another kind is wrong, and its test says so.
+    /// The flag; false for a value of another kind, which a test of the table rules out.
     pub fn bool(&self) -> bool {
         matches!(self, Value::Bool(true))
     }
@@ -143,7 +143,7 @@ impl Value {
 }
 
 impl Kind {
-    /// Whether the value is made of several words.
+    /// Whether the value consists of several words.
     pub fn multiple(self) -> bool {
         matches!(
             self,
@@ -225,14 +225,14 @@ impl Kind {
             {
                 Err("wrong number of arguments".to_owned())
             }
-            // One empty word is how a file says "none".
+            // In a file one empty word means "none".
             _ if matches!(words, [w] if w.is_empty()) => Ok(Value::Words(Vec::new())),
             _ => Ok(Value::Words(words.to_vec())),
         }
     }
 }
 
-/// Words that describe whole listeners; one empty word is none.
+/// Words that describe listeners; one empty word means "none".
 fn parse_listeners(words: &[Vec<u8>]) -> Result<Value, String> {
     if matches!(words, [w] if w.is_empty()) {
         return Ok(Value::Words(Vec::new()));
@@ -273,7 +273,7 @@ fn parse_octal(text: &[u8]) -> Result<Value, String> {
     Ok(Value::Octal(n as u32))
 }
 
-/// Bytes with a unit: `1k` is 1000, `1kb` is 1024. A number too big is the biggest.
+/// Bytes with a unit: `1k` is 1000, `1kb` is 1024. A number that is too big saturates.
 pub fn parse_memory(text: &[u8]) -> Option<u64> {
     if text.len() > MEMORY_TEXT_MAX {
         return None;
@@ -307,7 +307,7 @@ fn parse_share(text: &[u8]) -> Result<Value, String> {
     };
     match parse_i64(number) {
         Some(n) if n > 100 => Err("percentage argument must be less or equal to 100".to_owned()),
-        // No share at all is no limit, and shown as that.
+        // A share of 0 % means no limit and is shown as 0.
         Some(0) => Ok(Value::Bytes(0)),
         Some(n) if n > 0 => Ok(Value::Percent(n as u64)),
         _ => Err(bad()),
@@ -459,7 +459,7 @@ fn parse_events(text: &[u8]) -> Result<Value, String> {
     let all = (1 << EVENTS_IN_A) - 1;
     if set & all == all {
         shown.push('A');
-        // Redis shows `n` only when it shows every class by itself.
+        // Redis shows `n` only when it lists every class by its letter.
         set &= !(all | 1 << EVENTS_IN_A);
     }
     for (at, letter) in EVENT_LETTERS.iter().enumerate() {

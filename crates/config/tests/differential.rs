@@ -1,5 +1,5 @@
 //! The settings against a real redis-server 7.0: CONFIG GET of every name both know, and the reply
-//! to CONFIG SET of every name with values good and bad. What differs on purpose is listed here.
+//! to CONFIG SET of every name with values good and bad. Intended differences are listed here.
 //! Without a redis-server on PATH the test passes, except where `CI` is set.
 
 #[path = "../../base/tests/support/live.rs"]
@@ -20,7 +20,7 @@ const OTHER_DEFAULTS: &[(&str, &str)] = &[
     ("unixsocket", "the server compared with is started with one"),
 ];
 
-/// Values that the two take differently, and why: setting, value (empty = any), reason.
+/// Values that the two servers handle differently: setting, value (empty = any), reason.
 const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("activedefrag", "", "needs a changed allocator there, changes nothing here"),
     ("bind", "", "what cannot be bound is found by the server, not by the settings"),
@@ -229,10 +229,11 @@ fn setting_one_value_answers_the_same() {
     let (mut same, mut refused, mut wrong) = (0, 0, Vec::new());
     for (name, at_first) in &known {
         let (index, setting) = find(name.as_bytes()).expect("it is known");
-        // What cannot change answers the same to all values: three of them will do.
+        // A setting that cannot change gives the same reply to every value, so three values
+        // suffice.
         let values = if setting.change == Change::Anytime { VALUES } else { &VALUES[..3] };
         for value in values {
-            // Settings whose effect the other server would really have are tried with bad values.
+            // Settings that would affect the other server itself are tried with bad values only.
             if differs_on_purpose(name, value) {
                 continue;
             }
@@ -305,7 +306,7 @@ fn setting_several_at_once_answers_the_same() {
         };
         assert_eq!(ours, live.call(&args), "{words:?}");
     }
-    // A failed change changed nothing there either.
+    // A failed CONFIG SET changes nothing in the other server either.
     let hz = pairs(live.call(&[b"CONFIG", b"GET", b"hz"]));
     assert_eq!(hz[0].1, b"7");
 }

@@ -200,7 +200,7 @@ fn errors_name_place_problem_and_cure() {
     assert!(error(&["--nosuch=1"]).contains("unknown setting 'nosuch=1'"));
 }
 
-/// Whoever moves a configuration here learns of all that is in the way at once.
+/// A user who brings a configuration of Redis sees all its problems at once.
 #[test]
 fn every_line_that_is_refused_is_named() {
     let folder = Folder::new("all");
@@ -245,7 +245,7 @@ fn what_is_set_without_effect_is_known() {
     assert_eq!(config(&[]).without_effect().count(), 0);
 }
 
-/// That the words of a refused setting are wrong as well is not what its user must know.
+/// For a refused setting the refusal is reported even if its value is malformed, too.
 #[test]
 fn a_refused_setting_says_so_whatever_its_value() {
     for value in ["60", "60 1", "x"] {
@@ -309,8 +309,8 @@ fn rewriting_keeps_what_is_right_and_changes_what_is_not() {
     assert_eq!(left, 1, "no temporary file stays");
 }
 
-/// A setting that an included file sets came back at the next start, whatever CONFIG SET had said
-/// since.
+/// Without a line of its own after the include, a setting that CONFIG SET changed would return to
+/// the included file's value at the next start.
 #[test]
 fn rewriting_overrules_included_files() {
     let folder = Folder::new("included");
@@ -347,7 +347,7 @@ fn rewriting_needs_a_file_and_says_what_went_wrong() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever stands in a file: a configuration or an error, never a panic.
+    /// Any file gives a configuration or an error, never a panic.
     #[test]
     fn any_bytes_are_a_file_or_an_error(text in proptest::collection::vec(any::<u8>(), 0..400)) {
         let _ = parse::file(&text);
@@ -371,7 +371,7 @@ proptest! {
         let setting = &config::table::SETTINGS[index];
         let before = Config::default();
         let set = before.set(&[(setting.name.as_bytes(), text.as_bytes())], true);
-        // The folder is made absolute when it is read; its own test looks at it.
+        // The folder becomes absolute when it is read; it has a test of its own.
         prop_assume!(setting.name != "dir");
         if let Ok((after, _)) = set {
             let mut read = Config::default();
@@ -414,7 +414,7 @@ fn bounds_are_where_they_are_said_to_be() {
     assert!(error(&["--include", &pattern]).contains("matches too many files"));
 }
 
-/// Files that include the next one twice were read 2 to the number of them times.
+/// A chain of files that each include the next one twice would be read 2^n times.
 #[test]
 fn what_is_included_again_and_again_is_bounded() {
     let folder = Folder::new("diamonds");
@@ -428,16 +428,16 @@ fn what_is_included_again_and_again_is_bounded() {
     assert!(said.contains(&format!("more than {FILES_MAX} files")), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("include each file once"), "{said}");
-    // Up to the bound it is no error to include a file twice.
+    // Within the bound a file may be included twice.
     assert_eq!(hz(&config(&[&name(6)])), 77);
-    // So are their bytes.
+    // The bytes are bounded, too.
     folder.file("large", &format!("#{}", "x".repeat(FILE_BYTES_MAX as usize - 1)));
     let times = |n: usize| format!("include {dir}/large\n").repeat(n);
     config(&[&folder.file("few", &times(3))]);
     assert!(error(&[&folder.file("many", &times(5))]).contains("bytes of configuration"));
 }
 
-/// The file may hold passwords, and somebody else may know the name of the one written beside it.
+/// The file may hold passwords, and an attacker may know the name of the temporary file beside it.
 #[test]
 fn a_rewritten_file_follows_no_link_and_stays_private() {
     use std::os::unix::fs::{PermissionsExt, symlink};

@@ -66,7 +66,7 @@ fn every_default_is_a_value_and_reads_back_as_it_stands() {
     }
 }
 
-/// What is wired has a field that readers use, and nothing else has one.
+/// Wired settings have a typed field, and no others do.
 #[test]
 fn typed_fields_are_those_of_wired_settings() {
     for setting in SETTINGS {
@@ -74,7 +74,7 @@ fn typed_fields_are_those_of_wired_settings() {
     }
 }
 
-/// A number that the kind takes and the field does not would be a panic.
+/// A number that the kind accepts and that does not fit the field would panic.
 #[test]
 fn every_bound_fits_its_field() {
     let mut tried = 0;
@@ -101,7 +101,7 @@ fn every_bound_fits_its_field() {
     assert!(tried > 150, "{tried}");
 }
 
-/// Settings that sound secret are, or are listed here.
+/// Settings whose names sound secret are secret, or are listed here.
 #[test]
 fn secrets_are_declared() {
     const OPEN: [&str; 4] = [
@@ -153,7 +153,7 @@ fn every_accepted_value_of_a_refused_setting_is_a_value() {
     }
 }
 
-/// One value that asks for the thing itself, for each setting whose absence would hurt.
+/// For each refused setting one value that asks for the feature.
 const ASKING: &[(&str, &str)] = &[
     ("aclfile", "users.acl"),
     ("appendonly", "yes"),
@@ -220,7 +220,7 @@ fn a_refusal_never_shows_a_password() {
     assert!(!why.contains("hunter2"), "{why}");
 }
 
-/// `UPDATE_DOCS=1` writes them anew.
+/// `UPDATE_DOCS=1` rewrites them.
 #[test]
 fn the_documents_of_settings_are_current() {
     for (name, fresh) in
@@ -235,7 +235,7 @@ fn the_documents_of_settings_are_current() {
     }
 }
 
-/// As it stands it changes nothing, and with every setting taken in it says the same.
+/// As shipped the file changes nothing; with every line uncommented it sets the defaults.
 #[test]
 fn the_sample_configuration_says_the_defaults() {
     let sample = docs::sample_conf();

@@ -1,4 +1,4 @@
-//! Time as the driver gives it: real, or virtual in the simulator.
+//! The driver's clock: real, or virtual in the simulator.
 
 use base::sync::Arc;
 use base::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -43,8 +43,8 @@ pub fn unix_ns() -> i64 {
     t.tv_sec * 1_000_000_000 + t.tv_nsec
 }
 
-/// How long the wall clock is derived from the monotonic one before it is read again: the longest
-/// that a step of the wall clock goes unnoticed.
+/// How long the wall clock is derived from the monotonic one before it is read again. A step of the
+/// wall clock goes unnoticed for at most this long.
 pub const RESYNC_NS: u64 = 50_000_000;
 
 /// The wall clock at the price of an addition: one clock is read per turn, not two.

@@ -1,5 +1,6 @@
-//! Network I/O for one worker thread; it knows nothing of Redis. The [`Driver`] trait has three
-//! back ends: io_uring, epoll, and a simulated network for tests.
+//! Network I/O for one worker thread; it knows nothing of Redis. A `Reactor` implements the
+//! [`Driver`] trait over io_uring, epoll or a simulated network for tests; `Loopback` implements it
+//! without any system call, for counting instructions.
 //!
 //! ```text
 //! worker (crates/server)          calls the driver:
@@ -10,6 +11,7 @@
 //!       execute; replies go to the output arena (`io`)
 //!       put_back(conn, from..to)    an incomplete request: delivered again with the next bytes
 //!       send(conn, segment)         a run of the arena; sent now, or collected
+//!   rewind()                      all input is used: the receive area is free again
 //!   flush_output()                what was collected leaves; the arena is empty again
 //!
 //! Reactor<P: Poller>              one implementation of Driver (reactor/), over a Poller:

@@ -175,7 +175,7 @@ mod shuttle_tests {
     use super::*;
     use base::sync::{Condvar, Mutex, thread};
 
-    /// An eventfd: a flag that stays up until somebody waited for it.
+    /// An eventfd: a flag that stays set until a wait consumes it.
     #[derive(Default)]
     struct Bell {
         rung: Mutex<bool>,

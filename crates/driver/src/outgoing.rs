@@ -15,11 +15,11 @@ const CHUNK: usize = 4096;
 pub enum ConnectError {
     /// The name has no address.
     Resolve,
-    /// Nobody answered at the address, or not in time.
+    /// The address did not accept the connection, or not in time.
     Connect(io::Error),
 }
 
-/// A connection to somebody else's server.
+/// A connection to another server.
 #[derive(Debug)]
 pub struct Outgoing {
     stream: TcpStream,

@@ -20,7 +20,7 @@ pub const LISTENERS_MAX: usize = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token(pub u64);
 
-/// A token, told apart.
+/// The decoded form of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A connection.
@@ -34,7 +34,7 @@ pub enum Target {
 }
 
 impl Token {
-    /// Somebody posted a message.
+    /// A message was posted.
     pub const WAKE: Token = Token(u32::MAX as u64);
 
     /// Of a connection.
@@ -112,7 +112,7 @@ pub trait Poller {
     fn unix_ns(&self) -> i64;
     /// A seed for everything random.
     fn seed(&mut self) -> u64;
-    /// What nobody outside of this process can know, and what [`Poller::seed`] does not tell.
+    /// A secret that is unknown outside this process and cannot be derived from [`Poller::seed`].
     fn secret(&mut self) -> u128;
     /// What wakes this poller when it sleeps.
     fn waker(&self) -> Box<dyn Waker>;
@@ -192,7 +192,7 @@ pub trait Poller {
         at: &ListenAddr,
         options: &ListenOptions,
     ) -> Result<Self::Listener, ListenError>;
-    /// Closes a listening socket: nobody can connect from now on.
+    /// Closes a listening socket.
     fn close_listener(&mut self, listener: Self::Listener) {
         drop(listener);
     }

@@ -5,9 +5,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors needed besides clients: listeners, event loops, log, a few spare.
 const RESERVED_FILES: u64 = 32;
 
-/// Descriptors for connections beyond `maxclients`, if the limit may be raised so far. A ring
-/// accepts ahead: without them a flood of connections takes every descriptor for a moment, and
-/// opening a file fails meanwhile.
+/// Descriptors for connections beyond `maxclients`, if the limit may be raised that far. A ring
+/// accepts connections ahead of the server: without this reserve a flood of connections briefly
+/// takes every descriptor, and opening a file fails meanwhile.
 const FILES_AHEAD: u64 = 1024;
 
 /// Starts a worker's thread.
@@ -41,7 +41,7 @@ pub fn raise_file_limit(maxclients: u32) -> u32 {
         return maxclients;
     }
     let ceiling = now.maximum.unwrap_or(u64::MAX);
-    // Root may raise the ceiling too; everybody else gets what is allowed.
+    // Only root may raise the hard limit; other users get at most that.
     let attempts =
         [(with_room, ceiling.max(with_room)), (with_room.min(ceiling).max(current), ceiling)];
     let mut got = current;
@@ -56,10 +56,10 @@ pub fn raise_file_limit(maxclients: u32) -> u32 {
     u32::try_from(got.saturating_sub(RESERVED_FILES)).unwrap_or(u32::MAX).clamp(1, maxclients)
 }
 
-/// A seed for what must look random, and a secret that it does not tell.
+/// A seed for pseudo-random choices, and an independent secret.
 pub(crate) fn draw_seeds() -> std::io::Result<(u64, u128)> {
     let (mut seed, mut secret) = ([0; 8], [0; 16]);
-    // The system never gives less than is asked for, up to 256 bytes.
+    // The system never returns fewer bytes than requested, up to 256 bytes.
     rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())?;
     rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())?;
     Ok((u64::from_ne_bytes(seed), u128::from_ne_bytes(secret)))
@@ -87,7 +87,7 @@ pub struct ProcessTimes {
     pub system_s: f64,
     /// In user code, the main thread, in steps of the kernel's tick.
     pub main_user_s: f64,
-    /// In the kernel, the main thread, the same.
+    /// In the kernel, the main thread, in the same steps.
     pub main_system_s: f64,
 }
 
@@ -111,8 +111,8 @@ pub fn process_times() -> ProcessTimes {
     }
 }
 
-/// The main thread's times in user code and in the kernel, whichever thread asks: fields 14 and 15
-/// of its `stat` (man 5 proc_pid_stat).
+/// The main thread's times in user code and in the kernel: fields 14 and 15 of its `stat` (man 5
+/// proc_pid_stat). Any thread may call it.
 fn main_thread_times() -> (f64, f64) {
     let pid = std::process::id();
     let text = std::fs::read_to_string(format!("/proc/self/task/{pid}/stat")).unwrap_or_default();
@@ -138,6 +138,7 @@ pub fn involuntary_switches() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::time::{ClockId, clock_gettime};
 
     #[test]
     fn the_main_threads_time_is_part_of_the_processs() {
@@ -147,8 +148,10 @@ mod tests {
         assert!(user_s + system_s <= all.user_s + all.system_s + 2.0 * tick);
         // Another thread's work is not the main thread's.
         let spun = std::thread::spawn(|| {
-            let started = std::time::Instant::now();
-            while started.elapsed().as_millis() < 200 {}
+            let used = || clock_gettime(ClockId::ThreadCPUTime);
+            while (used().tv_sec, used().tv_nsec) < (0, 200_000_000) {
+                (0..100_000).for_each(|_| std::hint::spin_loop());
+            }
         });
         spun.join().expect("it only spins");
         let (after, _) = main_thread_times();

@@ -1,4 +1,4 @@
-//! Sockets: where to listen, who connects, what is set on a connection.
+//! Sockets: listening addresses, peer addresses and connection options.
 
 use crate::sim::SimSocket;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -26,7 +26,7 @@ impl Socket {
         Self(Inner::Fd(fd))
     }
 
-    /// The descriptor's number, for lists of clients.
+    /// The number of the descriptor, for CLIENT LIST.
     pub fn number(&self) -> i64 {
         match &self.0 {
             Inner::Fd(fd) => i64::from(fd.as_raw_fd()),
@@ -48,7 +48,7 @@ impl Socket {
         }
     }
 
-    /// Says why and closes.
+    /// Sends the reason and closes.
     pub fn refuse(self, why: &[u8]) {
         match self.0 {
             // The client may be gone already; it is refused either way.
@@ -95,14 +95,15 @@ impl fmt::Display for ListenError {
     }
 }
 
-/// What is set on a connection.
+/// The options of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketOptions {
     /// Send small segments at once.
     pub nodelay: bool,
     /// Probe a silent peer after so many seconds, 0 for never.
     pub keepalive_s: u32,
-    /// Its reads may wait for bytes to gather, where that is found to make its client faster.
+    /// Its reads may be delayed so that bytes gather, where measurements show that this makes its
+    /// client faster.
     pub gathers: bool,
 }
 
@@ -129,7 +130,7 @@ impl PeerAddr {
         matches!(self, PeerAddr::Unix(_))
     }
 
-    /// Of a connection that does not exist any more.
+    /// The address of a connection that no longer exists.
     pub(crate) fn unknown() -> Self {
         PeerAddr::Unix(PathBuf::new())
     }
@@ -158,8 +159,8 @@ impl fmt::Display for PeerAddr {
 /// Sets the options; a unix socket has none of them.
 fn set_options(fd: BorrowedFd<'_>, options: SocketOptions) {
     use net::sockopt;
-    // A failure means that the peer is gone or that this is a unix socket: both show later or do
-    // not matter.
+    // Setting an option fails if the peer is gone, which the next operation reports, or on a unix
+    // socket, which does not need it.
     let _ = sockopt::set_tcp_nodelay(fd, options.nodelay);
     if options.keepalive_s > 0 && sockopt::set_socket_keepalive(fd, true).is_ok() {
         let s = std::time::Duration::from_secs(u64::from(options.keepalive_s));

@@ -1,30 +1,30 @@
 //! When to spin before sleeping.
 //!
 //! A sleeping worker costs its client a wake-up (tens of microseconds on a virtual machine), a
-//! spinning one almost nothing. So: spin up to a bound since the last work was done, then sleep.
-//! After eight spins that won nothing the policy sleeps at once for the next 16 times, and after
-//! every further loss for twice as many, up to 1,024; one spin that wins sets it back. It is off
-//! when workers outnumber processors, and rests while involuntary context switches show that
-//! somebody else wants this processor.
+//! spinning one almost nothing. So a worker spins for a bounded time after its last work, then
+//! sleeps. After eight spins that found nothing the policy skips the next 16 spins, and after every
+//! further loss twice as many, up to 1,024; one spin that finds an event resets this. Spinning is
+//! off when workers outnumber processors. It pauses while involuntary context switches show that
+//! another thread wants this processor.
 
 use base::MonoNs;
 
-/// Losses in a row before the policy pauses.
+/// Losses in a row before spins are skipped.
 pub const MISSES_MAX: u32 = 8;
-/// Sleeps of the first pause.
+/// How many spins are skipped at first.
 pub const SKIP_FIRST: u32 = 16;
-/// Sleeps of the longest.
+/// How many spins are skipped at most.
 pub const SKIP_MAX: u32 = 1024;
-/// The context switches are looked at no more often than this.
+/// The shortest time between two samples of the context switches.
 pub const SAMPLE_NS: u64 = 50_000_000;
-/// Switches in that time that mean "contended".
+/// More switches in that time mean that the processor is contended.
 pub const CONTENDED: u64 = 10;
-/// The first rest after contention; it doubles while contention is found again.
-pub const REST_FIRST_NS: u64 = 250_000_000;
-/// The longest rest.
-pub const REST_MAX_NS: u64 = 4_000_000_000;
+/// The first pause after contention; it doubles while contention is found again.
+pub const PAUSE_FIRST_NS: u64 = 250_000_000;
+/// The longest pause after contention.
+pub const PAUSE_MAX_NS: u64 = 4_000_000_000;
 
-/// What spinning depends on.
+/// The inputs of the policy.
 #[derive(Clone, Copy, Debug)]
 pub struct SpinOptions {
     /// Spin before sleeping, microseconds.
@@ -35,7 +35,7 @@ pub struct SpinOptions {
     pub cpus: usize,
 }
 
-/// The policy of one worker. It knows no clock and no system call.
+/// The policy of one worker. It reads no clock and makes no system call.
 #[derive(Debug)]
 pub struct Spin {
     allowed: bool,
@@ -43,14 +43,14 @@ pub struct Spin {
     misses: u32,
     skip: u32,
     next_skip: u32,
-    /// When the switches were looked at, and how many there were.
+    /// Time and value of the last sample of context switches.
     sampled: Option<(MonoNs, u64)>,
-    rest_until: MonoNs,
-    next_rest_ns: u64,
+    paused_until: MonoNs,
+    next_pause_ns: u64,
 }
 
 impl Spin {
-    /// A policy that has seen nothing yet.
+    /// A policy without history.
     pub fn new(options: SpinOptions) -> Self {
         let mut spin = Self {
             allowed: options.workers <= options.cpus,
@@ -59,22 +59,22 @@ impl Spin {
             skip: 0,
             next_skip: SKIP_FIRST,
             sampled: None,
-            rest_until: MonoNs(0),
-            next_rest_ns: REST_FIRST_NS,
+            paused_until: MonoNs(0),
+            next_pause_ns: PAUSE_FIRST_NS,
         };
         spin.set_limit_us(options.busy_poll_us);
         spin
     }
 
-    /// Spins up to this long from now on; never with more workers than processors.
+    /// Sets the longest spin; with more workers than processors spinning stays off.
     pub fn set_limit_us(&mut self, busy_poll_us: u32) {
         self.limit_ns = if self.allowed { u64::from(busy_poll_us) * 1000 } else { 0 };
     }
 
-    /// How long to spin in this wait, nanoseconds; 0 to sleep at once.
+    /// How long to spin in this wait, in nanoseconds; 0: sleep at once.
     #[inline]
     pub fn budget(&mut self, now: MonoNs) -> u64 {
-        if self.limit_ns == 0 || now < self.rest_until {
+        if self.limit_ns == 0 || now < self.paused_until {
             return 0;
         }
         if self.skip > 0 {
@@ -91,7 +91,7 @@ impl Spin {
         self.next_skip = SKIP_FIRST;
     }
 
-    /// The spin ended with sleep.
+    /// The spin ended without an event; the worker sleeps.
     pub fn lost(&mut self) {
         self.misses = (self.misses + 1).min(MISSES_MAX);
         if self.misses == MISSES_MAX {
@@ -100,23 +100,23 @@ impl Spin {
         }
     }
 
-    /// True if the involuntary context switches should be looked at now.
+    /// True if a sample of the involuntary context switches is due.
     #[inline]
     pub fn wants_sample(&self, now: MonoNs) -> bool {
         self.sampled.is_none_or(|(at, _)| now.since(at) >= SAMPLE_NS)
     }
 
-    /// Takes the thread's involuntary switches so far; many new ones make the policy rest.
+    /// Records the thread's total of involuntary switches; many new ones pause spinning.
     pub fn sample(&mut self, now: MonoNs, switches: u64) {
         if let Some((at, before)) = self.sampled {
             let samples = (now.since(at) / SAMPLE_NS).max(1);
             if switches.saturating_sub(before) > CONTENDED.saturating_mul(samples) {
-                self.rest_until = now.plus(self.next_rest_ns);
-                self.next_rest_ns = (self.next_rest_ns * 2).min(REST_MAX_NS);
-                self.sampled = None; // what happens while it rests says nothing
+                self.paused_until = now.plus(self.next_pause_ns);
+                self.next_pause_ns = (self.next_pause_ns * 2).min(PAUSE_MAX_NS);
+                self.sampled = None; // switches during the pause are not compared
                 return;
             }
-            self.next_rest_ns = REST_FIRST_NS;
+            self.next_pause_ns = PAUSE_FIRST_NS;
         }
         self.sampled = Some((now, switches));
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_win_sets_the_policy_back() {
+    fn a_win_resets_the_policy() {
         let mut s = spin();
         for _ in 0..MISSES_MAX {
             s.lost();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn many_involuntary_switches_make_it_rest() {
+    fn many_involuntary_switches_pause_it() {
         let mut s = spin();
         assert!(s.wants_sample(T0));
         s.sample(T0, 500);
@@ -193,12 +193,12 @@ mod tests {
         assert_eq!(s.budget(now), 50_000, "at the bound it goes on");
         let now = now.plus(SAMPLE_NS);
         s.sample(now, 500 + 2 * CONTENDED + 1);
-        assert_eq!(s.budget(now.plus(REST_FIRST_NS - 1)), 0, "past it, not");
-        assert_eq!(s.budget(now.plus(REST_FIRST_NS)), 50_000);
+        assert_eq!(s.budget(now.plus(PAUSE_FIRST_NS - 1)), 0, "past it, not");
+        assert_eq!(s.budget(now.plus(PAUSE_FIRST_NS)), 50_000);
     }
 
     #[test]
-    fn contention_again_doubles_the_rest_and_a_quiet_sample_sets_it_back() {
+    fn contention_again_doubles_the_pause_and_a_quiet_sample_resets_it() {
         let mut s = spin();
         let mut now = T0;
         for rest_ms in [250, 500, 1000, 2000, 4000, 4000] {
@@ -211,7 +211,7 @@ mod tests {
         }
         s.sample(now, 1000);
         s.sample(now.plus(SAMPLE_NS), 1000);
-        assert_eq!(s.next_rest_ns, REST_FIRST_NS);
+        assert_eq!(s.next_pause_ns, PAUSE_FIRST_NS);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What an error number of the kernel means to the driver, matched one by one. Nothing is tried
-//! again that is not named here: an error that lasts would be a loop that nobody sees.
+//! What the kernel's error numbers mean to the driver. Only errors that are listed here are
+//! retried: retrying a permanent error would be an endless loop.
 
 use rustix::io::Errno;
 
@@ -27,16 +27,14 @@ impl Enter {
 /// Of a receive, a send or a poll of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
-    /// Nothing there or no room; readiness tells when.
+    /// No bytes or no room; readiness is reported later.
     Later,
-    /// The connection is over, whoever broke it. A shortage ends it, too: waiting for its end would
-    /// be a loop.
+    /// The connection is over. A shortage of memory ends it, too: retrying could loop.
     Over,
 }
 
 impl Stream {
-    /// The meaning of this error. A descriptor that is none of ours any more lasts: bytes would go
-    /// to a stranger.
+    /// The meaning of this error. A bad descriptor is fatal: bytes could go to another connection.
     pub fn of(error: Errno) -> Self {
         match error {
             Errno::AGAIN | Errno::INTR => Stream::Later,

@@ -156,7 +156,7 @@ fn a_socket_left_behind_is_replaced_and_nothing_else_is<W: World<C = RealClient>
     assert!(path.exists(), "left behind");
     let mut driver = W::new().driver();
     let id = driver.listen(&at, &QUEUE).expect("replaced");
-    // Somebody else takes the path over: closing leaves that socket alone.
+    // Another process binds the path: closing does not remove that socket.
     let mut other = W::new().driver();
     other.listen(&at, &QUEUE).expect("replaced again");
     driver.close_listener(id);

@@ -1,4 +1,4 @@
-//! Reads that wait for bytes to gather: nothing is lost by it, and nobody else waits.
+//! Reads that are delayed so that bytes gather: no bytes are lost, and no other connection waits.
 
 mod common;
 
@@ -83,7 +83,7 @@ fn a_reset_is_noticed_at_once() {
     server.expect(&Happened::Closed(conn, CloseReason::Error));
     assert_eq!(server.driver.now(), since);
     server.driver.release(conn);
-    // Its place goes to another, for whom nobody waits.
+    // Another connection reuses its place; its reads are not delayed.
     let (mut next, conn) = server.connect();
     next.put(b"x");
     server.expect(&Happened::Data(conn, b"x".to_vec()));

@@ -123,7 +123,7 @@ fn without_descriptors_accepting_rests_and_goes_on() {
     assert!(server.driver.now().since(since) < ACCEPT_RETRY_NS);
 }
 
-/// Connections that are gone before they are accepted hold up nobody behind them.
+/// Connections that are closed before they are accepted do not delay the ones behind them.
 #[test]
 fn what_is_gone_before_it_is_accepted_is_passed_over() {
     for error in [Errno::CONNABORTED, Errno::PROTO, Errno::PERM, Errno::NETDOWN] {

@@ -40,7 +40,7 @@ fn messages_come_in_order_and_wait_for_the_next_turn<W: World>() {
 
 fn a_full_area_is_announced_and_nothing_is_lost<W: World>() {
     let mut server = Server::<W>::new();
-    // More than the area holds, if nobody rewinds it.
+    // More than fits into the area without a rewind.
     let count = AREA / RECV_MAX + 4;
     let mut peers: Vec<_> = (0..count).map(|_| server.connect()).collect();
     let bytes: Vec<_> = (0..count).map(|i| noise(i as u64, 2 * RECV_MAX)).collect();
@@ -215,7 +215,7 @@ fn workers_of_one_simulated_world_share_its_time() {
     first.wait(Some(start.plus(99_000)));
     assert!(matches!(first.next(), Some(Event::Message(1))));
     assert_eq!(first.now(), start.plus(5000));
-    // A worker that is gone holds up nobody.
+    // A worker that has ended does not delay the others.
     drop(first);
     second.wait(Some(start.plus(20_000)));
     assert_eq!(second.now(), start.plus(20_000));

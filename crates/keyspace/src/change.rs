@@ -9,6 +9,7 @@
 //!   4. the change: in place if the allocation fits and the entry is small,
 //!      else a new entry replaces the old one, which is freed after the commit
 //!   5. reindex, stats                                    expiry index, counters, memory
+//!      (a new entry is logged, 3, after it is linked: taking it back needs its place)
 //!   6. touch                                             watches, waiters, keyspace event
 //! finish | rollback                                      ends the command (commit.rs, rollback.rs)
 //! ```

@@ -1,26 +1,28 @@
-//! Further Accesses: more of them than workers. A walker, a loader, or a script that outlives its
-//! turn has a section, locks, undo log and counters of its own; nothing of that is a worker's.
+//! Further Accesses: Accesses beyond those of the workers. A walker, a loader, or a script that
+//! outlives its turn has its own section, locks, undo log and counters, separate from those of any
+//! worker.
 //!
 //! A further Access comes from another one ([`Access::further`]) and ends with its drop. It differs
-//! from a worker's in what is divided among workers, or done in their name:
+//! from a worker's Access in these points:
 //!
 //! - It sweeps nothing: slots are divided among workers.
-//! - It parks no session, because whoever wakes one tells a worker. A task of a worker parks
-//!   through that worker's Access; a thread of its own tries again.
-//! - It has no place among the fences ([`crate::Fences`]). Who executes a client's commands through
-//!   it does that in the name of a worker, which passes no fence before the last of them.
-//! - Keys that somebody waits for are left to its owner ([`Access::take_ready`]), as a worker's
-//!   are.
+//! - It parks no session, because a wake-up is sent to a worker. A task of a worker parks through
+//!   that worker's Access; a separate thread retries.
+//! - It takes no part in fences ([`crate::Fences`]). Code that executes a client's commands through
+//!   it acts for a worker, and that worker passes no fence before the last of these commands has
+//!   ended.
+//! - As with a worker's Access, its owner serves the clients that wait for keys
+//!   ([`Access::take_ready`]).
 
 use crate::access::Access;
 use crate::gate::Gate;
 use crate::stand::Stand;
 use base::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many further Accesses there may be at a time.
+/// Maximum number of further Accesses at a time.
 pub(crate) const FURTHER_MAX: usize = if cfg!(shuttle) { 2 } else { 64 };
 
-/// There are as many further Accesses as there may be.
+/// The maximum number of further Accesses exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom;
 
@@ -32,7 +34,7 @@ impl std::fmt::Display for NoRoom {
 
 impl std::error::Error for NoRoom {}
 
-/// Who has an Access: the workers' numbers first, then those of further ones.
+/// Which Accesses exist, by number: first those of workers, then further ones.
 #[derive(Debug)]
 pub(crate) struct Claims {
     workers: usize,
@@ -40,7 +42,7 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Nobody has one.
+    /// No Access exists.
     pub fn new(workers: usize) -> Self {
         Self { workers, taken: Mutex::new(vec![false; workers + FURTHER_MAX]) }
     }
@@ -50,19 +52,19 @@ impl Claims {
     }
 
     fn taken(&self) -> MutexGuard<'_, Vec<bool>> {
-        // A panic under this mutex leaves it whole: one number changes at a time.
+        // A panic under this mutex leaves the data consistent: one number changes at a time.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a worker's number; each has one Access at a time.
+    /// Claims a worker's number; each worker has one Access at a time.
     pub fn claim_worker(&self, worker: usize) {
         assert!(worker < self.workers, "worker {worker} of {}", self.workers);
         let was = std::mem::replace(&mut self.taken()[worker], true);
         assert!(!was, "worker {worker} has an Access already");
     }
 
-    /// Takes the lowest free number of a further Access for who has number `by` and stands there.
-    /// If that is a worker that is alone, it is not so any more.
+    /// Claims the lowest free number of a further Access, on behalf of the Access with number `by`
+    /// and its `stand`. If `by` is a worker that was alone, it is no longer alone.
     pub fn claim_further(
         &self,
         gate: &Gate,
@@ -73,7 +75,7 @@ impl Claims {
         let first = self.workers;
         let free = taken[first..].iter().position(|taken| !taken).ok_or(NoRoom)?;
         if self.workers == 1 && !taken[first..].contains(&true) {
-            // So the caller is the one worker: nobody else has an Access to call this with.
+            // So the caller is the only worker: there is no other Access that could call this.
             stand.end_alone(gate, by);
         }
         let index = first + free;
@@ -82,8 +84,8 @@ impl Claims {
         Ok(index)
     }
 
-    /// Gives a number back, whose owner is outside and holds nothing. With the last further one, a
-    /// single worker is alone again.
+    /// Releases a number. Its owner must be outside the section and hold no lock. When the last
+    /// further Access ends, a single worker is alone again.
     pub fn release(&self, gate: &Gate, index: usize) {
         let mut taken = self.taken();
         taken[index] = false;
@@ -95,18 +97,17 @@ impl Claims {
 }
 
 impl Access {
-    /// One more Access, beyond the workers' own: the only way to one. May be called inside the
+    /// Creates a further Access; there is no other way to get one. May be called inside the
     /// section, and under World.
     ///
-    /// # Errors
-    /// If there are too many.
+    /// # Errors If the maximum number exists already.
     pub fn further(&mut self) -> Result<Access, NoRoom> {
         let ks = Arc::clone(&self.ks);
         let index = ks.claims.claim_further(&ks.gate, self.w.index, &mut self.w.stand)?;
         Ok(Self::of(ks, index))
     }
 
-    /// True if this is no worker's.
+    /// True if this Access does not belong to a worker.
     pub fn is_further(&self) -> bool {
         self.w.index >= self.ks.workers()
     }

@@ -22,8 +22,9 @@
 //!                             sessions are parked until this worker leaves
 //! ```
 //!
-//! There is a section for each worker and for each further Access (`further.rs`). While there is
-//! only one worker (ALONE), it enters and leaves without writing its section (`stand.rs`).
+//! There is a section for each worker and for each further Access (`further.rs`). While one
+//! worker's is the only Access (ALONE), it enters and leaves without writing its section
+//! (`stand.rs`).
 //!
 //! The closer does not wait for a worker that is inside for long ([`Gate::mark_long`]): it opens
 //! the gate again, and its session is parked until that worker leaves.
@@ -89,7 +90,7 @@ impl Gate {
         self.used.fetch_max(index + 1, Ordering::SeqCst);
     }
 
-    /// True if the gate is open and there is only one worker. Acquires everything that further
+    /// True if the gate is open for the only Access there is. Acquires everything that further
     /// Accesses did.
     #[inline(always)]
     pub fn is_open_for_one(&self) -> bool {

@@ -348,7 +348,7 @@ impl Keyspace {
 
     /// Returns the free memory of entries to the system.
     pub fn purge(&self) {
-        self.entries.give_back(true);
+        self.entries.trim(true);
     }
 
     /// Bytes of entries and tables: the cheap form of [`Keyspace::memory`] for `maxmemory`.

@@ -17,12 +17,12 @@ use shuttle::scheduler::PctScheduler;
 use shuttle::{Config, Runner};
 
 const ITERATIONS: usize = 20_000;
-/// How often the scheduler interrupts who would go on.
+/// How often the scheduler preempts a thread that could continue.
 const STEPS_MAX: usize = 3;
-/// Unwinding needs more than a model has otherwise.
+/// Unwinding needs more than shuttle's default.
 const STACK_BYTES: usize = 1 << 18;
 
-/// Runs a model so often.
+/// Runs a model on `iterations` schedules.
 pub(crate) fn check_often(iterations: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
@@ -33,7 +33,7 @@ fn check(model: impl Fn() + Send + Sync + 'static) {
     check_often(ITERATIONS, model);
 }
 
-/// A counter whose increment is two steps, so that it shows who was not excluded.
+/// A counter whose increment takes two steps, so that missing exclusion loses an update.
 #[derive(Default)]
 struct Fragile(AtomicU32);
 
@@ -49,7 +49,7 @@ impl Fragile {
     }
 }
 
-/// Runs `f` in so many threads, each with its number.
+/// Runs `f` in `n` threads; its argument is the thread's number.
 pub(crate) fn spawn_all(n: usize, f: impl Fn(usize) + Send + Sync + 'static) {
     let f = Arc::new(f);
     spawn_each((0..n).map(|i| {
@@ -88,23 +88,23 @@ fn slot_lock_excludes_and_wakes() {
 #[derive(Default)]
 struct Woken(Mutex<Vec<(usize, u64)>>);
 
-struct Tell(Arc<Woken>);
+struct WakeRecorder(Arc<Woken>);
 
-impl Waker for Tell {
+impl Waker for WakeRecorder {
     fn wake(&self, worker: usize, token: u64) {
         self.0.0.lock().expect("no panic under it").push((worker, token));
     }
 }
 
-/// A long holder among others: everybody who meets it is told so, is queued or finds the way free,
-/// and nobody who was queued is forgotten.
+/// A long holder among other threads: each thread that meets it gets an error, and then is queued
+/// or finds the slot free. Every queued session is woken.
 #[test]
 fn behind_a_long_holder_sessions_park_and_all_are_woken() {
     check(|| {
         let slot = SlotId::new(7);
         let woken = Arc::new(Woken::default());
         let parking = Arc::new(Parking::default());
-        parking.set_waker(Box::new(Tell(Arc::clone(&woken))));
+        parking.set_waker(Box::new(WakeRecorder(Arc::clone(&woken))));
         let lock = Arc::new(SlotLock::new());
         let parked = Arc::new(AtomicUsize::new(0));
         let (lock2, parking2, parked2) =
@@ -132,7 +132,7 @@ fn behind_a_long_holder_sessions_park_and_all_are_woken() {
     });
 }
 
-/// As `Access::try_world`, which opens what it could not close altogether.
+/// As `Access::try_world`: opens the gate again if closing did not succeed.
 fn try_world(gate: &Gate, worker: usize, doubled: u32) -> Result<(), Refused> {
     let me = Owner::numbered(worker);
     let closed = gate.close(worker, me, doubled);
@@ -142,7 +142,7 @@ fn try_world(gate: &Gate, worker: usize, doubled: u32) -> Result<(), Refused> {
     closed
 }
 
-/// While the gate is closed and everybody is out, nobody is inside.
+/// While World is held no thread is inside.
 #[test]
 fn world_excludes_sections() {
     check(|| {
@@ -175,15 +175,15 @@ fn world_excludes_sections() {
     });
 }
 
-/// Two workers, both inside, both want World: one gets it, the other is parked or finds it open,
-/// and nobody waits for ever.
+/// Two workers, both inside, both want World: one gets it, the other parks or finds the gate open,
+/// and neither waits for ever.
 #[test]
 fn two_closers_do_not_deadlock() {
     check(|| {
         let gate = Arc::new(Gate::new(2));
         let woken = Arc::new(Woken::default());
         let parking = Arc::new(Parking::default());
-        parking.set_waker(Box::new(Tell(Arc::clone(&woken))));
+        parking.set_waker(Box::new(WakeRecorder(Arc::clone(&woken))));
         let parked = Arc::new(AtomicUsize::new(0));
         let (gate2, parking2, parked2) =
             (Arc::clone(&gate), Arc::clone(&parking), Arc::clone(&parked));
@@ -243,7 +243,7 @@ impl Bells {
         Arc::new(Self((0..threads).map(|_| AtomicU32::new(0)).collect()))
     }
 
-    /// Until it is woken, once for each time that it has parked.
+    /// Waits until the thread is woken; called once each time it has parked.
     fn wait(&self, thread: usize) {
         while self.0[thread].load(Ordering::SeqCst) == 0 {
             futex_wait(&self.0[thread], 0);

@@ -1,24 +1,24 @@
-//! A reserved range of addresses: its memory comes from the system when it is first touched, and
-//! parts of it can be given back without giving up the addresses. Never unmapped before it is
+//! A reserved range of addresses. The system provides memory when a page is first touched, and
+//! parts of it can be returned while the addresses stay reserved. It is unmapped only when it is
 //! dropped.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
 
-/// Where a range begins and where huge pages do.
+/// The size of a huge page, and the alignment of a range.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 /// The least range worth starting with.
 const BYTES_MIN: usize = 64 << 20;
 
-/// Physical memory of the machine, bytes, rounded up to a power of two; within the bounds of what
-/// is worth reserving.
+/// Physical memory of the machine in bytes, rounded up to a power of two and clamped to what is
+/// worth reserving.
 pub(crate) fn machine_bytes() -> usize {
     let info = rustix::system::sysinfo();
     let physical = info.totalram as usize * info.mem_unit as usize;
     physical.max(BYTES_MIN).next_power_of_two()
 }
 
-/// Addresses of its own, readable and writable, all zero where nobody has written.
+/// Reserved addresses, readable and writable; memory that was never written is zero.
 pub(crate) struct Range {
     base: NonNull<u8>,
     bytes: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Range {
     mapped: (NonNull<u8>, usize),
 }
 
-// SAFETY: an address and a length; what may be done with the memory is its users' affair.
+// SAFETY: it is an address and a length; users of the memory synchronise their accesses.
 unsafe impl Send for Range {}
 // SAFETY: as above.
 unsafe impl Sync for Range {}
@@ -34,7 +34,7 @@ unsafe impl Sync for Range {}
 #[cfg(not(miri))]
 impl Range {
     /// Reserves `bytes` (a power of two), or a half, a quarter and so on where the system refuses.
-    /// It begins where a huge page may begin.
+    /// It is aligned to a huge page.
     pub fn reserve(mut bytes: usize) -> Self {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
         assert!(bytes.is_power_of_two());
@@ -58,7 +58,7 @@ impl Range {
         }
     }
 
-    /// Asks for huge pages from `offset` on, and for small ones before it. Failure costs only
+    /// Asks for huge pages from `offset` on, and for small ones before it. A failure only costs
     /// speed.
     pub fn prefer_huge_from(&self, offset: usize) {
         let advise = |from: usize, to: usize, advice| {
@@ -75,14 +75,14 @@ impl Range {
         advise(offset, self.bytes, rustix::mm::Advice::LinuxHugepage);
     }
 
-    /// Gives the memory of a part back to the system; it reads as zeros afterwards.
+    /// Returns the memory of a part to the system; it reads as zeros afterwards.
     ///
     /// # Safety
-    /// Nobody keeps anything there or uses it meanwhile.
-    pub unsafe fn give_back(&self, offset: usize, len: usize) {
+    /// The part holds no data, and no other thread accesses it during the call.
+    pub unsafe fn discard(&self, offset: usize, len: usize) {
         assert!(offset + len <= self.bytes, "inside the range");
-        // SAFETY: inside the mapping, and nobody uses it, as the caller says. If the system will
-        // not, the bytes stay as they were, which nobody relies on.
+        // SAFETY: inside the mapping and not in use, as the caller guarantees. If the system
+        // refuses, the bytes keep their values, on which no caller relies.
         let _ = unsafe {
             let start = self.base.add(offset).as_ptr().cast();
             rustix::mm::madvise(start, len, rustix::mm::Advice::LinuxDontNeed)
@@ -90,7 +90,7 @@ impl Range {
     }
 }
 
-/// Where there is no `mmap`: a small range from the allocator.
+/// Without `mmap`: a small range from the allocator.
 #[cfg(miri)]
 impl Range {
     fn layout(bytes: usize) -> std::alloc::Layout {
@@ -107,10 +107,10 @@ impl Range {
     pub fn prefer_huge_from(&self, _offset: usize) {}
 
     /// # Safety
-    /// Nobody keeps anything there or uses it meanwhile.
-    pub unsafe fn give_back(&self, offset: usize, len: usize) {
+    /// The part holds no data, and no other thread accesses it during the call.
+    pub unsafe fn discard(&self, offset: usize, len: usize) {
         assert!(offset + len <= self.bytes, "inside the range");
-        // SAFETY: inside the range, and nobody uses it, as the caller says.
+        // SAFETY: inside the range and not in use, as the caller guarantees.
         unsafe { self.base.add(offset).write_bytes(0, len) };
     }
 }

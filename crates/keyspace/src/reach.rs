@@ -11,9 +11,9 @@
 //!   result of the walk                  what follows
 //!   all slots are locked                the command runs
 //!   a slot is held by another worker    release all, lock all found so far, walk again
-//!   ROUNDS_MAX walks were not enough,   release all and grow (`growth.rs`): waits for slots
-//!   or over DESTINATIONS_MAX slots needed    in any order; those above DESTINATIONS_MAX are locked
-//!                                       when serving comes to them
+//!   ROUNDS_MAX walks were not enough,   release all and grow (`growth.rs`): waits for slots in
+//!   or more than DESTINATIONS_MAX       any order; those above DESTINATIONS_MAX are locked when
+//!   slots are needed                    serving comes to them
 //!   a slot is frozen                    release all; the session parks
 //! ```
 //!

@@ -4,12 +4,12 @@ use crate::guard::Guard;
 use crate::parking::Parked;
 use base::DbIndex;
 
-/// The tables of one database, taken together.
+/// The sum over all tables of one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableShape {
     /// Entries, expired or not.
     pub entries: u64,
-    /// Buckets by how many entries are at home in each: those with none first.
+    /// The number of buckets with 0, 1, 2 ... entries at home.
     pub by_fill: Vec<u64>,
 }
 
@@ -29,8 +29,8 @@ impl TableShape {
 }
 
 impl Guard<'_> {
-    /// Looks at every bucket of a database; O(n), one slot at a time. The guard covers nothing or
-    /// everything.
+    /// Visits every bucket of a database; O(n), one slot at a time. The guard covers no slot or all
+    /// slots.
     ///
     /// # Errors
     /// [`Parked::Slot`] behind a long holder; never for a guard over everything.

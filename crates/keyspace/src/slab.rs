@@ -1,17 +1,17 @@
 //! Memory of entries: spans of 64 KiB, each with places of one size class, in one reserved range
-//! whose huge pages the workers share; `docs/design/0010-entry-slab.md` tells why.
+//! whose huge pages the workers share. Reasons: `docs/design/0010-entry-slab.md`.
 //!
 //! ```text
 //! range   | 8 MiB of small pages | huge page = chunk of 32 spans | huge page | ...
 //! span    | place | place | ... | less than a place
 //! worker  per class: free places (taken back last, given out first), and a whole span's rest
 //! ```
-//! A worker gives out and takes back places of its own cache; only when that is empty or full it
-//! comes to the books of the spans, under one mutex: for a whole span, which is then its own to
-//! fill, for some places of a span that others use too, or to leave the places that were taken back
-//! first. So it does not matter which worker frees what which one has allocated. Entries that are
-//! larger than the largest class, and all where the range is full, come from the process's
-//! allocator.
+//! A worker allocates and frees places in its own cache. Only when the cache is empty or full it
+//! uses the shared spans, under one mutex. An empty cache gets a whole span, which then belongs to
+//! this worker alone, or some places of a span that others use, too. A full cache returns the
+//! places that were freed first. So any worker may free what another one allocated. Entries larger
+//! than the largest class come from the process's allocator, and so does everything once the range
+//! is full.
 #![allow(unsafe_code)]
 
 mod classes;
@@ -20,17 +20,19 @@ mod spans;
 use crate::range::{HUGE_PAGE, Range, machine_bytes};
 use base::sync::{CachePadded, Mutex, MutexGuard};
 use classes::{CLASS_MAX, CLASSES};
-use spans::{Run, SPAN, Spans, Taken};
+use spans::{Allocated, Run, SPAN, Spans};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
 pub(crate) use classes::{class_bytes, heap_bytes};
 
-/// What a small keyspace uses is left in small memory pages; behind it come huge ones.
+/// The first bytes of the range use small memory pages, so that a small keyspace stays small; the
+/// others use huge pages.
 const PLAIN_BYTES: usize = 8 << 20;
 /// The largest range: more memory than any machine has today.
 const RANGE_MAX: usize = 1 << 42;
-/// Free places of one class that a worker keeps to itself: as many bytes, within these numbers.
+/// Bytes of free places of one class that a worker caches; their number is clamped to the two
+/// bounds below.
 const CACHED_BYTES: usize = 16 << 10;
 const CACHED_MAX: usize = 256;
 const CACHED_MIN: usize = 8;
@@ -38,17 +40,17 @@ const CACHED_MIN: usize = 8;
 /// The memory that all workers share.
 pub(crate) struct EntryMem {
     range: Range,
-    /// The address where it begins.
+    /// The address where `range` begins.
     base: u64,
     spans: CachePadded<Mutex<Spans>>,
 }
 
-/// The memory in which entries stand, bytes.
+/// The memory of entries, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryPages {
-    /// Spans of which a place is handed out.
+    /// Spans with at least one allocated place.
     pub active: u64,
-    /// Those, and free ones that were not given back to the system.
+    /// Those, and free spans whose memory was not returned to the system.
     pub resident: u64,
 }
 
@@ -71,58 +73,58 @@ impl EntryMem {
         self.spans.lock().expect("the books of the spans are whole")
     }
 
-    /// What it takes; bytes that a worker keeps for itself are among the active ones.
+    /// The memory in use; spans with places in a worker's cache count as active.
     pub fn pages(&self) -> EntryPages {
         let spans = self.spans();
         let (used, dirty) = (u64::from(spans.used()), u64::from(spans.dirty()));
         EntryPages { active: used * SPAN as u64, resident: (used + dirty) * SPAN as u64 }
     }
 
-    /// Gives the memory of free spans back to the system: all of it, or what is more than is kept
-    /// for what comes next. A system call for each run of them.
-    pub fn give_back(&self, all: bool) {
+    /// Returns memory of free spans to the system: all of it, or only what exceeds the reserve for
+    /// coming allocations. One system call per run of spans.
+    pub fn trim(&self, all: bool) {
         let surplus = self.spans().surplus(all);
-        self.return_runs(&surplus);
+        self.discard_runs(&surplus);
     }
 
-    fn return_runs(&self, runs: &[Run]) {
+    fn discard_runs(&self, runs: &[Run]) {
         if runs.is_empty() {
             return;
         }
         for &(first, count) in runs {
-            // SAFETY: all places of these spans are free, and nobody gets any until they are said
-            // to be given back.
-            unsafe { self.range.give_back(first as usize * SPAN, count as usize * SPAN) };
+            // SAFETY: all places of these spans are free, and none is allocated before
+            // `mark_discarded`.
+            unsafe { self.range.discard(first as usize * SPAN, count as usize * SPAN) };
         }
-        self.spans().given_back(runs);
+        self.spans().mark_discarded(runs);
     }
 
-    /// The offset of an address in the range; none if it came from the process's allocator.
+    /// The offset of an address in the range; `None` for memory of the process's allocator.
     #[inline(always)]
     fn offset(&self, address: u64) -> Option<u64> {
         let offset = address.wrapping_sub(self.base);
         (offset < self.range.bytes() as u64).then_some(offset)
     }
 
-    /// Takes places back, by their addresses.
+    /// Frees places, by their addresses.
     #[cold]
-    fn accept(&self, addresses: impl Iterator<Item = u64>) {
+    fn free_all(&self, addresses: impl Iterator<Item = u64>) {
         let mut spans = self.spans();
         for address in addresses {
-            spans.give(address - self.base);
+            spans.free_place(address - self.base);
         }
         let surplus = spans.surplus(false);
         drop(spans);
-        self.return_runs(&surplus);
+        self.discard_runs(&surplus);
     }
 }
 
 /// One worker's free places of one class.
 #[derive(Default)]
 struct Bin {
-    /// Addresses; its capacity is the bound.
+    /// Addresses of freed places; the vector never grows beyond its capacity.
     free: Vec<u64>,
-    /// The rest of a span that is this worker's alone.
+    /// From `next` to `end`: the unused part of a span that belongs to this worker alone.
     next: u64,
     end: u64,
 }
@@ -130,38 +132,39 @@ struct Bin {
 /// One worker's free places.
 pub(crate) struct EntryCache {
     bins: Box<[Bin]>,
-    /// Bytes given out minus bytes taken back through this cache, those from the heap aside.
+    /// Bytes allocated minus bytes freed through this cache, without those of the process's
+    /// allocator.
     pub bytes: i64,
 }
 
 impl EntryCache {
-    /// An empty cache that counts on from the balance of the worker's last one.
+    /// An empty cache that continues the balance of the worker's previous one.
     pub fn continuing(bytes: i64) -> Self {
         Self { bins: (0..CLASSES).map(|_| Bin::default()).collect(), bytes }
     }
 
-    /// Gives every free place to the other workers.
+    /// Returns all free places to the shared spans.
     pub fn return_all(&mut self, mem: &EntryMem) {
         for (class, bin) in self.bins.iter_mut().enumerate() {
             if bin.free.is_empty() && bin.next == bin.end {
                 continue;
             }
             let rest = (bin.next..bin.end).step_by(classes::bytes(class));
-            mem.accept(bin.free.drain(..).chain(rest));
+            mem.free_all(bin.free.drain(..).chain(rest));
             bin.next = bin.end;
         }
     }
 }
 
-/// Where a worker's entries come from and go to.
+/// Allocates and frees places for one worker.
 pub(crate) struct Source<'a> {
     pub mem: &'a EntryMem,
     pub cache: &'a mut EntryCache,
 }
 
 impl Source<'_> {
-    /// A place for `size` bytes, 8-byte aligned, as large as [`class_bytes`] says. O(1) but for
-    /// each few hundredth time.
+    /// Allocates a place for `size` bytes: [`class_bytes`] bytes, 8-byte aligned. O(1), except that
+    /// one call in some hundred refills the cache.
     #[inline(always)]
     pub fn alloc(&mut self, size: usize) -> NonNull<u64> {
         let bytes = class_bytes(size);
@@ -186,7 +189,7 @@ impl Source<'_> {
         NonNull::new(ptr::with_exposed_provenance_mut(address as usize)).expect("inside the range")
     }
 
-    /// Gets a few places or a whole span of a class of which the worker has nothing left.
+    /// Refills the cache of a class with a few places or a whole span; returns one place.
     #[cold]
     fn refill(&mut self, class: usize) -> Option<u64> {
         let bin = &mut self.cache.bins[class];
@@ -194,20 +197,20 @@ impl Source<'_> {
             bin.free.reserve_exact(cached_max(class));
         }
         let (bytes, many) = (classes::bytes(class) as u64, bin.free.capacity() / 2);
-        match self.mem.spans().take(class, many, self.mem.base, &mut bin.free) {
-            Taken::Places => bin.free.pop(),
-            Taken::Span(number) => {
+        match self.mem.spans().allocate(class, many, self.mem.base, &mut bin.free) {
+            Allocated::Places => bin.free.pop(),
+            Allocated::Span(number) => {
                 let start = self.mem.base + u64::from(number) * SPAN as u64;
                 (bin.next, bin.end) =
                     (start + bytes, start + classes::places(class) as u64 * bytes);
                 Some(start)
             }
-            Taken::Nothing => None,
+            Allocated::Nothing => None,
         }
     }
 
-    /// Takes a place back. O(1) but for each few hundredth time; a span that becomes free then may
-    /// cost a system call.
+    /// Frees a place. O(1), except that one call in some hundred returns places to the shared
+    /// spans, with a system call if enough spans become free.
     ///
     /// # Safety
     /// `place` came from [`Source::alloc`] of the same memory for a size of the same class, and
@@ -224,27 +227,27 @@ impl Source<'_> {
         let class = classes::index(bytes);
         let bin = &mut self.cache.bins[class];
         if bin.free.len() == bin.free.capacity() {
-            make_room(self.mem, class, &mut bin.free);
+            flush_half(self.mem, class, &mut bin.free);
         }
         bin.free.push(address);
         self.cache.bytes -= bytes as i64;
     }
 }
 
-/// How many free places of a class a worker keeps.
+/// Maximum number of free places of a class in a worker's cache.
 fn cached_max(class: usize) -> usize {
     (CACHED_BYTES / classes::bytes(class)).clamp(CACHED_MIN, CACHED_MAX)
 }
 
-/// Leaves the half that was taken back first.
+/// Returns the half of the cached places that was freed first.
 #[cold]
-fn make_room(mem: &EntryMem, class: usize, free: &mut Vec<u64>) {
+fn flush_half(mem: &EntryMem, class: usize, free: &mut Vec<u64>) {
     if free.capacity() == 0 {
         free.reserve_exact(cached_max(class));
         return;
     }
     let half = free.len() / 2;
-    mem.accept(free.drain(..half));
+    mem.free_all(free.drain(..half));
 }
 
 fn layout(bytes: usize) -> Layout {

@@ -6,14 +6,15 @@
 //!   +-------+----------+--------+-------------------------+----------+---------+
 //!   | lock  | buckets  | count  | directory, 9 x u32      | last seq | cold    |
 //!   +-------+----------+--------+-------------------------+----------+---------+
-//!   lock.rs |<------ table of physical database 0 ------->| number of   |
-//!                      (table.rs)                           the last    v
-//!                                                           change   Cold, made on first use
-//!                                                                      tables   other databases
-//!                                                                      watches  their number
-//!                                                                      parts    expiry index,
-//!                                                                               watches, waiters
+//!   lock.rs |<------ table of physical database 0 ------->|               |
+//!                      (table.rs)                                          v
+//!                                             Cold, made on first use:
+//!                                               tables   of the other databases
+//!                                               watches  how many watches and waiting clients
+//!                                               parts    expiry index, watches, waiters
 //! ```
+//!
+//! `last seq` is the number of the last change.
 #![allow(unsafe_code)]
 
 use crate::due_set::DueSet;

@@ -1,4 +1,4 @@
-//! Counters of the keyspace: one block for each Access, which alone writes it, summed by readers.
+//! Counters of the keyspace: one block per Access, which is its only writer; readers sum them.
 
 use base::sync::hint::{AtomicI64, Ordering};
 
@@ -8,17 +8,17 @@ pub(crate) struct WorkerStats {
     pub used: AtomicI64,
     /// Buckets taken from bucket memory.
     pub buckets: AtomicI64,
-    /// Bytes of places for entries.
+    /// Bytes of allocated places for entries.
     pub entries: AtomicI64,
-    /// Keys removed because their time had come.
+    /// Keys removed because they had expired.
     pub expired: AtomicI64,
-    /// Fields of hashes removed because their time had come.
+    /// Fields of hashes removed because they had expired.
     pub expired_fields: AtomicI64,
-    /// How late the latest of them was, in milliseconds.
+    /// The longest time from an expiry to its removal, in milliseconds.
     pub lag_max_ms: AtomicI64,
-    /// How late the last one was, in milliseconds.
+    /// The time from expiry to removal of the last one, in milliseconds.
     pub lag_last_ms: AtomicI64,
-    /// Slot locks that were not free.
+    /// Slot locks that were not free at once.
     pub waits: AtomicI64,
     /// Sleeps for a slot lock.
     pub sleeps: AtomicI64,
@@ -26,24 +26,24 @@ pub(crate) struct WorkerStats {
     pub parks: AtomicI64,
     /// Times World was taken.
     pub worlds: AtomicI64,
-    /// Keys that somebody waits for; negative where others began what this worker ended.
+    /// Keys with waiting clients; negative if other workers added what this one removed.
     pub waited: AtomicI64,
-    /// Those of them for which somebody waits who is answered when the key is gone; likewise.
+    /// Keys with a client that is answered when the key is deleted; may be negative, too.
     pub waited_ending: AtomicI64,
-    /// Keys per physical database; negative where others made what this worker removed.
+    /// Keys per physical database; negative if other workers created what this one removed.
     pub keys: Box<[AtomicI64]>,
     /// Keys with an expiry per physical database.
     pub expires: Box<[AtomicI64]>,
-    /// Hashes with a field that expires per physical database; likewise.
+    /// Hashes with a field that expires per physical database; may be negative, too.
     pub with_fields: Box<[AtomicI64]>,
-    /// Sum of the times at which keys expire.
+    /// Sum of the expiry times of keys, per physical database.
     pub due: Box<[WideSum]>,
     /// Changes that were committed.
     pub changes: AtomicI64,
 }
 
-/// A sum of times that 64 bits would not hold: any of them is one that a client chose. In two parts
-/// that are summed apart, so that a reader who sees half of a change is wrong by one time at most.
+/// A sum of times that may exceed 64 bits, because clients choose the times. Two parts are summed
+/// separately, so that a reader that sees half of a change is wrong by at most one time.
 #[derive(Default)]
 pub(crate) struct WideSum {
     high: AtomicI64,
@@ -51,8 +51,7 @@ pub(crate) struct WideSum {
 }
 
 impl WideSum {
-    /// Adds to a sum that only the caller's thread writes; what was added is taken back by adding
-    /// its negative.
+    /// Adds to a sum that only the caller's thread writes; a negative `delta` subtracts.
     pub fn add(&self, delta: i128) {
         const PART: i128 = 1 << 32;
         add(&self.high, (delta / PART) as i64);
@@ -104,7 +103,7 @@ pub(crate) fn get(counter: &AtomicI64) -> i64 {
     counter.load(Ordering::Relaxed)
 }
 
-/// How often workers were in each other's way.
+/// How often workers waited for each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contention {
     /// Slot locks that were not free at once.
@@ -120,31 +119,31 @@ pub struct Contention {
 /// What expiry has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpiryStats {
-    /// Keys removed because their time had come.
+    /// Keys removed because they had expired.
     pub expired: u64,
-    /// Fields of hashes removed because their time had come.
+    /// Fields of hashes removed because they had expired.
     pub expired_fields: u64,
-    /// The longest time that one of them outlived its moment in memory, in milliseconds.
+    /// The longest time from an expiry to its removal, in milliseconds.
     pub lag_max_ms: u64,
-    /// The same of the last one.
+    /// The same for the last removal.
     pub lag_last_ms: u64,
 }
 
-/// Memory that the keyspace has taken.
+/// Memory that the keyspace uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Entries and big values, in usable bytes.
     pub entries: u64,
     /// Tables: bucket pages in use.
     pub buckets: u64,
-    /// Slots and indexes that are there even when empty.
+    /// Slots and indexes, which exist even in an empty keyspace.
     pub fixed: u64,
-    /// Of `entries`, what is not from the process's allocator: the entries themselves.
+    /// The part of `entries` in the slab: the entries themselves.
     pub places: u64,
 }
 
 impl Memory {
-    /// All of it.
+    /// The sum.
     pub fn total(&self) -> u64 {
         self.entries + self.buckets + self.fixed
     }

@@ -32,19 +32,19 @@ use base::{DbIndex, SLOTS, SlotId};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// How many slots are looked at for each RANDOMKEY, until one is to be had.
+/// How many slots are tried for each RANDOMKEY, until one can be locked.
 const DRAWS_MAX: usize = 3;
 
-/// How often all slots that have keys by then are taken. Where others go on filling slots a SCAN
-/// ends before one that came later, unless it begins there.
+/// In how many rounds SCANs also lock slots that got keys meanwhile. In later rounds a SCAN ends
+/// before such a slot, unless it begins there.
 const FULL_SWEEPS_MAX: usize = 4;
 
 /// A walk of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
-    /// SCAN from a cursor on, for about so many elements.
+    /// SCAN from a cursor on, for about `count` elements.
     From {
-        /// Where it begins.
+        /// The cursor.
         cursor: u64,
         /// Elements.
         count: u64,
@@ -53,44 +53,44 @@ pub enum Walk {
     Anywhere,
 }
 
-/// What walks may see.
+/// The slots that walks may visit.
 #[derive(Default)]
 pub(crate) struct Survey {
-    /// Slots of which it is known what they hold, ascending: those of `held`, and others that are
-    /// empty.
+    /// Ranges of slots whose content is known, ascending: slots in `held`, and empty ones.
     known: Vec<Range<usize>>,
     /// Slots that the transaction holds.
     held: SlotSet,
-    /// Those of them in which RANDOMKEY looks: in the others nothing is alive.
+    /// The held slots in which RANDOMKEY searches: the others have no live key.
     alive: SlotSet,
-    /// Slots for RANDOMKEY, one after the other.
+    /// The slots for the RANDOMKEYs, in their order.
     drawn: VecDeque<SlotId>,
-    /// Slots that were looked at.
-    looks: usize,
+    /// The number of slots that were examined.
+    examined: usize,
 }
 
-/// A SCAN whose slots are to be taken.
+/// A SCAN whose slots are to be locked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Want {
+struct ScanRequest {
     from: usize,
     count: u64,
-    /// It begins within its first slot, and nobody knows how much of that is left.
+    /// It begins in the middle of its first slot, so it is unknown how many keys of that slot it
+    /// still covers.
     begins_within: bool,
 }
 
-/// What the walks are still to find.
+/// The elements that slots still have to cover for the SCANs.
 #[derive(Default)]
 struct Demand {
-    /// Elements, in the slots from here on.
+    /// Elements wanted, counted from the next slot on.
     elements: u64,
-    /// Elements behind the next slot.
+    /// Elements wanted, counted from the slot after the next one on.
     behind: u64,
-    /// A SCAN has no slot yet.
+    /// Some SCAN has no slot yet.
     is_new: bool,
 }
 
 impl Demand {
-    fn add(&mut self, want: Want, slot: usize) {
+    fn add(&mut self, want: ScanRequest, slot: usize) {
         let at = if want.begins_within && want.from == slot {
             &mut self.behind
         } else {
@@ -100,7 +100,7 @@ impl Demand {
         self.is_new = true;
     }
 
-    fn take(&mut self, elements: u64) {
+    fn subtract(&mut self, elements: u64) {
         self.elements = self.elements.saturating_sub(elements).max(self.behind);
         (self.behind, self.is_new) = (0, false);
     }
@@ -110,24 +110,24 @@ impl Demand {
 struct Draws {
     /// How many are still to be drawn.
     left: usize,
-    /// A key stays whatever the queue does, or none is needed.
-    is_sure: bool,
-    /// Slots whose keys the queue may remove, or to which it may add some.
+    /// A held slot has a key that no command of the transaction can remove, or no RANDOMKEY needs
+    /// one.
+    has_lasting_key: bool,
+    /// Slots in which the transaction may remove or add keys.
     own: SlotSet,
-    /// Other slots that are held, and in which nothing is alive.
+    /// Other held slots, without a live key.
     dead: SlotSet,
-    /// Other slots that are held, with a live key.
+    /// Other held slots, with a live key.
     alive: SlotSet,
 }
 
 impl Guard<'_> {
-    /// Takes what these walks over `db` may need, for a transaction that has run nothing yet and
-    /// holds the slots of all keys that its commands name ([`crate::Access::grow`]), for what
-    /// `intent` says. Returns how many slots it has looked at.
+    /// Locks the slots that these walks over `db` may need. The transaction has not run a command
+    /// yet and holds the slots of all keys that its commands name ([`crate::Access::grow`]), with
+    /// `intent`. Returns the number of slots it has examined.
     ///
-    /// # Errors
-    /// [`Parked::Slot`] behind a long holder, without which a walk would find nothing: the
-    /// transaction gives everything back, parks and waits for a turn.
+    /// # Errors [`Parked::Slot`] if a walk needs the slot of a long holder to find anything: the
+    /// transaction releases everything, parks and waits for its turn.
     pub fn survey(
         &mut self,
         db: DbIndex,
@@ -137,19 +137,20 @@ impl Guard<'_> {
     ) -> Result<usize, Parked> {
         assert!(self.mode() == Mode::Growing, "who surveys may take slots in any order");
         let physical = self.ks.physical(db);
-        let wants = wants_of(walks);
+        let wants = scan_requests(walks);
         let left = walks.iter().filter(|walk| **walk == Walk::Anywhere).count();
         let changed = if intent == Intent::Read { &[] } else { &*self.w.held };
         let (own, none) = (changed.iter().copied().collect(), SlotSet::default());
-        let mut draws = Draws { left, is_sure: left == 0, own, dead: none.clone(), alive: none };
+        let mut draws =
+            Draws { left, has_lasting_key: left == 0, own, dead: none.clone(), alive: none };
         let mut survey = Survey::default();
         for round in 0.. {
             let before = self.w.held.len();
             let occupied = self.ks.occupied_slots(physical);
             let takes_all = round < FULL_SWEEPS_MAX;
-            self.sweep(physical, &occupied, &wants, takes_all, &mut survey)?;
-            self.draw(physical, &occupied, &mut draws, &mut survey, &mut random);
-            self.make_sure(physical, &occupied, &mut draws, &mut survey)?;
+            self.lock_scans(physical, &occupied, &wants, takes_all, &mut survey)?;
+            self.lock_draws(physical, &occupied, &mut draws, &mut survey, &mut random);
+            self.lock_lasting_key(physical, &occupied, &mut draws, &mut survey)?;
             if self.w.held.len() == before {
                 break;
             }
@@ -157,17 +158,17 @@ impl Guard<'_> {
         let alive = |slot: &SlotId| !draws.dead.contains(*slot);
         survey.held = self.w.held.iter().copied().collect();
         survey.alive = self.w.held.iter().copied().filter(alive).collect();
-        let looks = survey.looks;
+        let examined = survey.examined;
         self.w.survey = Some(Box::new(survey));
-        Ok(looks)
+        Ok(examined)
     }
 
-    /// Takes the slots of all SCANs, in one sweep.
-    fn sweep(
+    /// Locks the slots of all SCANs, in one pass.
+    fn lock_scans(
         &mut self,
         physical: u16,
         occupied: &SlotSet,
-        wants: &[Want],
+        wants: &[ScanRequest],
         takes_all: bool,
         survey: &mut Survey,
     ) -> Result<(), Parked> {
@@ -185,12 +186,12 @@ impl Guard<'_> {
                 let Some(slot) = slot.filter(|_| demand.elements.max(demand.behind) > 0) else {
                     break index;
                 };
-                survey.looks += 1;
+                survey.examined += 1;
                 let takes = takes_all || demand.is_new || self.covers(slot);
                 match if takes { self.cover(slot) } else { Err(Parked::Slot(slot)) } {
                     Err(parked) if demand.is_new => return Err(parked),
                     Err(_) => break index,
-                    Ok(()) => demand.take(self.len_of(physical, slot)),
+                    Ok(()) => demand.subtract(self.len_of(physical, slot)),
                 }
                 at = index + 1;
             };
@@ -199,8 +200,8 @@ impl Guard<'_> {
         Ok(())
     }
 
-    /// How many keys are in a slot that is held. Of one without any the bit is cleared, so that
-    /// nobody takes it for nothing again.
+    /// The number of keys in a held slot. Clears the bit of an empty slot, so that no later survey
+    /// locks it in vain.
     fn len_of(&self, physical: u16, slot: SlotId) -> u64 {
         let len = self.owned(slot).table(physical).map_or(0, |table| table.len());
         if len == 0 {
@@ -209,8 +210,8 @@ impl Guard<'_> {
         len.into()
     }
 
-    /// Takes a slot for each RANDOMKEY.
-    fn draw(
+    /// Locks a slot for each RANDOMKEY.
+    fn lock_draws(
         &mut self,
         physical: u16,
         occupied: &SlotSet,
@@ -223,10 +224,10 @@ impl Guard<'_> {
                 let start = random() as usize % SLOTS;
                 let next = |from| [occupied.next(from), draws.own.next(from)].into_iter().flatten();
                 let Some(slot) = next(start).min().or_else(|| next(0).min()) else { return };
-                survey.looks += usize::from(!draws.alive.contains(slot));
+                survey.examined += usize::from(!draws.alive.contains(slot));
                 let is_own = draws.own.contains(slot);
                 if is_own || self.cover(slot).is_ok() && self.is_alive(physical, slot, draws) {
-                    draws.is_sure |= !is_own;
+                    draws.has_lasting_key |= !is_own;
                     survey.drawn.push_back(slot);
                     break;
                 }
@@ -234,8 +235,9 @@ impl Guard<'_> {
         }
     }
 
-    /// Takes a slot with a key that stays; where there is none, all that have keys.
-    fn make_sure(
+    /// Locks a slot with a live key that the transaction cannot remove; if there is none, locks all
+    /// slots that have keys.
+    fn lock_lasting_key(
         &mut self,
         physical: u16,
         occupied: &SlotSet,
@@ -243,23 +245,23 @@ impl Guard<'_> {
         survey: &mut Survey,
     ) -> Result<(), Parked> {
         let (mut at, mut missing) = (0, Ok(()));
-        while !draws.is_sure
+        while !draws.has_lasting_key
             && let Some(slot) = occupied.next(at)
         {
             at = slot.index() + 1;
             if draws.own.contains(slot) || draws.dead.contains(slot) {
                 continue;
             }
-            survey.looks += 1;
+            survey.examined += 1;
             match self.cover(slot) {
-                Ok(()) => draws.is_sure = self.is_alive(physical, slot, draws),
+                Ok(()) => draws.has_lasting_key = self.is_alive(physical, slot, draws),
                 Err(parked) => missing = missing.and(Err(parked)),
             }
         }
-        if draws.is_sure { Ok(()) } else { missing }
+        if draws.has_lasting_key { Ok(()) } else { missing }
     }
 
-    /// True if a key of the slot, which is not an own one, has not expired.
+    /// True if the slot has a key that has not expired. The slot is not one of `draws.own`.
     fn is_alive(&self, physical: u16, slot: SlotId, draws: &mut Draws) -> bool {
         if !draws.alive.contains(slot) && !draws.dead.contains(slot) {
             let seen =
@@ -287,7 +289,7 @@ impl Guard<'_> {
         self.w.survey.as_mut().expect("a walk beside locks was surveyed")
     }
 
-    /// Up to where a walk from this slot may go.
+    /// The end of the known range that contains this slot: how far a walk from it may go.
     pub(crate) fn known_until(&mut self, from: usize) -> usize {
         let known = &self.survey_mut().known;
         let range = known.get(known.partition_point(|range| range.end <= from));
@@ -313,11 +315,15 @@ impl Guard<'_> {
 }
 
 /// The SCANs among walks, by where they begin.
-fn wants_of(walks: &[Walk]) -> Vec<Want> {
+fn scan_requests(walks: &[Walk]) -> Vec<ScanRequest> {
     let want = |walk: &Walk| match *walk {
         Walk::From { cursor, count } if cursor < CURSOR_END => {
             let from = slot_of(cursor);
-            Some(Want { from, count: count.max(1), begins_within: cursor != cursor_at(from, 0) })
+            Some(ScanRequest {
+                from,
+                count: count.max(1),
+                begins_within: cursor != cursor_at(from, 0),
+            })
         }
         Walk::From { .. } | Walk::Anywhere => None,
     };

@@ -6,9 +6,9 @@
 //!           7..0  logarithmic counter
 //! ```
 //!
-//! Counters follow redis.io's page on key eviction: a use adds one with the probability
-//! `1 / (steps * log factor + 1)`, where `steps` counts from the value of a new key (this reproduces
-//! the page's table of counts per factor). Each decay time without a use subtracts one.
+//! Counters follow redis.io's page on key eviction: a use adds one with the probability `1 / (steps
+//! * log factor + 1)`, where `steps` counts from the value of a new key (this reproduces the page's
+//! table of counts per factor). Each decay time without a use subtracts one.
 
 use base::UnixMs;
 use base::sync::atomic::{AtomicU32, Ordering};

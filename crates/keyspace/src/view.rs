@@ -1,11 +1,11 @@
-//! What a reader sees of an entry.
+//! A reader's view of an entry.
 
 use crate::entry::EntryPtr;
 use crate::uses::{Uses, idle_seconds};
 use base::UnixMs;
 use value::{Big, Encoding, Kind, Str};
 
-/// A stored key and its value, as a reader sees them under the guard.
+/// A stored key and its value, valid while the guard is held.
 #[derive(Clone, Copy)]
 pub struct Entry<'a> {
     pub(crate) ptr: EntryPtr,
@@ -22,13 +22,13 @@ impl<'a> Entry<'a> {
         self.ptr.key()
     }
 
-    /// What kind of value it is.
+    /// The kind of the value.
     #[inline(always)]
     pub fn kind(&self) -> Kind {
         self.ptr.kind()
     }
 
-    /// True if it holds a string: one test, for the shortest paths.
+    /// True if it holds a string: a single test, for the hot paths.
     #[inline(always)]
     pub fn is_string(&self) -> bool {
         self.ptr.header().is_string()
@@ -52,7 +52,7 @@ impl<'a> Entry<'a> {
         self.ptr.str()
     }
 
-    /// Its encoding's name, as `OBJECT ENCODING` says it.
+    /// Its encoding, as `OBJECT ENCODING` reports it.
     pub fn encoding(&self) -> Encoding {
         self.ptr.encoding()
     }
@@ -68,8 +68,7 @@ impl<'a> Entry<'a> {
         idle_seconds(self.ptr.uses(), now)
     }
 
-    /// About how often it is used, on a logarithmic scale; `None` if `uses` does not say that this
-    /// is kept.
+    /// About how often it is used, on a logarithmic scale; `None` if `uses` does not record this.
     pub fn frequency(&self, uses: Uses, now: UnixMs) -> Option<u8> {
         uses.frequency(self.ptr.uses(), now)
     }

@@ -1,4 +1,4 @@
-//! What becomes of what is due: removed, hidden or ignored, and never half of it.
+//! Expired keys and fields are removed, hidden or ignored, always as a whole.
 #![cfg(not(shuttle))]
 
 use base::sync::Arc;
@@ -24,7 +24,7 @@ fn set(access: &mut Access, key: &Key<'_>, due: Option<i64>) {
     guard.insert(Event::SILENT, DB, key, NewStr::Embstr(b"v"), due.map(UnixMs));
 }
 
-/// A hash of fields that are due at these times.
+/// Stores a hash whose fields expire at these times.
 fn set_hash(access: &mut Access, key: &Key<'_>, times: &[Option<i64>]) {
     let (mut hash, mut log) = (Hash::new(), Log::default());
     for (i, at) in times.iter().enumerate() {
@@ -40,11 +40,11 @@ fn ticket(key: &Key<'_>) -> Arc<Ticket> {
     Ticket::new(1, Kind::Stream, DB, [key.bytes].into_iter().collect(), None, false, Box::new(()))
 }
 
-/// The command behind a lazy expiry fails: what it did is taken back, and the expiry is not.
-/// Somebody watches the key, somebody waits for it.
+/// A command that triggers a lazy expiry fails: its changes are rolled back, but the expiry stays.
+/// One client watches the key, another one waits for it.
 #[test]
 fn a_lazy_expiry_is_not_taken_back_and_is_told_once() {
-    // How the command meets the key that is due.
+    // How the command accesses the expired key.
     type Meet = fn(&mut keyspace::Guard<'_>, &Key<'_>, &Key<'_>);
     let meets: [(&str, Meet); 6] = [
         ("read", |g, k, _| assert!(g.read(DB, k).is_none())),
@@ -88,7 +88,7 @@ fn a_lazy_expiry_is_not_taken_back_and_is_told_once() {
     }
 }
 
-/// What the failed command itself made, due from the start, is its own: all of it is taken back.
+/// A key that the failed command itself created with an expiry in the past is rolled back with it.
 #[test]
 fn what_a_command_made_too_late_is_taken_back_with_it() {
     let (ks, mut access) = store(1);
@@ -107,8 +107,8 @@ fn what_a_command_made_too_late_is_taken_back_with_it() {
     assert_eq!(ks.memory().entries, used);
 }
 
-/// A collection that is moved onto a key whose time has come: a panic while that one goes leaves
-/// the books right.
+/// A collection is moved onto an expired key: a panic while the expired key is removed leaves the
+/// counters correct.
 #[test]
 fn a_panic_between_a_collection_and_its_new_place_loses_no_byte() {
     let (ks, mut access) = store(1);
@@ -133,7 +133,7 @@ fn a_panic_between_a_collection_and_its_new_place_loses_no_byte() {
     assert_eq!(ks.memory().entries, used);
 }
 
-/// Fields likewise: those that were removed stay so, and none is counted twice.
+/// Expired fields that were removed stay removed, and none is counted twice.
 #[test]
 fn fields_that_are_gone_are_counted_once() {
     for changes_before in [false, true] {
@@ -166,7 +166,7 @@ fn fields_that_are_gone_are_counted_once() {
     }
 }
 
-/// Whether a key can be seen, in each of the ways to look for one; it is not changed by that.
+/// Whether a key is visible, which must be the same in each way to look it up. Changes nothing.
 fn is_seen(access: &mut Access, key: &Key<'_>, due: Due) -> bool {
     let mut guard = access.lock_one(key.slot, NOW, Intent::Read).expect("free");
     guard.set_due(due);
@@ -199,7 +199,7 @@ fn what_is_due_is_hidden_or_ignored_and_stays() {
     assert!(is_seen(&mut access, &k, Due::Ignore));
     assert!(!remove(&mut access, &k, Due::Hide));
     assert_eq!((ks.db_len(DB), ks.db_expires(DB), ks.expiry().expired), (1, 1, 0));
-    // Who ignores that it is due changes what is there, and keeps its time.
+    // With `Due::Ignore` a write changes the existing value and keeps its expiry.
     let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
     guard.set_due(Due::Ignore);
     guard.entry_mut(Event::SILENT, DB, &k).expect("it is there").append(b"w");
@@ -208,7 +208,7 @@ fn what_is_due_is_hidden_or_ignored_and_stays() {
     drop(guard);
     assert!(remove(&mut access, &k, Due::Ignore), "a removal, and no expiry");
     assert_eq!((ks.db_len(DB), ks.expiry().expired), (0, 0));
-    // What is put over a hidden key is new, and the hidden one was nobody's.
+    // A write to a hidden key creates a new key; the hidden one counts as absent.
     set(&mut access, &k, Some(50));
     let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
     guard.set_due(Due::Hide);
@@ -221,7 +221,7 @@ fn what_is_due_is_hidden_or_ignored_and_stays() {
     assert_eq!((ks.db_len(DB), ks.expiry().expired), (0, 1));
 }
 
-/// How many fields of a hash are seen; `None` if it is not there.
+/// The number of visible fields of a hash; `None` without a visible hash.
 fn fields(access: &mut Access, key: &Key<'_>, due: Due) -> Option<u64> {
     let mut guard = access.lock_one(key.slot, NOW, Intent::Read).expect("free");
     guard.set_due(due);
@@ -286,7 +286,7 @@ fn while_expiry_is_held_nothing_goes() {
     assert_eq!((report.held, ks.db_len(DB), told), (false, 1, (1, 1)));
 }
 
-/// In a frozen slot nothing is written and nothing goes; other slots go on.
+/// In a frozen slot nothing is written or removed; other slots are not affected.
 #[test]
 fn a_frozen_slot_is_read_and_its_keys_stay() {
     let (ks, mut access) = store(2);
@@ -321,7 +321,8 @@ fn a_frozen_slot_is_read_and_its_keys_stay() {
     }
     assert!(held);
     assert_eq!((ks.db_len(DB), ks.expiry().expired), (1, 1));
-    // Who froze it takes away what has travelled, due or not: that is no expiry.
+    // The command that froze the slot removes the migrated keys, expired or not; this counts as no
+    // expiry.
     let mut guard = access.lock_frozen(&[k.slot], NOW).expect("free");
     guard.set_due(Due::Ignore);
     assert!(guard.remove(Event::SILENT, DB, &k));
@@ -331,8 +332,8 @@ fn a_frozen_slot_is_read_and_its_keys_stay() {
     assert!(access.lock_one(k.slot, NOW, Intent::Write).is_ok());
 }
 
-/// A key that falls due while nothing is removed: for who watched it before it was there and is
-/// gone; for who watches it now it never was.
+/// A key expires while removals are paused. A client that watched it before sees it disappear; for
+/// a client that starts to watch it now it does not exist.
 #[test]
 fn watching_what_is_hidden() {
     let (ks, mut access) = store(1);
@@ -379,8 +380,7 @@ fn watching_what_is_hidden() {
     }
 }
 
-/// Hashes with a field that expires are counted with their databases, also when a flush is taken
-/// back.
+/// Hashes with a field that expires are counted per database, also when a flush is rolled back.
 #[test]
 fn hashes_with_fields_that_expire_are_counted() {
     let (ks, mut access) = store(1);
@@ -405,8 +405,8 @@ fn hashes_with_fields_that_expire_are_counted() {
     assert_eq!(ks.db_with_fields_that_expire(DB), 0);
 }
 
-/// Import mode: what is due stays, is hidden from others, and can be replaced; afterwards the sweep
-/// removes it.
+/// Import mode: expired keys stay, are hidden from other clients, and can be replaced; afterwards
+/// the sweep removes them.
 #[test]
 fn in_import_mode_nothing_goes() {
     let (ks, mut access) = store(1);

@@ -1,5 +1,5 @@
-//! Events: told in the order of the changes, once they stand. A rollback drops them, but not that a
-//! key has expired.
+//! Events are reported in the order of the changes, once these are committed. A rollback drops
+//! them, except the event that a key has expired.
 #![cfg(not(shuttle))]
 
 use base::sync::Arc;
@@ -29,7 +29,7 @@ fn set(guard: &mut Guard<'_>, name: &str, value: i64, expiry: Option<i64>) {
     guard.insert(SET, DB, &key, NewStr::Int(value), expiry.map(UnixMs));
 }
 
-fn told(access: &mut Access) -> Vec<String> {
+fn reported(access: &mut Access) -> Vec<String> {
     std::iter::from_fn(|| access.next_event())
         .map(|e| format!("{} {}", e.event.name(), String::from_utf8_lossy(&e.key)))
         .collect()
@@ -39,13 +39,13 @@ fn told(access: &mut Access) -> Vec<String> {
 fn nobody_hears_what_nobody_listens_to() {
     let mut access = access();
     with(&mut access, 1, |g| set(g, "{k}", 1, None));
-    assert_eq!(told(&mut access), [""; 0]);
+    assert_eq!(reported(&mut access), [""; 0]);
     access.listen_to_events(true);
     with(&mut access, 1, |g| set(g, "{k}", 2, None));
-    assert_eq!(told(&mut access), ["set {k}"]);
+    assert_eq!(reported(&mut access), ["set {k}"]);
     access.listen_to_events(false);
     with(&mut access, 1, |g| set(g, "{k}", 3, None));
-    assert_eq!(told(&mut access), [""; 0]);
+    assert_eq!(reported(&mut access), [""; 0]);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn only_what_stands_is_told() {
         let key = g.keyspace().key(b"{k}1");
         let mut entry = g.entry_mut(INCR, DB, &key).expect("it was just made");
         entry.set_int(2);
-        // The same command goes on: its event is told once.
+        // The same command changes the key again: its event is reported once.
         entry.set_int(3);
         g.rollback_to(mark);
         set(g, "{k}3", 1, None);
@@ -71,7 +71,7 @@ fn only_what_stands_is_told() {
         g.entry_mut(INCR, DB, &key).expect("it stands").remove();
     });
     let expected = ["new {k}1", "set {k}1", "new {k}3", "set {k}3", "incrby {k}3", "del {k}3"];
-    assert_eq!(told(&mut access), expected);
+    assert_eq!(reported(&mut access), expected);
 }
 
 #[test]
@@ -92,15 +92,15 @@ fn a_rollback_does_not_bring_back_what_has_expired() {
         g.rollback();
     });
     let expected = ["new {k}1", "set {k}1", "expired {k}old", "expired {k}older"];
-    assert_eq!(told(&mut access), expected);
+    assert_eq!(reported(&mut access), expected);
 }
 
-/// The sweep tells it, too.
+/// The sweep reports expired keys, too.
 #[test]
 fn a_sweep_tells_what_has_expired() {
     let mut access = access();
     with(&mut access, 1, |g| set(g, "{k}", 1, Some(5)));
     access.listen_to_events(true);
     assert_eq!(access.expire_step(UnixMs(10), u64::MAX, || base::MonoNs(0)).expired, 1);
-    assert_eq!(told(&mut access), ["expired {k}"]);
+    assert_eq!(reported(&mut access), ["expired {k}"]);
 }

@@ -1,5 +1,5 @@
-//! Expiry: invisible at once, freed in time, in bounded steps; and watched keys that change in
-//! every way a key can.
+//! Expired keys are invisible at once and freed soon, in bounded steps. Watched keys report every
+//! kind of change.
 #![cfg(not(shuttle))]
 
 use base::hash::KeyHasher;
@@ -49,7 +49,7 @@ fn an_expired_key_is_invisible_at_once() {
     assert_eq!((report.expired, access.next_due()), (0, None));
 }
 
-/// Keys of one hash in one slot, as only somebody who knows the secret can make them.
+/// The n-th key of one hash in one slot; only someone who knows the secret can make such keys.
 fn of_one_hash(n: usize) -> Vec<u8> {
     [format!("{{a}}{n:05}").as_bytes(), &KeyHasher::new(SECRET).weak_tail()].concat()
 }
@@ -76,8 +76,8 @@ fn a_key_is_freed_in_time_although_one_of_its_hash_and_time_went_before() {
     assert_eq!(access.next_due(), None);
 }
 
-/// Each look at the clock comes behind a bounded number of keys, also where all share a hash and a
-/// time.
+/// The sweep reads the clock after a bounded number of keys, even if all of them share a hash and
+/// an expiry.
 #[test]
 fn keys_of_one_hash_and_time_are_freed_in_steps() {
     const KEYS: usize = 1000;
@@ -96,7 +96,7 @@ fn keys_of_one_hash_and_time_are_freed_in_steps() {
 }
 
 /// A million keys due evenly over 10 s, a sweep each millisecond of 200 us at most: none is later
-/// than 100 ms. Time is simulated but for the budget.
+/// than 100 ms. Time is simulated, except for the budget.
 #[test]
 fn a_million_keys_are_freed_in_time() {
     let (ks, mut access) = store(1);
@@ -135,7 +135,7 @@ fn a_budget_ends_a_step_and_nothing_is_forgotten() {
     let mut time = 0;
     let mut steps = 0;
     loop {
-        // Every look at the clock costs 10 us of pretended time, so a step sees it 20 times.
+        // Every read of the clock takes 10 us of simulated time, so a step reads it 20 times.
         let report = access.expire_step(UnixMs(600), 200_000, || {
             time += 10_000;
             MonoNs(time)
@@ -168,7 +168,7 @@ fn each_worker_sweeps_its_share_and_together_they_sweep_all() {
     assert_eq!(ks.db_len(DB), 0);
 }
 
-/// Watches `k`, lets `change` run on another worker, and says whether EXEC would abort.
+/// Watches `k`, runs `change` on another worker, and returns whether EXEC would abort.
 fn aborts(
     existing: Option<i64>,
     at_exec: i64,
@@ -192,7 +192,7 @@ fn aborts(
     let dirty = cell.is_dirty();
     guard.unwatch(DB, &key, &cell);
     drop(guard);
-    // After the unwatch nothing reaches the cell any more.
+    // After the unwatch no change marks the cell.
     let before = cell.is_dirty();
     set(&mut access, "k", None, at_exec);
     assert_eq!(cell.is_dirty(), before);
@@ -241,7 +241,7 @@ fn watched_keys_tell_of_every_change() {
     assert!(aborts(Some(15), 16, |_, access| {
         access.expire_step(UnixMs(16), u64::MAX, || MonoNs(0));
     }));
-    // Expired when it was watched: its disappearance is no change.
+    // If the key had expired before it was watched, its removal is no change.
     assert!(!aborts(Some(5), 30, |_, access| {
         access.expire_step(UnixMs(16), u64::MAX, || MonoNs(0));
     }));

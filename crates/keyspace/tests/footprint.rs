@@ -1,4 +1,4 @@
-//! Bytes per key, as the keyspace accounts for them: a change that makes keys larger fails here.
+//! Bytes per key, as the keyspace counts them: a change that makes keys larger fails here.
 #![cfg(not(shuttle))]
 
 use base::sync::Arc;
@@ -31,7 +31,7 @@ fn bytes_per_key(slots: usize, each: usize, value: usize) -> (f64, f64) {
 
 #[test]
 fn ten_million_keys_would_take_little() {
-    // 610 keys to a slot, as ten million are.
+    // 610 keys per slot, as with ten million keys.
     for (value, bound) in [(8, 45.7), (64, 101.9)] {
         let (spans, tables) = bytes_per_key(200, 610, value);
         println!("16+{value}: spans {spans:.2}, tables {tables:.2}");

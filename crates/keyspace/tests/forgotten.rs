@@ -1,5 +1,6 @@
-//! Guards that are forgotten (`mem::forget`) instead of dropped: locks may stay taken, but nobody
-//! touches what it does not hold, and no change is undone once others may have built on it.
+//! Guards that are forgotten (`mem::forget`) instead of dropped. Locks may stay taken, but no
+//! thread accesses a slot that it does not hold, and no change is rolled back once others may have
+//! used it.
 
 use base::sync::Arc;
 use base::{DbIndex, SlotId, UnixMs};
@@ -30,7 +31,7 @@ fn is_refused(f: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(f)).is_err()
 }
 
-/// Takes everything from the keyspace, as FLUSHALL does, and frees it.
+/// Removes and frees all keys, as FLUSHALL does.
 fn flush(access: &mut Access) {
     access.try_world().expect("nobody else is inside");
     let mut guard = access.world(NOW);
@@ -40,8 +41,8 @@ fn flush(access: &mut Access) {
     while access.reclaim(1_000) {}
 }
 
-/// A command on a slot of its own that panics, so that whatever the access still has to undo is
-/// undone.
+/// Runs a command on another slot that panics, so that the Access rolls back everything that is
+/// left in its undo log.
 fn panic_in(access: &mut Access, key: &str) {
     assert!(access.enter());
     let slot = slot(access.keyspace(), key);
@@ -53,7 +54,7 @@ fn panic_in(access: &mut Access, key: &str) {
     access.leave();
 }
 
-/// The key's value, read by who has its slot.
+/// The key's value, read with its slot locked.
 fn get(access: &mut Access, key: &str) -> Option<String> {
     assert!(access.enter());
     let of = access.keyspace().clone();
@@ -139,8 +140,7 @@ fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken
     forgotten(&mut a, "first");
     a.leave();
     assert_eq!(get(&mut b, "x").as_deref(), Some("first"));
-    // The next lock set cannot be had: what was changed under the forgotten one is not undone any
-    // more.
+    // The next lock set is refused: what was changed under the forgotten one is not rolled back.
     assert!(a.enter() && b.enter());
     let mut long = b.lock_one(slot(&ks, "z"), NOW, Intent::Write).expect("free");
     long.mark_long();
@@ -198,7 +198,7 @@ fn a_step_that_panicked_and_whose_guard_is_forgotten_is_ended_with_the_section()
     assert_eq!(ks.db_len(DB), 0);
 }
 
-/// A batch that steps beside the gate has given up its section, too; and it may go inside again.
+/// A batch that steps beside the gate has left its section, too, and may enter again.
 #[test]
 fn who_steps_beside_the_gate_ends_what_it_has_forgotten() {
     let (ks, mut a, mut b) = two();

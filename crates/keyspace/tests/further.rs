@@ -1,5 +1,5 @@
-//! Further Accesses with real threads: beside a worker that was alone, what they change is theirs,
-//! and nothing is lost.
+//! Further Accesses with real threads, beside a worker that was alone: each rolls back only its own
+//! changes, and no update is lost.
 #![cfg(not(shuttle))]
 
 use base::sync::{Arc, Mutex, thread};
@@ -11,9 +11,9 @@ use value::NewStr;
 const DB: DbIndex = DbIndex(0);
 const NOW: UnixMs = UnixMs(1_000_000);
 const KEYS: usize = 3;
-/// What every thread does.
+/// Rounds of every thread.
 const ROUNDS: usize = 3_000;
-/// For how long it waits for others.
+/// How long a thread waits for others before the test fails.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 fn one_worker() -> (Arc<Keyspace>, Access) {
@@ -26,8 +26,8 @@ fn name(n: usize) -> String {
     format!("counter{n}")
 }
 
-/// One batch of one command with this slot; behind a long holder, or the closed gate, it tries
-/// again.
+/// Runs one command on this slot in a batch of its own; retries behind a long holder or the closed
+/// gate.
 fn with<R>(access: &mut Access, slot: SlotId, mut f: impl FnMut(&mut Guard<'_>) -> R) -> R {
     let began = Instant::now();
     loop {
@@ -52,8 +52,8 @@ fn increment(guard: &mut Guard<'_>, key: &Key<'_>) {
     guard.insert(Event::SILENT, DB, key, NewStr::Int(next), None);
 }
 
-/// Increments, some of which are taken back, and texts that take and give back memory. How many
-/// increments stand.
+/// Increments, some of which are rolled back, and texts that allocate and free memory. Returns the
+/// number of committed increments.
 fn work(access: &mut Access, rounds: usize, seed: usize) -> i64 {
     let ks = Arc::clone(access.keyspace());
     let mut stand = 0;
@@ -102,8 +102,8 @@ fn empty(ks: &Keyspace, mut access: Access) {
     assert_eq!((ks.entry_pages().active, ks.db_len(DB)), (0, 0));
 }
 
-/// One worker and three further Accesses on the same keys, which come and go while it works, two of
-/// them in the middle of its batches; and World in between.
+/// One worker and three further Accesses on the same keys, with World in between. The Accesses are
+/// created and end while the worker runs, two of them in the middle of its batches.
 #[test]
 fn a_worker_and_three_further_accesses_lose_nothing() {
     let (ks, mut worker) = one_worker();
@@ -201,7 +201,7 @@ impl Waker for Log {
     }
 }
 
-/// Fails if `f` does not end: who sleeps behind a lock on its own thread is never woken.
+/// Fails if `f` does not end: a thread that sleeps behind its own lock is never woken.
 fn ends(f: impl FnOnce() + Send + 'static) {
     let (thread, began) = (thread::spawn(f), Instant::now());
     while !thread.is_finished() {
@@ -211,8 +211,8 @@ fn ends(f: impl FnOnce() + Send + 'static) {
     thread.join().expect("it has ended well");
 }
 
-/// Behind a further Access that holds long, the only worker parks, and is woken; and the other way
-/// round.
+/// Behind a further Access that is a long holder the only worker parks and is woken, and vice
+/// versa.
 #[test]
 fn nobody_sleeps_behind_a_further_access_nor_behind_the_only_worker() {
     ends(park_behind_each_other);
@@ -278,7 +278,7 @@ fn numbers_are_used_again_and_there_is_an_end_to_them() {
     drop(all.remove(5));
     let again = all[0].further().expect("one has ended");
     assert_eq!(again.number(), 6);
-    // Each has its own section: World waits for the last one.
+    // Each Access has its own section: World waits for all of them.
     all.push(again);
     assert!(all[count - 2].enter());
     assert_eq!(worker.try_world(), Err(Parked::Section(count)));
@@ -288,7 +288,8 @@ fn numbers_are_used_again_and_there_is_an_end_to_them() {
     assert_eq!(ks.workers(), 1);
 }
 
-/// Books of a number go on where its last owner left them, and count while nobody has it.
+/// The counters of a number continue where its last owner left them, and are part of the sums while
+/// it has no owner.
 #[test]
 fn accounts_outlive_a_further_access() {
     let (ks, mut worker) = one_worker();
@@ -327,7 +328,7 @@ fn a_further_access_may_be_made_and_end_under_world() {
     increment(&mut worker.world(NOW), &key);
     worker.open_world();
     assert_eq!(with(&mut worker, key.slot, |guard| number(guard, &key)), 4);
-    // And by a further one, which holds World.
+    // A further Access that holds World creates one, too.
     let mut first = worker.further().expect("there is room");
     first.try_world().expect("nobody is inside");
     let mut second = first.further().expect("there is room");
@@ -338,7 +339,7 @@ fn a_further_access_may_be_made_and_end_under_world() {
     assert_eq!(with(&mut worker, key.slot, |guard| number(guard, &key)), 6);
 }
 
-/// What is due is a worker's to sweep; a further Access removes what it comes upon.
+/// Only workers sweep; a further Access removes the expired keys that it finds.
 #[test]
 fn a_further_access_sweeps_nothing() {
     let (ks, mut worker, mut further) = two();
@@ -359,7 +360,7 @@ fn a_further_access_sweeps_nothing() {
     assert!(is_refused(|| _ = further.park(Parked::Gate, 1)), "nobody would be woken");
 }
 
-/// Its end begins where its guards have ended, whatever else it was in the middle of.
+/// A further Access ends cleanly even inside its section, once its guards are gone.
 #[test]
 fn a_further_access_that_ends_inside_keeps_nobody_out() {
     let (ks, mut worker, mut further) = two();
@@ -384,7 +385,7 @@ fn a_further_access_that_ends_inside_keeps_nobody_out() {
     empty(&ks, worker);
 }
 
-/// Who is outside locks nothing.
+/// Outside the section no slot can be locked.
 #[test]
 fn slots_are_locked_inside_the_section() {
     let (_, mut worker, mut further) = two();

@@ -157,7 +157,7 @@ impl Pair {
         }
     }
 
-    /// What a database should hold.
+    /// The expected content of a database.
     fn values(&mut self, db: u16) -> &mut Values {
         self.model.get_mut(&db).expect("db")
     }
@@ -248,7 +248,7 @@ impl Pair {
         }
     }
 
-    /// Lets time pass; every other time the sweep runs, and the counters of expiries are checked.
+    /// Advances the clock; every second time runs the sweep and checks the counters of expiries.
     fn pass(&mut self, ms: i64) {
         self.now += ms;
         if ms % 2 != 0 {
@@ -325,7 +325,7 @@ impl Pair {
             for name in &names {
                 self.check(db, name);
             }
-            // Whatever a scan shows is in the model, and all of it.
+            // A scan returns exactly the keys of the model.
             let mut shown = BTreeMap::new();
             let mut cursor = 0;
             loop {

@@ -1,5 +1,5 @@
-//! What a server shows and asks of the keyspace besides the data: the number of changes, the
-//! average time to live, reads that leave no trace, and commands that are made to panic.
+//! What a server uses of the keyspace besides the data: the number of changes, the average time to
+//! live, reads that do not update access times, and injected panics.
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
@@ -155,7 +155,8 @@ fn a_read_without_touch_leaves_the_access_time() {
     assert_eq!(idle_after(false), Some(0), "a new guard touches");
 }
 
-/// The panic comes behind the n-th change, all of them are undone, and the next command is safe.
+/// The panic comes after the n-th change, all changes are rolled back, and the next command does
+/// not panic.
 #[test]
 fn a_command_panics_after_so_many_changes() {
     let (ks, mut access) = new();
@@ -222,8 +223,8 @@ fn the_fuse_ends_with_its_command() {
     assert_eq!(ks.changes(), 1 + 5 + 1 + 1 + 5 + 1);
 }
 
-/// A walk over a table that shrinks and grows under it, as KEYS does it: no key is left out, and
-/// none is shown twice.
+/// A walk, as by KEYS, over a table that shrinks and grows meanwhile: no key is left out, and none
+/// is returned twice.
 #[test]
 fn a_walk_shows_every_key_once() {
     const KEYS: u64 = 3_000;

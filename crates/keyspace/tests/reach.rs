@@ -1,5 +1,5 @@
-//! Locking for who fills keys that somebody with a further key waits for: what is held, when the
-//! way is growing, and what is said where it is not free.
+//! Locking for commands that fill keys whose waiting clients need further keys: which slots are
+//! locked, when the command grows, and where it parks.
 
 use base::sync::{Arc, thread};
 use base::{DbIndex, SlotId, UnixMs};
@@ -12,7 +12,7 @@ fn keyspace(workers: usize) -> Arc<Keyspace> {
     Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 1, workers }))
 }
 
-/// Somebody waits for `key` and needs `further`.
+/// A client waits for `key`; serving it needs `further`.
 fn wait(access: &mut Access, id: u64, db: DbIndex, key: &str, further: &str) -> Arc<Ticket> {
     let keys = [key.as_bytes()].into_iter().collect();
     let further = Some(further.as_bytes().into());
@@ -47,7 +47,7 @@ fn a_chain_is_held_whole_and_nothing_else() {
     wait(&mut access, 3, DB, "c", "a");
     assert_eq!(held(&mut access, "a", &["a", "b", "c", "d"]), [true, true, true, false]);
     assert_eq!(held(&mut access, "d", &["a", "b", "c", "d"]), [false, false, false, true]);
-    // Who leaves the queue needs nothing more.
+    // A client that left the queue needs no further slot.
     access
         .lock_one(slot(&access, "a"), NOW, Intent::Write)
         .expect("it is free")
@@ -61,7 +61,7 @@ fn where_many_further_slots_are_needed_it_grows() {
     let (mut access, mut other) = (Access::new(ks.clone(), 0), Access::new(ks.clone(), 1));
     access.enter();
     other.enter();
-    // As many as are taken ahead, and one more; in one slot there may be any number.
+    // As many further slots as are locked ahead, and one more. Further keys in one slot count once.
     for n in 0..16 {
         wait(&mut access, n, DB, "a", &format!("further{n}"));
         wait(&mut access, 100 + n, DB, "a", &format!("{{a}}{n}"));
@@ -116,8 +116,8 @@ fn behind_a_long_holder_or_a_frozen_slot_nothing_is_held() {
     assert!(fill(&mut access, "a").expect("all is free").covers(c));
 }
 
-/// A command that grows by itself (SORT BY with STORE) has changed its key when it serves: what
-/// that needs it has by then.
+/// A command that grows anyway (SORT BY with STORE) has changed its key when it serves, so it must
+/// hold all slots for serving by then.
 #[test]
 fn a_grower_has_all_that_serving_needs_or_has_done_nothing() {
     let ks = keyspace(2);
@@ -136,8 +136,7 @@ fn a_grower_has_all_that_serving_needs_or_has_done_nothing() {
     long.mark_long();
     assert_eq!(grow(), Err(Parked::Slot(c)));
     drop(long);
-    // Of a holder that has not said that it is long, the grower waits for the end, whenever it
-    // comes.
+    // The grower sleeps behind a holder that is not marked as long, until it releases the slot.
     let (held, is_held) = std::sync::mpsc::channel();
     let holder = thread::spawn(move || {
         let guard = other.lock(&[c], NOW, Intent::Write).expect("it is free");
@@ -150,8 +149,7 @@ fn a_grower_has_all_that_serving_needs_or_has_done_nothing() {
     holder.join().expect("it ends");
 }
 
-/// The further slot is held by another thread, again and again: it is waited for, and then both are
-/// held.
+/// Another thread holds the further slot repeatedly: the command waits for it, and then holds both.
 #[test]
 fn what_is_held_for_a_moment_is_waited_for() {
     let ks = keyspace(2);
@@ -169,15 +167,15 @@ fn what_is_held_for_a_moment_is_waited_for() {
     });
     for _ in 0..20_000 {
         let mut guard = fill(&mut access, "a").expect("nobody is long, and one grower at most");
-        // Does something only if it has come to growing; then the other one may be off its core
-        // while it holds it.
+        // Only has an effect if the command had to grow; then the other thread may be off its core
+        // while it holds the slot.
         let covered = guard.cover(b).is_ok();
         assert!(guard.covers(a) && covered == guard.covers(b));
     }
     busy.join().expect("it ends");
 }
 
-/// Who is asked which keys are filled may panic: nothing stays locked.
+/// The closure that returns the filled keys may panic: no lock stays held.
 #[test]
 fn a_panic_in_the_question_for_the_keys_gives_the_slots_back() {
     let ks = keyspace(2);

@@ -1,5 +1,5 @@
-//! A panic in the middle of a command: whatever it had changed is as before, at every point where
-//! it can strike, and the slot is free again.
+//! A panic in the middle of a command, after each of its calls in turn: all its changes are rolled
+//! back, and the slot is free again.
 #![cfg(not(shuttle))]
 
 use base::sync::Arc;
@@ -17,8 +17,8 @@ use value::List;
 use value::{Big, Encoding, Log, NewStr, encode};
 
 const NOW: UnixMs = UnixMs(1_000_000);
-/// What every change is called here.
-const TOLD: Event = Event::new(&(EventClass::Generic, "told"));
+/// The event of every change.
+const CHANGE: Event = Event::new(&(EventClass::Generic, "told"));
 
 #[derive(Clone, Debug)]
 enum Call {
@@ -147,19 +147,19 @@ fn run_typed(guard: &mut Guard<'_>, call: &Call) {
         Call::Packed(db, key, kind, bytes, due) => {
             let (db, key) = place(db, key);
             let key = ks.key(key.as_bytes());
-            guard.insert_packed(TOLD, db, &key, *kind, Encoding::Listpack, bytes, at(due));
+            guard.insert_packed(CHANGE, db, &key, *kind, Encoding::Listpack, bytes, at(due));
         }
         Call::Big(db, key, n, due) => {
             let (db, key) = place(db, key);
             let key = ks.key(key.as_bytes());
-            guard.insert_big(TOLD, db, &key, Encoding::Quicklist, list(*n), at(due));
+            guard.insert_big(CHANGE, db, &key, Encoding::Quicklist, list(*n), at(due));
         }
         Call::SetPacked(db, key, _)
         | Call::SetBig(db, key, _)
         | Call::Edit(db, key, ..)
         | Call::Encoding(db, key, _) => {
             let (db, key) = place(db, key);
-            let Some(mut entry) = guard.entry_mut(TOLD, db, &ks.key(key.as_bytes())) else {
+            let Some(mut entry) = guard.entry_mut(CHANGE, db, &ks.key(key.as_bytes())) else {
                 return;
             };
             if entry.kind() == Kind::String {
@@ -186,7 +186,7 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
     match call {
         Call::Insert(db, key, text, due) => {
             guard.insert(
-                TOLD,
+                CHANGE,
                 DbIndex::new(*db),
                 &ks.key(name(*key).as_bytes()),
                 encode(text),
@@ -195,14 +195,14 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
         }
         Call::InsertBlob(db, key, n) => {
             let blob = NewStr::Blob(Blob::new(vec![b'b'; *n]));
-            guard.insert(TOLD, DbIndex::new(*db), &ks.key(name(*key).as_bytes()), blob, None);
+            guard.insert(CHANGE, DbIndex::new(*db), &ks.key(name(*key).as_bytes()), blob, None);
         }
         Call::Remove(db, key) => {
-            guard.remove(TOLD, DbIndex::new(*db), &ks.key(name(*key).as_bytes()));
+            guard.remove(CHANGE, DbIndex::new(*db), &ks.key(name(*key).as_bytes()));
         }
         Call::Write(db, key, at, bytes) => {
             if let Some(mut e) =
-                guard.entry_mut(TOLD, DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
+                guard.entry_mut(CHANGE, DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
                 && e.kind() == Kind::String
             {
                 e.write_at(*at, bytes);
@@ -210,14 +210,14 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
         }
         Call::SetInt(db, key, value) => {
             if let Some(mut e) =
-                guard.entry_mut(TOLD, DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
+                guard.entry_mut(CHANGE, DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
             {
                 e.set_int(*value); // also over a collection
             }
         }
         Call::Expire(db, key, due) => {
             if let Some(mut e) =
-                guard.entry_mut(TOLD, DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
+                guard.entry_mut(CHANGE, DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
             {
                 e.set_expiry(at(due));
             }
@@ -226,9 +226,9 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
             let (from, to) = (name(*k), name(*l));
             let (from, to) = (ks.key(from.as_bytes()), ks.key(to.as_bytes()));
             if matches!(call, Call::Move(..)) {
-                guard.move_entry([TOLD; 2], DbIndex::new(*a), &from, DbIndex::new(*b), &to);
+                guard.move_entry([CHANGE; 2], DbIndex::new(*a), &from, DbIndex::new(*b), &to);
             } else {
-                guard.copy_entry(TOLD, DbIndex::new(*a), &from, DbIndex::new(*b), &to);
+                guard.copy_entry(CHANGE, DbIndex::new(*a), &from, DbIndex::new(*b), &to);
             }
         }
         Call::Flush(db) => {
@@ -364,8 +364,8 @@ proptest! {
     }
 }
 
-/// Several commands under one guard, of which some fail: what is left, told and counted is that of
-/// the others.
+/// Several commands under one guard, of which some fail: only the changes of the others stay, are
+/// reported and are counted.
 fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) {
     let outcome = |only_good: bool| {
         let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 3, workers: 1 }));
@@ -429,8 +429,8 @@ proptest! {
     }
 }
 
-/// What is kept to undo the commands of one guard is counted, so that their caller can end them
-/// when it is much.
+/// The size of the undo log of one guard is known, so that the caller can end the guard when the
+/// log is large.
 #[test]
 fn commands_that_leave_much_to_undo_can_be_ended() {
     const TEXT: usize = 1 << 20;
@@ -439,11 +439,11 @@ fn commands_that_leave_much_to_undo_can_be_ended() {
     assert!(access.enter());
     let key = ks.key(b"k");
     let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-    guard.insert(TOLD, DbIndex(0), &key, NewStr::Blob(Blob::new(vec![b'0'; TEXT])), None);
+    guard.insert(CHANGE, DbIndex(0), &key, NewStr::Blob(Blob::new(vec![b'0'; TEXT])), None);
     guard.commit();
-    // Each overwrites a whole text, which is kept to undo it.
+    // Each overwrites a whole text, which goes to the undo log.
     for round in 1..=64_u8 {
-        let mut entry = guard.entry_mut(TOLD, DbIndex(0), &key).expect("it is there");
+        let mut entry = guard.entry_mut(CHANGE, DbIndex(0), &key).expect("it is there");
         entry.write_at(0, &vec![b'0' + round; TEXT]);
         if guard.is_undo_large() {
             guard.finish();
@@ -455,7 +455,7 @@ fn commands_that_leave_much_to_undo_can_be_ended() {
     assert!(first >= b'0' + 60, "not before there is much: {first}");
 }
 
-/// EXEC keeps what its earlier commands did.
+/// EXEC keeps the changes of commands that ended before the panic.
 #[test]
 fn what_was_committed_stays() {
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 3, workers: 1 }));
@@ -463,15 +463,15 @@ fn what_was_committed_stays() {
     assert!(access.enter());
     let key = ks.key(b"k");
     let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-    guard.insert(TOLD, DbIndex(0), &key, NewStr::Int(1), None);
+    guard.insert(CHANGE, DbIndex(0), &key, NewStr::Int(1), None);
     guard.commit();
-    guard.insert(TOLD, DbIndex(0), &key, NewStr::Int(2), None);
+    guard.insert(CHANGE, DbIndex(0), &key, NewStr::Int(2), None);
     guard.rollback();
     assert_eq!(guard.read(DbIndex(0), &key).and_then(|e| e.str().as_int()), Some(1));
     drop(guard);
     // Without a commit and without a panic, the end of the guard commits.
     access.lock_one(key.slot, NOW, Intent::Write).expect("free").insert(
-        TOLD,
+        CHANGE,
         DbIndex(0),
         &key,
         NewStr::Int(3),
@@ -493,8 +493,8 @@ fn a_key_outside_the_lock_set_is_refused() {
     let _ = guard.read(DbIndex(0), &key);
 }
 
-/// Changes of every kind are announced before they are made: nothing goes around [`keyspace`]'s one
-/// place for it.
+/// Every kind of change is announced before it is made, through the one function of [`keyspace`]
+/// that does so.
 #[test]
 fn every_change_is_announced() {
     let mut runner = TestRunner::deterministic();

@@ -63,7 +63,8 @@ impl Store {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Keys that stay are all shown, however the table swells and collapses between the calls.
+    /// Keys that exist throughout are all returned, however the table grows and shrinks between the
+    /// calls.
     #[test]
     fn what_stays_is_shown(
         seed: u64,
@@ -108,7 +109,7 @@ proptest! {
     }
 }
 
-/// With a table that does not change, SCAN shows everything exactly once.
+/// If the table does not change, SCAN returns every key exactly once.
 #[test]
 fn a_quiet_table_is_shown_once() {
     let mut store = Store::new(5);
@@ -134,7 +135,7 @@ fn a_quiet_table_is_shown_once() {
     }
 }
 
-/// Cursors that nobody handed out: no panic, and an end.
+/// Cursors that no SCAN returned: the walk does not panic, and it ends.
 #[test]
 fn any_cursor_is_safe() {
     let mut store = Store::new(5);
@@ -153,7 +154,7 @@ fn any_cursor_is_safe() {
     }
 }
 
-/// 300,000 keys in one slot: 57,000 buckets, far pages, wide tags; then all of them go again.
+/// 300,000 keys in one slot: 57,000 buckets, far pages, wide tags; then all of them are deleted.
 #[test]
 fn one_slot_holds_300k_keys() {
     let mut store = Store::new(9);
@@ -191,7 +192,7 @@ fn one_slot_holds_300k_keys() {
     assert!(left <= 128, "an emptied table keeps its first page: {left} bytes");
 }
 
-/// Every key can be the random one, and only keys are.
+/// RANDOMKEY can return every key, and only existing keys.
 #[test]
 fn random_keys_reach_everything() {
     let mut store = Store::new(5);

@@ -1,6 +1,5 @@
-//! Real threads on one keyspace, more of them than cores: counters that lose nothing, writes to
-//! many keys that no reader sees half done, World against writers, and lock sets that never
-//! deadlock.
+//! More real threads than cores on one keyspace: no increment is lost, no reader sees a write to
+//! many keys half done, World excludes writers, and lock sets never deadlock.
 #![cfg(not(shuttle))]
 
 use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -60,7 +59,7 @@ fn run_all(workers: usize, f: impl Fn(usize) + Send + Sync) {
     });
 }
 
-/// One batch of one command with these slots.
+/// Runs one command on these slots in a batch of its own.
 fn with<R>(access: &mut Access, slots: &[SlotId], f: impl FnOnce(&mut Guard<'_>) -> R) -> R {
     while !access.enter() {
         thread::yield_now();
@@ -162,7 +161,7 @@ fn writes_to_many_keys_are_atomic() {
                         }
                     }
                 });
-                // Neighbours in the same slot: its table grows and shrinks meanwhile.
+                // Other keys in the same slots, so that the tables grow and shrink meanwhile.
                 let name = format!("{{{}}}{}", names[random.below(6)], random.below(200));
                 let key = ks.key(name.as_bytes());
                 with(&mut access, &[key.slot], |guard| {
@@ -287,7 +286,7 @@ fn some_slots(random: &mut Random, among: usize) -> Vec<SlotId> {
     slots
 }
 
-/// Locks slots, perhaps for long; nobody else has any of them meanwhile.
+/// Locks slots, perhaps as a long holder, and checks that no other thread has any of them.
 fn hold_alone(
     access: &mut Access,
     slots: &[SlotId],
@@ -308,8 +307,8 @@ fn hold_alone(
     Ok(())
 }
 
-/// Random lock sets, some held long, some at the gate: every session gets its turn, and a set of
-/// slots is held by one at a time.
+/// Random lock sets, some by long holders, some at the gate: every session gets its turn, and a
+/// slot has one holder at a time.
 #[test]
 fn random_lock_sets_never_deadlock() {
     let ks = keyspace(WORKERS);
@@ -334,7 +333,7 @@ fn random_lock_sets_never_deadlock() {
             } else if waiting.is_empty() {
                 break;
             } else {
-                // Every one of them waits for somebody who will wake it.
+                // Each parked session waits for a holder that will wake it.
                 thread::yield_now();
                 continue;
             };
@@ -356,7 +355,7 @@ fn random_lock_sets_never_deadlock() {
                     parked.fetch_add(1, Ordering::Relaxed);
                     waiting.push((token, slots));
                 } else {
-                    // The way is free already: again, by way of the list.
+                    // It need not park any more: retry, through the list.
                     wakeups.0[worker].lock().expect("no panic under it").push_back(token);
                     waiting.push((token, slots));
                 }
@@ -408,7 +407,7 @@ fn parked_sessions_are_woken_in_order() {
     assert!(other.enter() && holder.enter());
 }
 
-/// A worker's place may be taken again: the books go on where its last holder left them.
+/// A worker's number may be claimed again: its counters continue where the last owner left them.
 #[test]
 fn accounts_outlive_an_access() {
     let ks = keyspace(2);
@@ -426,7 +425,7 @@ fn accounts_outlive_an_access() {
     let first = fill(0);
     let second = fill(1);
     assert!(0 < first && first < second);
-    // Worker 1 frees what worker 0 took, under a new access of both.
+    // With new Accesses of both, worker 1 frees what worker 0 has allocated.
     for worker in [0, 1] {
         drop(Access::new(Arc::clone(&ks), worker));
         assert_eq!(ks.memory().buckets, second);
@@ -447,8 +446,8 @@ fn accounts_outlive_an_access() {
     assert_eq!(ks.memory().places, ks.memory().entries);
 }
 
-/// Growers that take four slots in any order, each as it comes upon it, among commands that lock
-/// two before they begin: money moves about and none is lost, and nobody waits for ever.
+/// Growers that lock four slots one by one in any order, among commands that lock two before they
+/// begin. Transfers between keys keep the sum, and no thread waits for ever.
 #[test]
 fn growers_and_lock_sets_keep_the_sum() {
     let ks = keyspace(WORKERS);
@@ -458,8 +457,8 @@ fn growers_and_lock_sets_keep_the_sum() {
         let mut access = Access::new(Arc::clone(&ks), worker);
         let mut random = Random(worker as u64 + 77);
         let start = Instant::now();
-        // On a busy machine the yields take long: then until enough has happened, which it does
-        // unless all stand still.
+        // On a busy machine the yields take long: then the test runs until enough has happened.
+        // Only a standstill fails it.
         let goes_on = || {
             let few = moves.load(Ordering::Relaxed) <= 100;
             start.elapsed() < RUN || few && start.elapsed() < 100 * RUN
@@ -513,8 +512,8 @@ fn growers_and_lock_sets_keep_the_sum() {
     assert!(moves.into_inner() > 100, "the moves went on");
 }
 
-/// Who fails to get the token or a declared slot is told where to park, holds nothing, and is
-/// woken.
+/// A session that cannot get the token or a declared slot learns where to park, holds nothing, and
+/// is woken.
 #[test]
 fn behind_a_grower_sessions_park() {
     struct Log(Arc<Mutex<Vec<(usize, u64)>>>);
@@ -544,7 +543,7 @@ fn behind_a_grower_sessions_park() {
     assert_eq!(*log.lock().expect("no panic under it"), [(1, 2), (1, 1)]);
     drop(b.grow(&[one], NOW, Intent::Write).expect("the token is free again"));
     assert!(!b.park(Parked::Growth, 3), "nobody grows: try again at once");
-    // Who cannot lock what it begins with gives the token back.
+    // A grower that cannot lock its first slots releases the token.
     let mut long = a.lock_one(two, NOW, Intent::Write).expect("free");
     long.mark_long();
     assert_eq!(b.grow(&[one, two], NOW, Intent::Write).err(), Some(Parked::Slot(two)));
@@ -563,7 +562,7 @@ fn park(access: &mut Access, at: Parked, wakeups: &Wakeups) {
     }
 }
 
-/// Goes inside, and waits at the gate while it is closed.
+/// Enters the section; waits while the gate is closed.
 fn enter(access: &mut Access, wakeups: &Wakeups) {
     while !access.enter() {
         park(access, Parked::Gate, wakeups);
@@ -591,13 +590,13 @@ fn hold_long(access: &mut Access, slot: SlotId, wakeups: &Wakeups) -> bool {
 }
 
 /// Long holders follow each other on three workers without a pause, walks and growers need their
-/// slots, and a fourth worker wants World again and again. Nobody sleeps behind them; World gets
-/// in, a grower gets its slots, and the long holders continue.
+/// slots, and a fourth worker wants World repeatedly. No thread sleeps behind them; World succeeds,
+/// a grower gets its slots, and the long holders continue.
 #[test]
 fn world_and_growers_have_their_turns_among_long_holders() {
     const TURNS: usize = 30;
-    /// Long ones turn World back once each. Who is off its core without having said that it is long
-    /// does so, too.
+    /// Each long holder makes World fail once. So does a thread that is off its core and not marked
+    /// as long.
     const TRIES_MAX: usize = 500;
     let ks = keyspace(WORKERS);
     let wakeups = Arc::new(Wakeups((0..WORKERS).map(|_| Mutex::default()).collect()));
@@ -645,7 +644,7 @@ fn world_and_growers_have_their_turns_among_long_holders() {
     });
 }
 
-/// A walk, a random key and a grower meet a long holder: they are told so at once, and hold
+/// A walk, a random key and a grower meet a long holder: they get an error at once, and hold
 /// nothing.
 #[test]
 fn who_comes_upon_a_long_holder_gives_everything_back() {
@@ -679,7 +678,7 @@ fn who_comes_upon_a_long_holder_gives_everything_back() {
     grower.cover(third).expect("free");
     assert_eq!(grower.cover(second), Err(Parked::Slot(second)));
     drop(grower);
-    // The one who holds is inside for long: World does not even close the gate.
+    // The holder is inside and long: World does not even close the gate.
     other.leave();
     assert_eq!(other.try_world(), Err(Parked::Section(0)));
     assert!(!other.is_world_closed());

@@ -23,7 +23,7 @@ fn access() -> Access {
 
 fn list(elements: usize) -> Big {
     let (mut list, mut log) = (List::default(), Log::default());
-    // Wide ones: a page holds four of them, and four hundred are many parts.
+    // Large elements: a page holds four of them, and a list of four hundred has many parts.
     for n in 0..elements {
         list.push_back(format!("{n:01000}").as_bytes(), &mut log);
     }
@@ -168,7 +168,7 @@ fn forms_follow_each_other() {
     assert_eq!(access.keyspace().memory().entries, 0, "every byte was accounted for");
 }
 
-/// Whatever way a value of many parts leaves by, the reclaimer gets it.
+/// However a value of many parts is removed, the reclaimer frees it.
 #[test]
 fn values_of_many_parts_are_freed_apart() {
     let mut access = access();
@@ -239,7 +239,7 @@ fn a_captured_value_outlives_its_key() {
     assert_eq!(access.keyspace().reclaimer().freed(), freed + 1);
 }
 
-/// What was built aside is no value that a key had.
+/// A value that was built but never stored under a key does not count.
 #[test]
 fn what_was_built_aside_is_not_counted_as_a_freed_value() {
     struct Built;
@@ -254,8 +254,8 @@ fn what_was_built_aside_is_not_counted_as_a_freed_value() {
     assert_eq!(access.keyspace().reclaimer().freed(), 0);
 }
 
-/// Many fields of a hash are due when somebody comes for it: nobody sees them any more, they come
-/// back after a panic, and with the last of them the key goes.
+/// Many fields of a hash have expired when a command accesses it: they are invisible, reappear
+/// after a rollback of their removal, and the key is removed with the last of them.
 #[test]
 fn many_due_fields_are_hidden_at_once() {
     let mut access = access();
@@ -275,8 +275,8 @@ fn many_due_fields_are_hidden_at_once() {
     let late = UnixMs(NOW.0 + 100);
     let died = catch_unwind(AssertUnwindSafe(|| {
         with(&mut access, late, |g, key| {
-            // In the middle of a command nothing is removed, and what was hidden is taken back with
-            // it.
+            // In the middle of a command nothing is removed; hiding is rolled back with the
+            // command.
             g.insert(Event::SILENT, DbIndex(1), key, value::NewStr::Int(1), None);
             assert_eq!(g.read(DB, key).and_then(|e| e.big().map(Big::len)), Some(1000));
             resume_unwind(Box::new(()))
@@ -284,7 +284,7 @@ fn many_due_fields_are_hidden_at_once() {
     }));
     assert!(died.is_err());
     assert_eq!((len(&mut access), access.keyspace().memory().entries), (Some(3000), full));
-    // Half of them first: the others are still known to be due later.
+    // Half of the fields expire first; the expiry of the others stays known.
     let half = UnixMs(NOW.0 + 15);
     let left =
         with(&mut access, half, |g, key| g.read(DB, key).and_then(|e| e.big().map(Big::len)));

@@ -1,5 +1,5 @@
-//! SCAN and RANDOMKEY inside a transaction: what they need is locked before its first command, they
-//! see one moment, and nobody waits for them.
+//! SCAN and RANDOMKEY inside a transaction: their slots are locked before its first command, they
+//! see the keyspace at one moment, and no other thread waits for them.
 #![cfg(not(shuttle))]
 
 use base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -65,7 +65,7 @@ fn begin<'a>(
     Ok((guard, looks))
 }
 
-/// As of a generator, so that a failing run can be repeated.
+/// Pseudo-random numbers, so that a failing run can be repeated.
 fn draws(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
     move || {
@@ -89,9 +89,9 @@ fn random_key(guard: &mut Guard<'_>, draw: impl FnMut() -> u64) -> Option<String
     key.map(|key| String::from_utf8(key).expect("text"))
 }
 
-/// SCAN ends before a slot that is held for long, and goes on when that is free. At that slot it
-/// parks before the transaction has run. Its own slots are held for long themselves: who meets one
-/// is told so.
+/// SCAN ends before the slot of a long holder, and the next one continues when that is free. A SCAN
+/// that begins at that slot parks before the transaction has run. The transaction itself is a long
+/// holder of its slots.
 #[test]
 fn a_walk_ends_before_a_long_holder() {
     let ks = keyspace(2);
@@ -128,7 +128,7 @@ fn a_walk_ends_before_a_long_holder() {
     assert!(other.lock_one(far, NOW, Intent::Read).is_ok());
 }
 
-/// Slots that were left empty are taken once: who finds one so says it.
+/// A slot that became empty is locked once: the survey that finds it empty clears its bit.
 #[test]
 fn slots_that_were_emptied_are_taken_once() {
     let ks = keyspace(1);
@@ -148,7 +148,7 @@ fn slots_that_were_emptied_are_taken_once() {
     }
 }
 
-/// A slot of keys that have expired is looked through once, however many RANDOMKEYs may look there.
+/// A slot of expired keys is searched once, however many RANDOMKEYs may search it.
 #[test]
 fn a_slot_with_one_live_key_is_searched_once() {
     let ks = keyspace(1);
@@ -167,8 +167,8 @@ fn a_slot_with_one_live_key_is_searched_once() {
     assert_eq!(random_key(&mut guard, draws(3)).as_deref(), Some("{a}live"));
 }
 
-/// What comes to other slots while the transaction runs comes behind it: each of its walks sees the
-/// same.
+/// Keys that are created in other slots while the transaction runs belong after it: all its walks
+/// see the same keys.
 #[test]
 fn what_comes_later_is_not_seen() {
     let ks = keyspace(2);
@@ -197,8 +197,8 @@ fn what_comes_later_is_not_seen() {
     assert_eq!((end, shown), (0, ["a", "c", "d"].map(str::to_owned).to_vec()), "its own changes");
 }
 
-/// RANDOMKEY finds a key whatever the queue removes, and whoever holds the others for long; else it
-/// parks before the transaction has run.
+/// RANDOMKEY finds a key whatever the transaction removes and whichever other slots have long
+/// holders; otherwise it parks before the transaction has run.
 #[test]
 fn a_random_key_is_found_while_there_are_any() {
     let ks = keyspace(2);
@@ -213,11 +213,11 @@ fn a_random_key_is_found_while_there_are_any() {
     let mut held = other.lock_one(busy, NOW, Intent::Write).expect("free");
     held.mark_long();
     assert_eq!(begin(&mut access, &["mine"], &random).err(), Some(Parked::Slot(busy)));
-    // A key that the queue does not name stays.
+    // A key that the transaction does not name stays.
     let (mut guard, _) = begin(&mut access, &["other"], &random).expect("there is one that stays");
     assert_eq!(random_key(&mut guard, draws(1)).as_deref(), Some("mine"));
     drop(guard);
-    // Who removes nothing needs no other.
+    // A transaction that removes nothing needs no other slot.
     let mut guard = access.grow(&slots_of(&ks, &["mine"]), NOW, Intent::Read).expect("free");
     guard.survey(DB, &random, Intent::Read, draws(1)).expect("a key is there");
     assert_eq!(random_key(&mut guard, draws(1)).as_deref(), Some("mine"));
@@ -239,8 +239,8 @@ fn a_random_key_is_found_while_there_are_any() {
     assert_eq!(random_key(&mut guard, draws(1)).as_deref(), Some("new"));
 }
 
-/// Keys that are past their time and may not be removed yet hide no other key from RANDOMKEY, and
-/// each of their slots is looked at once for the whole queue.
+/// Expired keys that may not be removed yet do not keep RANDOMKEY from finding a live one, and each
+/// of their slots is examined once per transaction.
 #[test]
 fn what_is_past_its_time_hides_nothing() {
     let ks = keyspace(1);
@@ -266,7 +266,7 @@ fn what_is_past_its_time_hides_nothing() {
     assert!(looks <= 2_001 + 3 * 1_000, "{looks} looks");
 }
 
-/// A queue of many SCANs looks at each slot once, as one SCAN does.
+/// A transaction of many SCANs examines each slot once, as one SCAN does.
 #[test]
 fn many_walks_look_once() {
     let ks = keyspace(2);
@@ -274,13 +274,13 @@ fn many_walks_look_once() {
     (0..3_000).for_each(|n| set(&mut access, &format!("k{n}")));
     let looks = |access: &mut Access, walks: &[Walk]| begin(access, &[], walks).expect("free").1;
     let one = looks(&mut access, &[ALL]);
-    // Once to take them, and once more to see that there are no others.
+    // Once to lock them, and once more to find no others.
     assert!((2_000..6_000).contains(&one), "{one} looks");
     assert_eq!(looks(&mut access, &vec![ALL; 10_000]), one);
     let anywhere = |n: u64| Walk::From { cursor: n << 39 | 1, count: 1 << 14 };
     let many: Vec<Walk> = (0..16_000).map(anywhere).collect();
     assert_eq!(looks(&mut access, &many), one);
-    // A short one takes what it needs.
+    // A SCAN with a small COUNT locks only what it needs.
     let few = looks(&mut access, &[Walk::From { cursor: 0, count: 10 }]);
     assert!(few <= 2 * 10, "{few} looks");
     let from = (1_000 << 39) | 1;
@@ -288,7 +288,7 @@ fn many_walks_look_once() {
     assert!(few <= 2 * 11, "{few} looks");
 }
 
-/// Every key can be the random one of a transaction.
+/// RANDOMKEY in a transaction can return every key.
 #[test]
 fn random_keys_reach_everything() {
     let ks = keyspace(1);
@@ -341,7 +341,8 @@ fn a_quiet_database_is_shown_once() {
 
 /// Pairs of keys in different slots are written and removed together, by transactions of other
 /// workers. One that walks over everything sees both or none, in each of its walks; and a walk over
-/// many transactions shows what stays. World comes between. Nobody waits for ever.
+/// many transactions returns the keys that exist throughout. World runs in between. No thread waits
+/// for ever.
 #[test]
 fn walks_among_writers_see_one_moment() {
     const PAIRS: usize = 40;
@@ -384,7 +385,7 @@ fn walks_among_writers_see_one_moment() {
             let mut access = Access::new(Arc::clone(ks), 4);
             let mut draw = draws(9);
             while !stopped.load(Ordering::Relaxed) {
-                // A walk outside of transactions takes what it finds empty out of the map.
+                // A walk outside of transactions clears the bits of slots that it finds empty.
                 if access.enter() {
                     let _ = access.free(NOW).scan(DB, 0, 1 << 14, |_| {});
                 }
@@ -401,7 +402,7 @@ fn walks_among_writers_see_one_moment() {
     });
 }
 
-/// Says, at the end of the last walker, that all is over; at the end of one that has failed, too.
+/// Signals the end when the last walker ends, or when one has failed.
 struct End<'a>(&'a AtomicUsize, &'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -412,7 +413,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Runs a transaction with these walks until it has run.
+/// Retries a transaction with these walks until it has run.
 fn transact<R>(access: &mut Access, walks: &[Walk], f: impl Fn(&mut Guard<'_>) -> R) -> R {
     loop {
         let result = if access.enter() {
@@ -443,7 +444,7 @@ fn walk_over_all(access: &mut Access, n: usize) {
     for name in shown.iter().filter(|name| name.contains('-')) {
         let (pair, half) = name.split_once('-').expect("a pair");
         let twin = format!("{pair}-{}", if half == "a" { "b" } else { "a" });
-        // It ends early where others have filled slots again and again.
+        // It may end early where others keep filling slots.
         let is_behind = end != 0 && ks.key(twin.as_bytes()).slot.index() as u64 >= end >> 39;
         assert!(is_behind || shown.contains(&twin), "half of {pair} is seen");
     }

@@ -2,19 +2,19 @@
 
 use base::sync::atomic::{AtomicU64, Ordering};
 
-/// A counter with a single writer. Adding is a load and a store, not a locked instruction: two
-/// writers would lose counts, readers see some recent value.
+/// A counter with a single writer. Adding is a load and a store, not a locked instruction, so two
+/// writers would lose counts. Readers see a recent value.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds `n`; only its one writer may. Wraps at 2^64.
+    /// Adds `n`. Wraps at 2^64. Only the one writer may call it.
     #[inline]
     pub fn add(&self, n: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
     }
 
-    /// Takes `n` away; only its one writer may.
+    /// Subtracts `n`. Only the one writer may call it.
     #[inline]
     pub fn subtract(&self, n: u64) {
         self.add(n.wrapping_neg());
@@ -26,7 +26,7 @@ impl Counter {
         self.0.store(n, Ordering::Relaxed);
     }
 
-    /// Raises the value to `n` if it is lower; only its one writer may.
+    /// Raises the value to `n` if it is lower. Only the one writer may call it.
     #[inline]
     pub fn raise(&self, n: u64) {
         if n > self.get() {

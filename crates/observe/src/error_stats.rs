@@ -1,17 +1,18 @@
-//! Error replies counted by their first word, for INFO errorstats. Bounded: scripts can make up
-//! words, so past the bound new ones are counted together.
+//! Error replies counted by their first word, for INFO errorstats. Scripts can invent words, so the
+//! number of words is bounded: beyond the bound new words are counted together.
 
 use base::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 
-/// Different words at most.
+/// Maximum number of different words.
 pub const NAMES_MAX: usize = 128;
-/// Bytes of a word at most; the rest of a longer one is left out.
+/// Maximum length of a word in bytes; longer ones are truncated.
 pub const NAME_BYTES_MAX: usize = 64;
-/// What words past the bound are counted as.
+/// The name under which words beyond the bound are counted.
 pub const OVERFLOW: &str = "ERRORSTATS_OVERFLOW";
 
-/// Counts per word, and of all. Errors are no hot path: a lock that only its worker and INFO take.
+/// Counts per word, and their total. Errors are not a hot path, so a lock is fine: only its worker
+/// and INFO take it.
 #[derive(Debug, Default)]
 pub struct ErrorStats(Mutex<Counts>);
 
@@ -34,7 +35,7 @@ impl ErrorStats {
         self.lock().all
     }
 
-    /// Forgets everything.
+    /// Resets all counts.
     pub fn reset(&self) {
         *self.lock() = Counts::default();
     }
@@ -58,7 +59,8 @@ impl ErrorStats {
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
-        // Nothing under this lock panics half-way, so what a panic left is whole.
+        // No code panics in the middle of an update under this lock, so poisoned data is
+        // consistent.
         match self.0.lock() {
             Ok(guard) => guard,
             Err(poisoned) => poisoned.into_inner(),
@@ -72,14 +74,14 @@ impl Counts {
             *count += n;
             return;
         }
-        // The word for the others has a place of its own, beside the bound.
+        // The entry for the overflow does not count against the bound.
         let own = self.by_name.len() - usize::from(self.by_name.contains_key(OVERFLOW));
         let name = if own < NAMES_MAX { name } else { OVERFLOW };
         *self.by_name.entry(name.to_owned()).or_default() += n;
     }
 }
 
-/// The first word of an error, such that it can stand in a line of INFO.
+/// The first word of an error, cleaned so that it fits into a line of INFO.
 fn name_of(error: &[u8]) -> String {
     let word = error.split(|b| *b == b' ').next().unwrap_or_default();
     let word = &word[..word.len().min(NAME_BYTES_MAX)];

@@ -20,7 +20,7 @@ impl Default for Histogram {
     }
 }
 
-/// What histograms held when they were read; they add up.
+/// A copy of one histogram's counts, or the sum of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistogramTotals {
     /// Values per bucket.
@@ -54,13 +54,13 @@ impl Histogram {
         self.sum.add(value);
     }
 
-    /// Forgets everything; only the writer may, or counts may come back.
+    /// Resets all counts. Only the writing worker may call it; otherwise old counts may reappear.
     pub fn reset(&self) {
         self.buckets.iter().for_each(|b| b.set(0));
         self.sum.set(0);
     }
 
-    /// Adds what it holds now to `totals`.
+    /// Adds the current counts to `totals`.
     pub fn add_to(&self, totals: &mut HistogramTotals) {
         for (total, bucket) in totals.buckets.iter_mut().zip(&self.buckets) {
             *total += bucket.get();
@@ -68,7 +68,7 @@ impl Histogram {
         totals.sum = totals.sum.wrapping_add(self.sum.get());
     }
 
-    /// What it holds now.
+    /// A copy of the current counts.
     pub fn totals(&self) -> HistogramTotals {
         let mut totals = HistogramTotals::default();
         self.add_to(&mut totals);
@@ -96,7 +96,7 @@ impl HistogramTotals {
         self.sum = self.sum.wrapping_add(other.sum);
     }
 
-    /// The buckets that hold something: largest value, count.
+    /// The buckets that are not empty: largest value, count.
     pub fn occupied(&self) -> impl Iterator<Item = (u64, u64)> {
         let buckets = self.buckets.iter().enumerate().filter(|(_, n)| **n > 0);
         buckets.map(|(bucket, n)| (bucket_max(bucket), *n))

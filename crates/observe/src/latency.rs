@@ -6,8 +6,8 @@
 //! buckets         64          32          32           ...   32
 //! ```
 //!
-//! A value is known to 1/32, about 3 %; longer than 18 minutes counts as that. 9 KiB, made when
-//! the first value comes. Counters have one writer, readers add up copies.
+//! A value is known to 1/32, about 3 %; values above 18 minutes count as 18 minutes. A histogram
+//! takes 9 KiB, allocated with the first value. Counters have one writer; readers add up copies.
 
 use crate::Counter;
 use base::sync::OnceLock;
@@ -15,9 +15,9 @@ use base::sync::OnceLock;
 /// Linear steps per power of two, as bits.
 const STEP_BITS: u32 = 5;
 const STEPS: usize = 1 << STEP_BITS;
-/// Values of so many bits and more fall into the last bucket.
+/// Values of more bits fall into the last bucket.
 const VALUE_BITS: u32 = 40;
-/// The largest value that is told from larger ones.
+/// The largest value that can be distinguished from larger ones.
 pub const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
 /// The last bound of [`LatencyTotals::cumulative_us`], in powers of two above 1024 ns: a second.
 const POWER_MAX: u32 = 20;
@@ -30,7 +30,7 @@ pub struct Latency {
     buckets: OnceLock<Box<[Counter]>>,
 }
 
-/// What latency histograms held when they were read; they add up.
+/// A copy of one latency histogram's counts, or the sum of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyTotals {
     buckets: Vec<u64>,
@@ -73,14 +73,14 @@ impl Latency {
         buckets[bucket_of(ns)].add(n);
     }
 
-    /// Forgets everything; only the writer may, or counts may come back.
+    /// Resets all counts. Only the writing worker may call it; otherwise old counts may reappear.
     pub fn reset(&self) {
         if let Some(buckets) = self.buckets.get() {
             buckets.iter().for_each(|b| b.set(0));
         }
     }
 
-    /// Adds what it holds now to `totals`.
+    /// Adds the current counts to `totals`.
     pub fn add_to(&self, totals: &mut LatencyTotals) {
         let Some(buckets) = self.buckets.get() else { return };
         totals.buckets.resize(BUCKETS, 0);
@@ -98,8 +98,8 @@ impl LatencyTotals {
         self.count
     }
 
-    /// The smallest latency, in nanoseconds, that `percent` of all do not exceed, known to 3 %
-    /// and never told too small; 0 if nothing was counted.
+    /// The smallest latency, in nanoseconds, that `percent` of all do not exceed; 0 if nothing was
+    /// counted. The result is up to 3 % too large and never too small.
     pub fn percentile(&self, percent: f64) -> u64 {
         let wanted = (percent / 100.0 * self.count as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -119,9 +119,9 @@ impl LatencyTotals {
     }
 
     /// The cumulative distribution as `LATENCY HISTOGRAM` shows it: an upper bound in microseconds
-    /// and how many latencies did not exceed it, for the powers of two that add any. Bounds and the
-    /// last one, which takes whatever is longer than a second, are those that redis-server 7.0
-    /// answers with.
+    /// and how many latencies did not exceed it, for the powers of two that add any. The bounds are
+    /// those that redis-server 7.0 answers with. The last one includes all latencies above a
+    /// second.
     pub fn cumulative_us(&self) -> Vec<(u64, u64)> {
         let mut all = Vec::new();
         let mut before = 0;
@@ -136,7 +136,7 @@ impl LatencyTotals {
         all
     }
 
-    /// The buckets that hold something: largest value in nanoseconds, count.
+    /// The buckets that are not empty: largest value in nanoseconds, count.
     pub fn occupied(&self) -> impl Iterator<Item = (u64, u64)> {
         let buckets = self.buckets.iter().enumerate().filter(|(_, n)| **n > 0);
         buckets.map(|(bucket, n)| (bucket_max(bucket), *n))

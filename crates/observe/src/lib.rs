@@ -1,8 +1,8 @@
 //! What the server knows about itself: counters, histograms, the slow log and statistics per
-//! command and per error. Nothing here does I/O or reads a clock: times are handed in.
+//! command and per error. Nothing here does I/O or reads a clock: callers pass times.
 //!
-//! Every worker writes its own copies, readers add them up: a count is one load and one store on
-//! a line that nobody else writes.
+//! Every worker writes its own copies and readers add them up, so counting is one load and one
+//! store on a cache line that no other thread writes.
 
 pub mod command_stats;
 pub mod counter;

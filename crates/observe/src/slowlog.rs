@@ -1,24 +1,24 @@
-//! The slow log: the last slow commands, one log for all workers. Whether a command is slow is
-//! decided by its worker without this; only a slow one takes the lock.
+//! The slow log: the last slow commands, one log for all workers. The worker itself decides whether
+//! a command is slow, so only slow commands take the lock.
 
 use base::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 
-/// Arguments of an entry at most, the note about the others included.
+/// Maximum number of arguments of an entry, including the note about omitted ones.
 pub const ARGS_MAX: usize = 32;
-/// Bytes of an argument at most, without the note about the others.
+/// Maximum bytes of an argument, not including the note about omitted bytes.
 pub const ARG_BYTES_MAX: usize = 128;
 
 /// One slow command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number; numbers go on after a reset.
+    /// Its number; a reset does not restart the numbers.
     pub id: u64,
     /// When it was executed, in seconds since 1970.
     pub unix_s: i64,
-    /// How much of what the log is about: microseconds, or bytes.
+    /// The logged quantity: microseconds, or bytes.
     pub value: u64,
-    /// Its arguments, cut.
+    /// Its arguments, truncated.
     pub args: Vec<Vec<u8>>,
     /// Address of the client.
     pub client: String,
@@ -43,7 +43,7 @@ impl Slowlog {
         Slowlog(Mutex::new(Log { entries: VecDeque::new(), next_id: 0, len_max }))
     }
 
-    /// Adds a command; the oldest entry makes room.
+    /// Adds a command; evicts the oldest entry if the log is full.
     pub fn add<'a>(
         &self,
         unix_s: i64,
@@ -52,7 +52,7 @@ impl Slowlog {
         client: &str,
         name: &[u8],
     ) {
-        // Copies are made before the lock is taken.
+        // Copy before taking the lock.
         let (args, client, name) = (cut(args), client.to_owned(), name.to_owned());
         let mut log = self.lock();
         let id = log.next_id;
@@ -67,12 +67,12 @@ impl Slowlog {
         self.lock().entries.iter().take(count).cloned().collect()
     }
 
-    /// Entries in it.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.lock().entries.len()
     }
 
-    /// Whether it has none.
+    /// True if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -82,7 +82,7 @@ impl Slowlog {
         self.lock().entries = VecDeque::new();
     }
 
-    /// Changes its bound; the oldest entries past it go.
+    /// Changes the maximum number of entries and drops the oldest ones beyond it.
     pub fn set_len_max(&self, len_max: usize) {
         let mut log = self.lock();
         log.len_max = len_max;
@@ -91,7 +91,8 @@ impl Slowlog {
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
-        // Nothing under this lock panics half-way, so what a panic left is whole.
+        // No code panics in the middle of an update under this lock, so poisoned data is
+        // consistent.
         match self.0.lock() {
             Ok(guard) => guard,
             Err(poisoned) => poisoned.into_inner(),
@@ -99,7 +100,8 @@ impl Slowlog {
     }
 }
 
-/// At most [`ARGS_MAX`] arguments of at most [`ARG_BYTES_MAX`] bytes; notes say what is missing.
+/// At most [`ARGS_MAX`] arguments of at most [`ARG_BYTES_MAX`] bytes; notes say how much is
+/// omitted.
 fn cut<'a>(args: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
     let count = args.len();
     let kept = if count > ARGS_MAX { ARGS_MAX - 1 } else { count };

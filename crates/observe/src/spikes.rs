@@ -132,7 +132,8 @@ impl Spikes {
     }
 
     fn lock(&self) -> MutexGuard<'_, [Series; SpikeEvent::ALL.len()]> {
-        // Nothing under this lock panics half-way, so what a panic left is whole.
+        // No code panics in the middle of an update under this lock, so poisoned data is
+        // consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

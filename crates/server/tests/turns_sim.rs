@@ -86,6 +86,23 @@ fn tickets_and_watches_beside_a_closed_gate() {
     sim.end();
 }
 
+/// CLIENT ID passes the closed gate, and then waits for the end of the pause. It used to be taken
+/// from the input by then, so that it had no reply and the next one stood in its place.
+#[test]
+fn a_pause_beside_a_closed_gate_loses_no_reply() {
+    let mut sim = sim(3);
+    let id = sim.ask(2, &["CLIENT", "ID"]);
+    steps_beside_a_closed_gate(&mut sim, |sim| {
+        assert_eq!(sim.ask(1, &["CLIENT", "PAUSE", "300", "ALL"]), Reply::ok());
+        sim.clients[2].say(&["CLIENT", "ID"]);
+        sim.clients[2].say(&["CLIENT", "GETNAME"]);
+        sim.run_until(|sim| sim.clients[2].has_said_all());
+    });
+    assert_eq!(sim.reply(2), id);
+    assert_eq!(sim.reply(2), Reply::Null);
+    sim.end();
+}
+
 /// The most that a figure goes down in one step of the world.
 fn steepest(sim: &mut Sim, figure: impl Fn(&Sim) -> usize) -> usize {
     let (mut steepest, mut last) = (0, figure(sim));

@@ -17,7 +17,8 @@
 use crate::string::IntText;
 use base::num::{I64_TEXT_MAX, parse_i64, text_len};
 
-/// The longest buffer in an entry; a larger collection is a tree.
+/// The longest buffer in an entry, unless one of the next two applies; a larger collection is a
+/// tree.
 pub const PACKED_MAX: usize = 4096;
 /// The same for a set of integers: 512 of 8 bytes, the most that are listed in their order by
 /// default, take 9 bytes each.

@@ -1,5 +1,5 @@
-//! A redis-server of our own on a unix socket, and just enough of its protocol: for the tests of
-//! every crate that compares with it and is too low for the tests' crate.
+//! Starts a redis-server on a unix socket and speaks just enough of its protocol. For tests that
+//! compare with it, in crates on which the `tests` crate depends.
 #![allow(dead_code)] // each test file uses its part
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,7 +23,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The bytes of a bulk that is there.
+    /// The bytes of a bulk string that is not null.
     pub fn bytes(self) -> Vec<u8> {
         let Self::Bulk(Some(bytes)) = self else { panic!("no bulk: {self:?}") };
         bytes
@@ -36,7 +36,7 @@ impl Answer {
     }
 }
 
-/// The server with one connection; ends with this value.
+/// The server with one connection; dropping it stops the server.
 pub struct Live {
     child: Child,
     dir: PathBuf,
@@ -57,7 +57,7 @@ impl Live {
         let socket = dir.join("s");
         let child = Command::new("redis-server")
             .args(["--port", "0", "--save", "", "--enable-debug-command", "yes"])
-            // So that it says what is wrong with a payload instead of falling over it.
+            // So that it rejects a malformed payload with an error instead of crashing.
             .args(["--sanitize-dump-payload", "yes", "--unixsocket"])
             .arg(&socket)
             .arg("--dir")

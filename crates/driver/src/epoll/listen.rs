@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// One of them. Dropping it removes a unix socket's file.
+/// A listening socket. Dropping it removes a unix socket's file.
 pub struct Listener {
     /// The socket.
     pub fd: OwnedFd,
@@ -24,7 +24,7 @@ struct SocketFile {
 }
 
 impl Listener {
-    /// Opens one.
+    /// Opens a listening socket.
     pub fn open(at: &ListenAddr, options: ListenOptions) -> Result<Self, Errno> {
         let backlog = i32::try_from(options.backlog).unwrap_or(i32::MAX);
         match at {
@@ -38,7 +38,7 @@ impl Listener {
         self.file.as_ref().map_or(Path::new(""), |f| &f.path)
     }
 
-    /// The socket alone; a unix socket's file goes now.
+    /// Removes a unix socket's file and returns the socket.
     pub fn into_fd(self) -> OwnedFd {
         self.fd
     }
@@ -49,12 +49,12 @@ impl Listener {
     }
 }
 
-/// How long a port may be taken before that is an error.
+/// How long to retry while an address is in use.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Tries again while the address is in use. The kernel ends the rings of a killed process after the
-/// process itself, and with them its listening sockets (5 to 14 ms after `wait` was seen): a server
-/// that is started at once in place of one that used io_uring would find its ports taken.
+/// Retries while the address is in use. The kernel closes the rings of a killed process, and with
+/// them its listening sockets, 5 to 14 ms after `wait` has returned. Without the retry a server
+/// that replaces a killed one with io_uring would find its ports in use.
 fn patiently<T>(listen: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -72,7 +72,7 @@ fn tcp(addr: SocketAddr, backlog: i32) -> Result<Listener, Errno> {
     let fd = net::socket_with(family, SocketType::STREAM, flags(), None)?;
     sockopt::set_socket_reuseaddr(&fd, true)?;
     if addr.is_ipv6() {
-        // So that the same port can be listened on in both families.
+        // Allows the same port in both address families.
         sockopt::set_ipv6_v6only(&fd, true)?;
     }
     net::bind(&fd, &addr)?;
@@ -82,8 +82,7 @@ fn tcp(addr: SocketAddr, backlog: i32) -> Result<Listener, Errno> {
 
 fn unix(path: &Path, permissions: Option<u32>, backlog: i32) -> Result<Listener, Errno> {
     let addr = SocketAddrUnix::new(path)?;
-    // A socket that an earlier run left behind would make bind fail. Nothing but a socket is
-    // removed.
+    // A socket file left by an earlier run would make bind fail. Only sockets are removed.
     if lstat(path).is_ok_and(|s| FileType::from_raw_mode(s.st_mode).is_socket()) {
         unlink(path)?;
     }
@@ -104,7 +103,7 @@ fn flags() -> SocketFlags {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Another process may have put its own socket there meanwhile.
+        // Another process may have replaced the file by its own socket.
         let made = self.made.as_ref().map(|s| (s.st_dev, s.st_ino));
         if made.is_some() && made == lstat(&self.path).ok().map(|s| (s.st_dev, s.st_ino)) {
             let _ = unlink(&self.path);

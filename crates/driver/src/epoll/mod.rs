@@ -29,7 +29,7 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-/// How to set up.
+/// How to set up the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct EpollOptions {
     /// Spin before sleeping, microseconds.
@@ -60,19 +60,19 @@ impl<M: Send> EpollDriver<M> {
 pub struct Epoll {
     set: OwnedFd,
     wake: Arc<OwnedFd>,
-    /// Ends waits that are shorter than epoll can tell.
+    /// Ends waits that are shorter than epoll's resolution.
     timer: OwnedFd,
     signals: Signals,
     seed: u64,
     secret: u128,
 }
 
-/// Wakes whoever waits for this counter.
+/// Wakes the thread that polls this counter.
 pub(crate) struct EventFdWaker(pub Arc<OwnedFd>);
 
 impl Waker for EventFdWaker {
     fn wake(&self) {
-        // A full counter is awake already.
+        // If the counter is full, a wake-up is pending already.
         let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
     }
 }
@@ -115,11 +115,10 @@ impl Epoll {
     }
 }
 
-/// Waits below this are ended by the timer: epoll itself knows milliseconds, and is late by up to
-/// one.
+/// Shorter waits use the timer: epoll's own timeout has a resolution of 1 ms.
 const TIMER_NS: u64 = 1_000_000;
 
-/// How every send is made: no signal if the peer is gone, no waiting.
+/// Flags of every send: no signal if the peer is gone, no blocking.
 pub(crate) const SEND: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
 
 impl Poller for Epoll {
@@ -159,7 +158,7 @@ impl Poller for Epoll {
                 let token = Token(event.data.u64());
                 (token != Token::WAKE).then_some(Ready { token, flags: event.flags })
             })),
-            // It found nothing; the caller looks again soon enough.
+            // Counts as an empty poll; the caller polls again.
             Err(error) => is_interruption("epoll_wait", error),
         }
     }

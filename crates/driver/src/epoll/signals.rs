@@ -15,7 +15,7 @@ struct Watched {
 pub struct Signals(Vec<Watched>);
 
 impl Signals {
-    /// Watches them, or none.
+    /// Watches the signals if `watch` is true, else none.
     pub fn new(watch: bool) -> Result<Self> {
         let mut watched = Vec::new();
         for signal in if watch { &[SIGINT, SIGTERM][..] } else { &[] } {
@@ -27,7 +27,7 @@ impl Signals {
         Ok(Self(watched))
     }
 
-    /// What becomes readable.
+    /// The descriptors that become readable.
     pub fn streams(&self) -> impl Iterator<Item = &UnixStream> {
         self.0.iter().map(|w| &w.stream)
     }

@@ -1,4 +1,4 @@
-//! Listening sockets and what they accept.
+//! Listening sockets and accepting connections.
 
 use super::Reactor;
 use crate::poller::{LISTENERS_MAX, Poller};
@@ -9,23 +9,28 @@ use rustix::io::Errno;
 
 /// Connections accepted per turn.
 pub const ACCEPTS_MAX: usize = 64;
-/// Without a free descriptor the queues are left alone for this long, or until one becomes free.
+/// Without a free descriptor the driver stops accepting for this long, or until one becomes free.
 pub const ACCEPT_RETRY_NS: u64 = 100_000_000;
 
 /// The listening sockets of a driver.
 pub struct Listening<L> {
     listeners: Vec<Option<L>>,
-    /// Descriptors ran out: accept again at this time.
+    /// Set while descriptors are short: when to accept again.
     pub retry_at: Option<MonoNs>,
-    /// This turn's share of [`ACCEPTS_MAX`].
-    left: usize,
-    /// Overflows of listeners closed since.
+    /// How many more connections may be accepted in this turn, of [`ACCEPTS_MAX`].
+    accepts_left: usize,
+    /// Overflows of listeners that are closed.
     pub overflows_closed: u64,
 }
 
 impl<L> Listening<L> {
     pub const fn new() -> Self {
-        Self { listeners: Vec::new(), retry_at: None, left: ACCEPTS_MAX, overflows_closed: 0 }
+        Self {
+            listeners: Vec::new(),
+            retry_at: None,
+            accepts_left: ACCEPTS_MAX,
+            overflows_closed: 0,
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (usize, &L)> {
@@ -68,9 +73,9 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     pub(super) fn on_listener(&mut self, number: usize) -> Option<Event<M>> {
         let listener = self.listening.listeners.get(number).and_then(Option::as_ref);
         if let Some(listener) = listener
-            && self.listening.left > 0
+            && self.listening.accepts_left > 0
         {
-            self.listening.left -= 1;
+            self.listening.accepts_left -= 1;
             match self.poller.accept(listener) {
                 Ok((socket, peer)) => {
                     let listener = ListenerId(number as u32);
@@ -90,27 +95,28 @@ impl<P: Poller, M: Send> Reactor<P, M> {
                 },
             }
         }
-        self.ready_at += 1; // level-triggered: what is left is reported again
+        self.ready_at += 1; // level-triggered: remaining connections are reported again
         None
     }
 
-    /// A turn begins: a new share of accepts, and an end of the rest if it is time.
+    /// Starts a turn: resets the number of accepts, and accepts again if the pause for want of
+    /// descriptors is over.
     pub(super) fn accept_again(&mut self, now: MonoNs) {
-        self.listening.left = ACCEPTS_MAX;
+        self.listening.accepts_left = ACCEPTS_MAX;
         if self.listening.retry_at.is_some_and(|at| at <= now) {
             let all = self.arm_all(true);
             self.listening.retry_at = (!all).then_some(now.plus(ACCEPT_RETRY_NS));
         }
     }
 
-    /// A descriptor has become free.
+    /// A descriptor has become free: ends the pause at the next turn.
     pub(super) fn accept_after_release(&mut self) {
         if self.listening.retry_at.is_some() {
             self.listening.retry_at = Some(MonoNs(0));
         }
     }
 
-    /// False if the kernel had no memory for one of them.
+    /// Registers or deregisters all listeners. False if the kernel had no memory for one of them.
     fn arm_all(&mut self, armed: bool) -> bool {
         let mut all = true;
         for (number, listener) in self.listening.iter() {

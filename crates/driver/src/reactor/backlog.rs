@@ -1,4 +1,4 @@
-//! Replies that a slow reader has not taken yet.
+//! Replies that a slow reader has not received yet.
 
 use base::Blob;
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::io::IoSlice;
 
 /// Small runs are joined up to this size, so that a slow reader costs few sends.
 pub const JOIN: usize = 64 << 10;
-/// Runs handed to one send.
+/// Maximum number of runs per send call.
 pub const PIECES_MAX: usize = 64;
 
 enum Piece {
@@ -27,13 +27,13 @@ impl Piece {
 #[derive(Default)]
 pub struct Backlog {
     pieces: VecDeque<Piece>,
-    /// Sent bytes of the first piece.
+    /// How many bytes of the first piece are sent.
     sent: usize,
     bytes: usize,
 }
 
 impl Backlog {
-    /// Bytes not sent.
+    /// The number of unsent bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
@@ -52,8 +52,8 @@ impl Backlog {
         }
     }
 
-    /// Appends a reference to a big value; its first `skip` bytes have left already (only the
-    /// first piece of a backlog can have that).
+    /// Appends a reference to a big value, of which the first `skip` bytes are sent already. `skip`
+    /// must be 0 unless the backlog is empty.
     pub fn push_shared(&mut self, blob: &Blob, skip: usize) {
         if skip >= blob.len() {
             return;
@@ -64,7 +64,7 @@ impl Backlog {
         self.pieces.push_back(Piece::Shared(blob.clone()));
     }
 
-    /// The first runs, as many as one send takes.
+    /// Writes the first runs into `into`, as many as one send takes; returns their number.
     pub fn front<'a>(&'a self, into: &mut [IoSlice<'a>; PIECES_MAX]) -> usize {
         let mut count = 0;
         for (place, piece) in into.iter_mut().zip(&self.pieces) {
@@ -75,7 +75,7 @@ impl Backlog {
         count
     }
 
-    /// So many bytes have left.
+    /// Removes `count` sent bytes.
     pub fn advance(&mut self, mut count: usize) {
         assert!(count <= self.bytes, "no more leaves than there is");
         self.bytes -= count;

@@ -9,35 +9,36 @@ use rustix::event::epoll::EventFlags;
 pub struct Conn<S> {
     pub stream: S,
     generation: u32,
-    /// What it is registered for now.
+    /// The events it is registered for.
     pub interest: EventFlags,
     /// Its registration may have to change before the next poll.
     pub stale: bool,
-    /// The room above does not want bytes.
+    /// The session does not want input.
     pub paused: bool,
-    /// Kept input is to be delivered without receiving.
+    /// Input that was put back is to be delivered without receiving.
     pub redelivers: bool,
     /// Close once the backlog is empty.
     pub closing: bool,
-    /// It stopped sending while it was not read: that was told, no need to hear it again.
+    /// The peer stopped sending while the connection was paused, and `Hangup` was reported: it is
+    /// not reported again.
     pub hangup_seen: bool,
-    /// Its end was reported or is about to be; nothing else is.
+    /// Its end is reported or queued for reporting; no other event follows.
     pub dead: bool,
-    /// A segment of it waits to be sent with others.
+    /// A segment of it is queued for the next batch of sends.
     pub queued: bool,
-    /// Its next read waits for bytes to gather.
+    /// Its next read is delayed so that bytes gather.
     pub gathering: bool,
     /// The turn of its last `Data` (the low bits of a counter: compared for equality with the
     /// current one).
     pub turn: u32,
-    /// Whether its reads may wait at all.
+    /// Whether its reads may be delayed at all.
     pub gathers: bool,
     pub patience: Patience,
     pub put_back: Vec<u8>,
     pub backlog: Option<Box<Backlog>>,
 }
 
-/// What an idle connection costs the driver, apart from the kernel.
+/// Bytes that the driver uses for an idle connection, without the kernel's.
 pub const CONN_BYTES_MAX: usize = 200;
 const _: () = assert!(size_of::<Option<Conn<std::os::fd::OwnedFd>>>() <= CONN_BYTES_MAX);
 
@@ -53,7 +54,7 @@ impl<S> Conns<S> {
         Self { places: Vec::new(), free: Vec::new(), generation: 0 }
     }
 
-    /// The name that the next connection will have.
+    /// The identifier of the next connection.
     pub fn next_id(&mut self) -> ConnId {
         if self.free.is_empty() {
             self.free.push(self.places.len() as u32);
@@ -64,7 +65,7 @@ impl<S> Conns<S> {
         ConnId { index, generation: self.generation }
     }
 
-    /// Puts the connection named by the latest [`Conns::next_id`] in.
+    /// Inserts a connection under the identifier that [`Conns::next_id`] returned last.
     pub fn insert(&mut self, id: ConnId, stream: S, interest: EventFlags) {
         let index = self.free.pop();
         assert_eq!((index, self.generation), (Some(id.index), id.generation), "just named");
@@ -100,7 +101,7 @@ impl<S> Conns<S> {
         (conn.generation == id.generation).then_some(conn)
     }
 
-    /// Takes a connection out and frees its place.
+    /// Removes a connection and frees its place.
     pub fn remove(&mut self, id: ConnId) -> Option<Conn<S>> {
         self.find(id)?;
         self.free.push(id.index);

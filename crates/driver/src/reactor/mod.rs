@@ -1,9 +1,10 @@
-//! The driver for worlds that tell readiness: it waits, receives lazily, sends at once (or, where
-//! one call sends to many, when the arena is done), and owns everything an operation points to.
-//! epoll, io_uring and the simulated network run this same code.
+//! The driver over a [`Poller`], which reports the connections that are ready. Input is received
+//! when the worker asks for it. Replies are sent at once, or all together at the flush where one
+//! call sends to many. It owns everything that an operation points to. epoll, io_uring and the
+//! simulated network run this same code.
 //!
-//! Per request without a pipeline it makes one receive and one send; the poll and two looks at the
-//! clock are shared by all ready connections. Registrations change at most once a turn.
+//! A request that is not pipelined costs one receive and one send; all ready connections share the
+//! poll and two reads of the clock. A registration changes at most once per turn.
 
 mod accept;
 mod backlog;
@@ -48,17 +49,19 @@ pub struct Reactor<P: Poller, M> {
     area_at: usize,
     spares: Vec<Vec<u8>>,
     out: OutBuf,
-    /// Segments that leave together, no connection twice; only where the world defers.
+    /// Segments of the next batch of sends, at most one per connection; only with a poller that
+    /// defers.
     queued: Vec<(ConnId, Segment)>,
-    /// Those of them that did not leave whole.
+    /// Segments of the last batch that were not sent completely: number in the batch, and result.
     short: Vec<(u32, Result<usize, Errno>)>,
-    /// Connections that have a backlog since, to be told of.
+    /// Connections that got a backlog from a batch and are not reported yet.
     backlogged: Vec<ConnId>,
-    /// Kept input to deliver next turn, and what is left of this turn's.
+    /// Connections whose put-back input is to be delivered next turn, and those still to do in this
+    /// turn.
     redeliver_next: Vec<ConnId>,
     redeliver_now: VecDeque<ConnId>,
     ended: VecDeque<(ConnId, CloseReason)>,
-    /// Connections whose next read waits, and until when, in that order.
+    /// Connections whose next read is delayed, and until when; ascending by time.
     gathering: VecDeque<(MonoNs, ConnId)>,
     mailbox: Mailbox<M>,
     mail: VecDeque<M>,
@@ -71,7 +74,7 @@ pub struct Reactor<P: Poller, M> {
 }
 
 impl<P: Poller, M: Send> Reactor<P, M> {
-    /// A driver without connections on this world.
+    /// A driver without connections over this poller.
     pub fn on(mut poller: P, spin: SpinOptions) -> Self {
         let clock = poller.clock();
         let now = clock.now();
@@ -107,17 +110,17 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
     }
 
-    /// Where a listener listens: of port 0, the port that the system chose.
+    /// The address of a listener, with the port that the system chose for port 0.
     pub fn listen_addr(&self, id: ListenerId) -> Option<PeerAddr> {
         self.listening.find(id).map(|l| self.poller.listen_addr(l))
     }
 
-    /// The world under it.
+    /// The poller.
     pub fn poller(&self) -> &P {
         &self.poller
     }
 
-    /// Looks at the registration of this connection before the next poll.
+    /// Has the registration of this connection updated before the next poll.
     fn mark_stale(&mut self, id: ConnId) {
         if let Some(conn) = self.conns.find_mut(id)
             && !conn.stale
@@ -127,7 +130,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
     }
 
-    /// Registers what the touched connections wait for now.
+    /// Updates the registrations of all stale connections.
     fn register(&mut self) {
         let mut stale = std::mem::take(&mut self.stale);
         for id in stale.drain(..) {
@@ -150,7 +153,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
                 let changed = self.poller.modify(&conn.stream, Token::conn(id), want);
                 conn.interest = want;
                 if changed.is_err() {
-                    // Nobody would hear of it any more.
+                    // Without the registration no event would ever be reported for it.
                     self.end(id, CloseReason::Error);
                 }
             }
@@ -158,7 +161,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         self.stale = stale;
     }
 
-    /// Reads again from those that have waited.
+    /// Ends the delay of reads whose time is over.
     fn end_gathering(&mut self, now: MonoNs) {
         while let Some((until, id)) = self.gathering.front().copied()
             && until <= now
@@ -171,8 +174,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
     }
 
-    /// A sleep that ended because the wait of a read was over: what has gathered is read in this
-    /// turn.
+    /// If the sleep ended because a delayed read became due, polls again, so that the gathered
+    /// bytes are read in this turn.
     fn poll_released(&mut self) {
         if self.gathering.is_empty() || !self.ready.is_empty() {
             return;
@@ -184,7 +187,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
     }
 
-    /// The connection is over: `Closed` will say so, nothing else will be said of it.
+    /// Ends a connection: `Closed` is its only further event.
     fn end(&mut self, id: ConnId, why: CloseReason) {
         let Some(conn) = self.conns.find_mut(id) else { return };
         if !conn.dead {
@@ -192,20 +195,20 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             conn.backlog = None;
             conn.put_back = Vec::new();
             self.ended.push_back((id, why));
-            // Level-triggered hang-ups would be reported at every poll until the place is given
-            // back.
+            // A level-triggered hang-up would be reported at every poll until the connection is
+            // released.
             self.poller.remove(&conn.stream);
         }
     }
 
-    /// True if the coming turn has something to do whatever the poll says.
+    /// True if the coming turn has work even if the poll reports nothing.
     fn has_work(&self) -> bool {
         !self.redeliver_now.is_empty() || !self.ended.is_empty() || !self.mailbox.is_empty()
     }
 
     fn spin_or_sleep(&mut self, until: Option<MonoNs>, started: MonoNs) {
-        // While a client is given time to send more, spinning would take its processor, or bring
-        // its bytes one by one.
+        // While reads are delayed, spinning would take the client's processor, or receive its bytes
+        // one by one.
         let budget = if self.gathering.is_empty() { self.spin.budget(started) } else { 0 };
         if budget > 0 {
             if self.spin.wants_sample(started) {
@@ -213,7 +216,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             }
             self.poller.poll(&mut self.ready, Wait::NoWait);
             if !self.ready.is_empty() {
-                return; // ready at once: nothing was won and nothing lost
+                return; // ready at once: neither a win nor a loss for spinning
             }
             loop {
                 self.poller.poll(&mut self.ready, Wait::NoWait);
@@ -470,7 +473,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         c.closing = true;
         c.put_back = Vec::new();
         if c.backlog.is_none() {
-            self.finish(conn);
+            self.close_gracefully(conn);
         } else {
             self.mark_stale(conn);
         }

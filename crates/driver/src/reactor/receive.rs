@@ -1,4 +1,4 @@
-//! Input: received lazily, put back, delivered again.
+//! Input: receives lazily, stores input that is put back, and delivers it again.
 
 use super::Reactor;
 use crate::patience::WAIT_NS;
@@ -7,12 +7,12 @@ use crate::trouble;
 use crate::{AREA, CloseReason, ConnId, Event, PUT_BACK_MAX, RECV_MAX};
 use rustix::event::epoll::EventFlags;
 
-/// Buffers of kept input that wait for reuse; larger ones are freed.
+/// Maximum number of buffers kept for reuse; larger buffers are freed.
 pub const SPARES_MAX: usize = 64;
-/// Their size at most.
+/// Maximum size of a buffer kept for reuse.
 pub const SPARE_BYTES: usize = 4 << 10;
 
-/// What arrives starts on a cache line of its own.
+/// Received input starts on a cache line of its own.
 const LINE: usize = 64;
 
 const _: () = assert!(AREA >= PUT_BACK_MAX + RECV_MAX, "one connection's input always fits");
@@ -75,7 +75,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         None
     }
 
-    /// `len` bytes of this connection stand at the end of the used part of the area.
+    /// The event for `len` bytes of this connection at the end of the used part of the area.
     #[inline]
     fn data(&mut self, conn: ConnId, len: usize) -> Event<M> {
         let start = self.area_at;
@@ -83,8 +83,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         Event::Data { conn, start, end: start + len }
     }
 
-    /// A connection that is not read reports something: it ends on an error. A hang-up is told, for
-    /// its peer may want answers to what it sent before it stopped sending.
+    /// Handles an event of a connection that is not read. An error ends it. A hang-up is reported:
+    /// the peer may still want replies to requests that it sent before it stopped sending.
     fn on_paused(&mut self, id: ConnId, flags: EventFlags) -> Option<Event<M>> {
         let conn = self.conns.find_mut(id)?;
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
@@ -121,7 +121,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         conn.put_back.extend_from_slice(bytes);
     }
 
-    /// Delivers kept input without receiving.
+    /// Delivers put-back input without receiving.
     pub(super) fn deliver_kept(&mut self, id: ConnId) -> Option<Event<M>> {
         let conn = self.conns.find_mut(id)?;
         let (start, kept) = (self.area_at, conn.put_back.len());

@@ -1,4 +1,4 @@
-//! Output: sent at once or together; what the peer does not take waits in a backlog.
+//! Output: sent at once or in batches; bytes that the socket does not accept wait in a backlog.
 
 use super::Reactor;
 use super::backlog::{Backlog, PIECES_MAX};
@@ -8,15 +8,16 @@ use crate::{CloseReason, ConnId, Event, OutBuf, Segment};
 use rustix::io::Errno;
 use std::io::IoSlice;
 
-/// Arena memory kept between turns.
+/// Bytes of arena memory kept between turns.
 pub const ARENA_KEPT: usize = 1 << 20;
-/// Bytes of a backlog sent per turn before the next connection has its turn (overshot by one send).
+/// Bytes of one backlog that are sent per turn, overshot by at most one send.
 pub const FLUSH_MAX: usize = 1 << 20;
-/// Input discarded when a connection is closed in good order, so that the close is no reset.
+/// Maximum bytes of input discarded at a graceful close: unread input would turn the close into a
+/// reset.
 pub const DISCARD_MAX: usize = 1 << 20;
 
 impl<P: Poller, M: Send> Reactor<P, M> {
-    /// Sends a segment, with others where the world defers.
+    /// Sends a segment: in a batch where the poller defers, else at once.
     #[inline]
     pub(super) fn send_segment(&mut self, id: ConnId, s: Segment) -> usize {
         if P::DEFERS && s.blob_start == s.blob_end {
@@ -26,9 +27,9 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
     }
 
-    /// Puts a segment behind those that leave together. The order of two sends under way on one
-    /// stream is not kept if the first is cut short: the second one waits for the first one's
-    /// result.
+    /// Adds a segment to the next batch. If the connection already has a segment there that this
+    /// one does not extend, the batch is sent first: of two sends on one stream the first may be
+    /// cut short, and the second must not overtake its remainder.
     fn queue(&mut self, id: ConnId, s: Segment) -> usize {
         let Some(conn) = self.conns.find_mut(id) else { return 0 };
         if conn.dead || s.start == s.end {
@@ -53,7 +54,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         0
     }
 
-    /// Sends what waits in the queue; the rest of what did not leave whole goes to backlogs.
+    /// Sends the batch; unsent bytes go to backlogs.
     pub(super) fn send_queued(&mut self) {
         if self.queued.is_empty() {
             return;
@@ -71,7 +72,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             let Some(conn) = self.conns.find_mut(*id) else { continue };
             conn.queued = false;
             if conn.dead {
-                continue; // nothing of it was sent
+                continue; // no byte of the segment was sent
             }
             match results.next_if(|(n, _)| *n == number as u32) {
                 None => self.count_send(s.end - s.start),
@@ -95,7 +96,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         self.backlogged.push(id);
     }
 
-    /// Sends a segment before it returns.
+    /// Sends a segment immediately.
     #[inline]
     pub(super) fn send_at_once(&mut self, id: ConnId, s: Segment) -> usize {
         if P::DEFERS && self.conns.find(id).is_some_and(|c| c.queued) {
@@ -142,8 +143,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         self.stats.bytes_per_send.record(bytes as u64);
     }
 
-    /// Sends runs of bytes and big values in between, many with one call. Returns the bytes that
-    /// left and whether those are all.
+    /// Sends runs of bytes and the big values between them, many with one call. Returns the number
+    /// of bytes sent and whether those are all.
     fn send_with_blobs(&mut self, id: ConnId, s: Segment) -> Result<(usize, bool), Errno> {
         let Some(conn) = self.conns.find(id) else { return Ok((0, true)) };
         let mut runs = runs(&self.out, s).peekable();
@@ -174,7 +175,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         Ok((total, all))
     }
 
-    /// What was not sent goes to the backlog: bytes by copy, big values by reference.
+    /// Moves the unsent part to the backlog: bytes by copy, big values by reference.
     fn push_unsent(&mut self, id: ConnId, s: Segment, sent: usize) -> usize {
         let Some(conn) = self.conns.find_mut(id) else { return 0 };
         if segment_len(&self.out, s) == sent {
@@ -195,7 +196,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         left
     }
 
-    /// The socket of a connection with a backlog takes bytes again.
+    /// Sends from the backlog of a connection whose socket is writable again.
     pub(super) fn flush_backlog(&mut self, id: ConnId) -> Option<Event<M>> {
         let conn = self.conns.find_mut(id)?;
         let backlog = conn.backlog.as_mut()?;
@@ -223,17 +224,17 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             return None;
         }
         conn.backlog = None;
-        conn.hangup_seen = false; // it was told while replies waited: perhaps it means something else now
+        conn.hangup_seen = false; // it may matter after the last reply: report it again
         let closing = conn.closing;
         self.mark_stale(id);
         if closing {
-            self.finish(id);
+            self.close_gracefully(id);
             return None;
         }
         Some(Event::Drained { conn: id })
     }
 
-    /// Nothing more will be sent; input still comes.
+    /// Shuts down output; input is still received.
     pub(super) fn shutdown_output(&mut self, id: ConnId) {
         if P::DEFERS && self.conns.find(id).is_some_and(|c| c.queued) {
             self.send_queued();
@@ -243,8 +244,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         self.poller.shutdown_write(&conn.stream);
     }
 
-    /// Everything has left: says so to the peer, discards what it sent meanwhile.
-    pub(super) fn finish(&mut self, id: ConnId) {
+    /// Closes gracefully after the last byte is sent: shuts down output and discards unread input.
+    pub(super) fn close_gracefully(&mut self, id: ConnId) {
         let Some(conn) = self.conns.find_mut(id) else { return };
         if conn.dead {
             return;
@@ -255,8 +256,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     }
 }
 
-/// One send of a backlog's first runs: the bytes that left, and whether those were all that it was
-/// given.
+/// Sends the first runs of a backlog with one call. Returns the number of bytes sent and whether
+/// those are all bytes of the call.
 fn send_front<P: Poller>(
     poller: &mut P,
     stream: &P::Stream,

@@ -1,17 +1,16 @@
-//! A simulated network and clock: the same driver over streams that live in memory.
+//! A simulated network and clock: the real driver over streams in memory.
 //!
-//! One [`SimNet`] is a world: the drivers of several workers, and clients that the test plays by
-//! hand. Everything runs in one thread, one turn of one worker at a time, in the order in which the
-//! test calls them; all randomness comes from one seed, so a run can be repeated exactly.
+//! One [`SimNet`] is a world: the drivers of several workers, and clients that the test controls.
+//! Everything runs in one thread, one turn of one worker at a time, in the order in which the test
+//! calls them. All randomness comes from one seed, so a run can be repeated exactly.
 //!
-//! What a real network does now and then, this one does all the time, as [`Faults`] say: it takes
-//! only part of a write, hands out only part of what has arrived, delays, fills up, resets, reports
-//! nothing.
+//! Faults that are rare in a real network are frequent here, as [`Faults`] says: partial writes and
+//! reads, delays, full buffers, resets, polls that report nothing.
 //!
-//! **Time** is virtual and stands still while anybody has something to do. A worker's wait that
-//! finds nothing marks it asleep and returns; when every worker is asleep and none of them has
-//! something ready or due, the clock jumps to the next arrival or deadline. If there is neither,
-//! the world is at rest: `wait` returns with nothing, and it is the test's turn to do something.
+//! **Time** is virtual and stands still while any worker has work. A wait that finds nothing marks
+//! its worker as asleep and returns. When all workers are asleep and none has an event ready or
+//! due, the clock jumps to the next arrival or deadline. If there is neither, the world is at rest:
+//! `wait` returns without events, and the test has to act.
 
 mod net;
 mod peer;
@@ -30,12 +29,12 @@ use net::State;
 /// A driver on the simulated network.
 pub type SimDriver<M> = Reactor<SimPoller, M>;
 
-/// What the network does to its users. Chances are one in so many; 0 is never.
+/// The faults of a simulated network. `*_one_in: n` means with probability 1/n; 0 means never.
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
-    /// A receive gets only part of what has arrived.
+    /// A receive returns only part of the arrived bytes.
     pub partial_read_one_in: u64,
-    /// A write takes only part of what there is room for.
+    /// A write accepts fewer bytes than there is room for.
     pub partial_write_one_in: u64,
     /// A receive or a send of a driver finds the connection reset.
     pub reset_one_in: u64,
@@ -48,7 +47,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// A network that does what it is asked to.
+    /// A network without faults.
     pub const NONE: Self = Self {
         partial_read_one_in: 0,
         partial_write_one_in: 0,
@@ -79,46 +78,46 @@ impl SimNet {
         Self(Arc::new(Mutex::new(State::new(seed, faults))))
     }
 
-    /// The driver of one more worker. (Spinning has no meaning here: looking costs no time.)
+    /// The driver of one more worker. (It does not spin: a poll takes no virtual time.)
     pub fn driver<M: Send>(&self) -> SimDriver<M> {
         let poller = SimPoller::new(self.clone());
         Reactor::on(poller, SpinOptions { busy_poll_us: 0, workers: 1, cpus: 1 })
     }
 
-    /// Connects to a listener, `None` if nobody listens there or its queue is full.
+    /// Connects to a listener; `None` if there is none or its queue is full.
     pub fn connect(&self, to: &crate::PeerAddr) -> Option<SimClient> {
         let stream = self.state().connect(to)?;
         Some(SimClient::new(self.clone(), stream))
     }
 
-    /// The time.
+    /// The virtual time.
     pub fn now(&self) -> MonoNs {
         self.state().now()
     }
 
-    /// True if no worker has anything ready and nothing is under way: only deadlines or the clients
-    /// can go on.
+    /// True if no worker has an event ready and no bytes are in flight: only deadlines or clients
+    /// can cause further events.
     pub fn is_at_rest(&self) -> bool {
         self.state().is_at_rest()
     }
 
-    /// The next accepts fail for want of descriptors.
+    /// Makes the next `count` accepts fail for want of descriptors.
     pub fn fail_accepts(&self, count: u32) {
         self.fail_accepts_with(count, rustix::io::Errno::MFILE);
     }
 
-    /// The next accepts fail with this.
+    /// Makes the next `count` accepts fail with `error`.
     pub fn fail_accepts_with(&self, count: u32, error: rustix::io::Errno) {
         let mut state = self.state();
         (state.failing_accepts, state.accept_error) = (count, error);
     }
 
-    /// The next change of what is registered for a connection fails for want of memory.
+    /// Makes the next change of a connection's registration fail for want of memory.
     pub fn fail_change(&self) {
         self.state().failing_changes = true;
     }
 
-    /// From now on the network behaves like this; full buffers stay as full as they are.
+    /// Replaces the faults; bytes that are already buffered stay.
     pub fn set_faults(&self, faults: Faults) {
         self.state().faults = faults;
     }
@@ -133,7 +132,7 @@ impl SimNet {
 pub struct SimSocket {
     net: SimNet,
     stream: usize,
-    /// Nobody adopted it: dropping it closes the connection.
+    /// True until a driver adopts it: dropping it then closes the connection.
     open: bool,
 }
 

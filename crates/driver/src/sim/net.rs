@@ -12,7 +12,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, VecDeque};
 
-/// When the simulation begins: far from zero, so that "some time ago" exists.
+/// When the simulation begins: far from zero, so that times before the start are valid.
 const START_NS: u64 = 1_000_000_000_000;
 /// The wall clock at that time.
 const START_UNIX_NS: i64 = 1_700_000_000_000_000_000;
@@ -53,7 +53,7 @@ struct Listener {
 struct Worker {
     streams: BTreeMap<usize, (Token, EventFlags)>,
     listeners: BTreeMap<usize, Token>,
-    /// What its last wait was for, if it found nothing.
+    /// The last wait, if it found nothing.
     asleep: Option<Wait>,
     woken: bool,
     gone: bool,
@@ -135,7 +135,7 @@ impl State {
         self.workers[worker].streams.insert(stream, (token, flags));
     }
 
-    /// No worker polls this stream any more.
+    /// Removes the stream's registration.
     pub fn forget(&mut self, stream: usize) {
         for worker in &mut self.workers {
             worker.streams.remove(&stream);
@@ -362,8 +362,8 @@ impl State {
         !self.is_reset(stream) && self.streams[stream].to_server.arrived(self.now().0) > 0
     }
 
-    /// True if the server finds the connection reset, as it is by bytes that arrive where nobody is
-    /// any more.
+    /// True if the server finds the connection reset, for example because bytes arrived after it
+    /// was closed.
     fn is_reset(&self, stream: usize) -> bool {
         let s = &self.streams[stream];
         s.reset || s.client_closed && s.to_client.arrived(self.now().0) > 0

@@ -1,4 +1,4 @@
-//! A client of the simulated network, played by the test.
+//! A client of the simulated network, controlled by the test.
 
 use super::SimNet;
 use super::net::Side;
@@ -7,7 +7,7 @@ use crate::PeerAddr;
 /// How a connection ended, as its client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The server closed in good order.
+    /// The server closed it gracefully.
     Closed,
     /// It was reset.
     Reset,
@@ -25,12 +25,12 @@ impl SimClient {
         Self { net, stream }
     }
 
-    /// Writes what the network takes; returns how much.
+    /// Writes as much as the network accepts; returns the number of bytes.
     pub fn write(&self, bytes: &[u8]) -> usize {
         self.net.state().client_write(self.stream, bytes)
     }
 
-    /// Reads what has arrived, at most `room`; returns how much.
+    /// Reads arrived bytes into `room`; returns their number.
     pub fn read(&self, room: &mut [u8]) -> usize {
         self.net.state().client_read(self.stream, room)
     }
@@ -50,7 +50,7 @@ impl SimClient {
         self.net.state().client_addr(self.stream)
     }
 
-    /// Says that nothing more will be written; reading goes on.
+    /// Shuts down writing; reading stays possible.
     pub fn shutdown_write(&self) {
         self.net.state().shutdown_client(self.stream);
     }

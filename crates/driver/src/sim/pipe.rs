@@ -3,14 +3,14 @@
 use base::prng::Prng;
 use std::collections::VecDeque;
 
-/// Bytes under way or unread, and perhaps an end.
+/// Bytes in flight or unread, and perhaps an end of the stream.
 #[derive(Debug, Default)]
 pub struct Pipe {
     chunks: VecDeque<Chunk>,
     bytes: usize,
-    /// Nothing arrives before what was written earlier.
+    /// The latest arrival so far: bytes never overtake earlier ones.
     last_arrival: u64,
-    /// The writer has closed; seen from this time on.
+    /// When the reader sees the end of the stream, if the writer has closed.
     end_at: Option<u64>,
 }
 
@@ -26,11 +26,11 @@ impl Pipe {
         size.saturating_sub(self.bytes)
     }
 
-    /// Bytes to arrive at `at`, or later if earlier ones do.
+    /// Writes bytes that arrive at `at`, or later if earlier bytes arrive later.
     pub fn write(&mut self, bytes: &[u8], at: u64) {
         assert!(self.end_at.is_none(), "nothing follows the end");
         if bytes.is_empty() {
-            return; // a write of nothing sends nothing
+            return; // an empty write has no effect
         }
         self.last_arrival = self.last_arrival.max(at);
         self.bytes += bytes.len();
@@ -38,7 +38,7 @@ impl Pipe {
             .push_back(Chunk { at: self.last_arrival, bytes: bytes.iter().copied().collect() });
     }
 
-    /// The writer says that nothing follows.
+    /// The writer closes its end.
     pub fn end(&mut self, at: u64) {
         if self.end_at.is_none() {
             self.last_arrival = self.last_arrival.max(at);
@@ -60,7 +60,7 @@ impl Pipe {
         self.end_at.is_some_and(|at| at <= now)
     }
 
-    /// Moves arrived bytes into `room`; all that fit, or a random part of them.
+    /// Moves arrived bytes into `room`: all that fit, or a random part of them if `part` is given.
     pub fn read(&mut self, room: &mut [u8], now: u64, part: Option<&mut Prng>) -> usize {
         let mut count = self.arrived(now).min(room.len());
         if let Some(prng) = part

@@ -1,7 +1,7 @@
 //! Listening sockets under the ring: the kernel accepts connections as they arrive, and they wait
 //! here until the reactor takes them.
 
-use super::ring::{Done, Ring};
+use super::ring::{Completion, Ring};
 use super::streams::Op;
 use super::tag::{Kind, Tag};
 use crate::epoll::listen::Listener;
@@ -108,7 +108,7 @@ impl Listeners {
     }
 
     /// An accept completed.
-    pub fn on_done(&mut self, done: Done) {
+    pub fn on_done(&mut self, done: Completion) {
         let (tag, error, more) = (done.tag(), done.error(), done.more());
         let accepted = done.accepted();
         let place = self.places.get_mut(tag.place as usize).expect("places are never taken away");

@@ -167,9 +167,9 @@ impl Buffers {
         let (len, _) = self.filled[number as usize];
         let at = place(number);
         // SAFETY: the index above checked `number`, so `at..at + len` lies in its stride of the
-        // mapping (`take` bounds `len`); anonymous memory is initialised. The kernel writes only to
-        // provided buffers: not to this one before `release`, which needs `&mut self`
-        // and so ends this borrow.
+        // mapping (`mark_filled` bounds `len`); anonymous memory is initialised. The kernel writes
+        // only to provided buffers: not to this one before `release`, which needs `&mut self` and
+        // so ends this borrow.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), len as usize) }
     }
 

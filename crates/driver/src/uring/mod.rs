@@ -42,7 +42,7 @@ use crate::{
 };
 use accept::Listeners;
 use base::sync::Arc;
-use ring::{Done, Ring};
+use ring::{Completion, Ring};
 use rustix::event::epoll::EventFlags;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -83,7 +83,7 @@ pub struct Uring {
     /// Signals that arrived, by their place.
     signalled: Vec<usize>,
     /// Completions that arrived during a batch of sends, which borrows the streams.
-    deferred: Vec<Done>,
+    deferred: Vec<Completion>,
     seed: u64,
     secret: u128,
 }
@@ -162,8 +162,8 @@ impl Uring {
 }
 
 /// Handles the poll of the wake-up or of a signal. (The counter of the wake-up is not read: the
-/// poll reports every write.) An error is fatal: nobody could wake this worker.
-fn on_special(unwatched: &mut Vec<Tag>, signalled: &mut Vec<usize>, done: &Done) {
+/// poll reports every write.) An error is fatal: this worker could not be woken.
+fn on_special(unwatched: &mut Vec<Tag>, signalled: &mut Vec<usize>, done: &Completion) {
     if let Some(error) = done.error().filter(|error| *error != Errno::CANCELED) {
         fatal("the poll of a wake-up", error);
     }

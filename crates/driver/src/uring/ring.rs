@@ -1,9 +1,9 @@
-//! The ring itself: set up step by step, entered, and fed with the few operations that the driver
+//! The ring itself: setting it up, entering it, and submitting the few operations that the driver
 //! uses.
 //!
-//! Which flags a kernel takes is found by asking: a refused set (EINVAL) is tried again with fewer.
-//! All that is needed beyond flags came with Linux 6.0 (multishot receive), as did SINGLE_ISSUER,
-//! so what refuses that is too old.
+//! The flags that a kernel supports are found by trying: after EINVAL setup is retried with fewer
+//! flags. Everything else that the driver needs came with Linux 6.0 (multishot receive), as did
+//! SINGLE_ISSUER, so a kernel that refuses SINGLE_ISSUER is too old.
 #![allow(unsafe_code)]
 
 use super::buffers::{BUFFERS, Buffers};
@@ -16,26 +16,26 @@ use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use std::time::Duration;
 
-/// Operations submitted with one call at most.
+/// Maximum number of operations submitted with one call.
 pub const SUBMIT_MAX: u32 = 256;
-/// Completions that wait without help of the kernel's overflow list.
+/// Size of the completion queue; further completions go to the kernel's overflow list.
 const COMPLETIONS: u32 = 2048;
-/// The one group of buffers.
+/// The number of the only group of buffers.
 const GROUP: u16 = 0;
-/// How long the kernel is left alone that has no memory, or no room for completions.
+/// How long to wait before retrying when the kernel lacks memory or room for completions.
 const SHORTAGE: Duration = Duration::from_millis(1);
 
-/// A completion. Only this file makes one, and nobody can copy it: that of an accept owns a
-/// descriptor.
+/// A completion. Only this file creates it, and it cannot be copied: the completion of an accept
+/// owns a descriptor.
 #[derive(Debug)]
-pub struct Done {
+pub struct Completion {
     tag: Tag,
     result: i32,
     flags: u32,
 }
 
-impl Done {
-    /// Of what.
+impl Completion {
+    /// The operation that completed.
     #[inline]
     pub fn tag(&self) -> Tag {
         self.tag
@@ -47,7 +47,7 @@ impl Done {
         self.result
     }
 
-    /// True if the operation goes on and completes again.
+    /// True if the operation continues and will complete again.
     #[inline]
     pub fn more(&self) -> bool {
         cqueue::more(self.flags)
@@ -64,11 +64,12 @@ impl Done {
         (self.result < 0).then(|| Errno::from_raw_os_error(-self.result))
     }
 
-    /// The descriptor that an accept made; it can be had once.
+    /// The descriptor of an accepted connection; consumes the completion, so it is returned once.
     pub fn accepted(self) -> Option<OwnedFd> {
         let is_one = self.tag.kind == Kind::Accept && self.result >= 0;
-        // SAFETY: a successful accept returns a new descriptor that nobody else knows. The kernel
-        // tells it in one completion, `drain` makes one `Done` of that, and this takes it away.
+        // SAFETY: a successful accept returns a new descriptor that no other code knows. The kernel
+        // reports it in one completion, of which `drain` makes one `Completion`, and this function
+        // consumes that.
         is_one.then(|| unsafe { OwnedFd::from_raw_fd(self.result) })
     }
 }
@@ -77,14 +78,14 @@ impl Done {
 pub struct Ring {
     kernel: IoUring,
     pub buffers: Buffers,
-    /// It was made disabled, because the thread that enables it is the only one that may use it.
+    /// It is created disabled, because only the thread that enables it may use it.
     enabled: bool,
     enter: EnterFlags,
-    /// Completions taken to make room, to be handed over first.
-    early: Vec<Done>,
-    /// Entered since the last look at this.
+    /// Completions that were fetched early to make room; they are delivered first.
+    early: Vec<Completion>,
+    /// The ring was entered since the caller last reset this.
     pub entered: bool,
-    /// The flags that it runs with, for the log.
+    /// The name of its set of flags, for the log.
     pub mode: &'static str,
 }
 
@@ -105,7 +106,7 @@ const MODES: &[Mode] = &[
 ];
 
 impl Ring {
-    /// A ring with everything the driver needs, or why this system does not give one.
+    /// A ring with everything the driver needs, or the error of a system that does not support one.
     pub fn new() -> Result<Self, Errno> {
         let (ring, mode) = build()?;
         let features = ring.params();
@@ -136,36 +137,35 @@ impl Ring {
         })
     }
 
-    /// Receives whatever arrives until it is cancelled, fails or finds no buffer.
+    /// Receives until it is cancelled, fails or finds no buffer.
     pub fn receive(&mut self, fd: BorrowedFd<'_>, tag: Tag) {
         self.push(opcode::RecvMulti::new(Fd(fd.as_raw_fd()), GROUP).build(), tag.bits());
     }
 
-    /// Accepts whoever comes until it is cancelled or fails.
+    /// Accepts connections until it is cancelled or fails.
     pub fn accept(&mut self, fd: BorrowedFd<'_>, tag: Tag) {
         let accept = opcode::AcceptMulti::new(Fd(fd.as_raw_fd())).flags(libc::SOCK_CLOEXEC);
         self.push(accept.build(), tag.bits());
     }
 
-    /// Waits for readiness, once or again and again.
+    /// Waits for readiness, once or repeatedly.
     pub fn poll(&mut self, fd: BorrowedFd<'_>, mask: u32, multi: bool, tag: Tag) {
         let poll = opcode::PollAdd::new(Fd(fd.as_raw_fd()), mask).multi(multi);
         self.push(poll.build(), tag.bits());
     }
 
-    /// Takes an operation back; it completes with an error, unless it has completed already.
+    /// Cancels an operation; it completes with an error, unless it has completed already.
     pub fn cancel(&mut self, tag: Tag) {
         let cancel = opcode::AsyncCancel2::new(CancelBuilder::user_data(tag.bits())).build();
         self.push(cancel.flags(squeue::Flags::SKIP_SUCCESS), Tag::IGNORED);
     }
 
-    /// Sends all of these in order with as few calls as possible. A send that leaves whole
-    /// completes silently; the completions of the others, and whatever else completed, go to
-    /// `done`.
+    /// Sends all items in order with as few calls as possible. A send of all its bytes completes
+    /// silently; `done` receives the completions of the other sends and of other operations.
     pub fn send_all<'a>(
         &mut self,
         batch: impl Iterator<Item = (u32, BorrowedFd<'a>, &'a [u8])>,
-        mut done: impl FnMut(&mut Buffers, Done),
+        mut done: impl FnMut(&mut Buffers, Completion),
     ) {
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
         let mut batch = batch.peekable();
@@ -179,12 +179,13 @@ impl Ring {
                 let send = send.build().flags(squeue::Flags::SKIP_SUCCESS);
                 self.push(send, Tag::new(Kind::Send, 0, number).bits());
                 if (len as usize) < bytes.len() {
-                    // It would leave whole and say nothing: what is behind it would be lost.
+                    // The kernel would send its part without a completion, and the remainder would
+                    // be lost.
                     unreachable!("an arena is flushed long before it has 2 GiB");
                 }
             }
-            // The kernel reads the bytes while it takes an operation in: they never wait
-            // (DONTWAIT), so when the queue is empty no operation refers to them any more.
+            // The kernel reads the bytes while it processes the submission: sends never wait
+            // (DONTWAIT), so once the queue is empty no operation refers to the bytes.
             while !self.is_submitted() {
                 if self.enter(0, None) == Some(Enter::Short) {
                     self.drain(&mut done);
@@ -194,21 +195,21 @@ impl Ring {
         }
     }
 
-    /// True if there is something that only entering brings: operations to submit, completions to
-    /// run or to fetch.
+    /// True if the ring must be entered: there are operations to submit, or completions to run or
+    /// to fetch.
     #[inline]
     pub fn wants_enter(&mut self) -> bool {
         let queue = self.kernel.submission();
         !queue.is_empty() || queue.taskrun() || queue.cq_overflow()
     }
 
-    /// Submits what waits, runs what has arrived, and waits until `want` completions are there or
-    /// the time has passed. Says what kept it from doing so; after a shortage completions have to
-    /// be taken. An error that lasts is the end.
+    /// Submits queued operations, runs pending completions, and waits until `want` completions are
+    /// there or the time has passed. Returns what prevented this, if anything; after a shortage the
+    /// caller must fetch completions. A permanent error panics.
     pub fn enter(&mut self, want: u32, timeout_ns: Option<u64>) -> Option<Enter> {
         self.entered = true;
         if !self.enabled {
-            // The thread that does this is the one that uses the ring from now on.
+            // From here on only the calling thread may use the ring.
             let enabled = self.kernel.submitter().register_enable_rings();
             enabled.unwrap_or_else(|e| fatal("enabling a ring", errno(&e)));
             self.enabled = true;
@@ -238,9 +239,9 @@ impl Ring {
         trouble
     }
 
-    /// Hands over all completions.
+    /// Delivers all completions.
     #[inline]
-    pub fn drain(&mut self, mut done: impl FnMut(&mut Buffers, Done)) {
+    pub fn drain(&mut self, mut done: impl FnMut(&mut Buffers, Completion)) {
         for completion in self.early.drain(..) {
             done(&mut self.buffers, completion);
         }
@@ -253,7 +254,7 @@ impl Ring {
             if !self.kernel.submission().cq_overflow() {
                 return;
             }
-            self.enter(0, None); // brings what did not fit
+            self.enter(0, None); // fetches completions that did not fit into the queue
         }
     }
 
@@ -281,11 +282,11 @@ impl Ring {
     }
 }
 
-/// Takes a completion, and the buffer that it has filled.
+/// Makes a completion, and marks its buffer as filled.
 #[inline]
-fn completion_of(buffers: &mut Buffers, entry: &cqueue::Entry) -> Done {
+fn completion_of(buffers: &mut Buffers, entry: &cqueue::Entry) -> Completion {
     let tag = Tag::from_bits(entry.user_data());
-    let done = Done { tag, result: entry.result(), flags: entry.flags() };
+    let done = Completion { tag, result: entry.result(), flags: entry.flags() };
     if let (Kind::Receive, Some(number)) = (tag.kind, done.buffer()) {
         buffers.mark_filled(number, done.result.max(0) as usize);
     }
@@ -304,7 +305,7 @@ fn build() -> Result<(IoUring, &'static str), Errno> {
             Err(e) => last = errno(&e),
         }
         if last != Errno::INVAL {
-            break; // forbidden, or no memory: fewer flags change nothing
+            break; // forbidden, or no memory: fewer flags do not help
         }
     }
     Err(last)
@@ -324,7 +325,7 @@ mod tests {
         Ring::new().map_err(|e| eprintln!("not run: io_uring is not to be had here: {e}")).ok()
     }
 
-    /// Puts a file in the ring's place, as if its descriptor were not the ring any more.
+    /// Replaces the ring's descriptor by that of a file, so that every call on the ring fails.
     fn lose(ring: &Ring) {
         let null = std::fs::File::open("/dev/null").expect("it is there");
         // SAFETY: the number belongs to the ring, which closes what stands there now when it is
@@ -339,9 +340,8 @@ mod tests {
 
     const TAG: Tag = Tag::new(Kind::Poll, 0, 0);
 
-    /// What runs on a ring that is lost, and what it says at its end; it must not go round for
-    /// ever.
-    fn dies(run: impl FnOnce(&mut Ring)) {
+    /// Checks that `run` on a lost ring panics with the right message instead of looping for ever.
+    fn assert_ends(run: impl FnOnce(&mut Ring)) {
         let Some(mut ring) = ring() else { return };
         ring.enter(0, None);
         lose(&ring);
@@ -353,14 +353,14 @@ mod tests {
 
     #[test]
     fn a_lost_ring_ends_a_wait() {
-        dies(|ring| {
+        assert_ends(|ring| {
             ring.enter(1, Some(1_000_000_000));
         });
     }
 
     #[test]
     fn a_lost_ring_ends_a_full_queue() {
-        dies(|ring| {
+        assert_ends(|ring| {
             let (a, _b) = pair();
             for _ in 0..=2 * SUBMIT_MAX {
                 ring.poll(a.as_fd(), 1, false, TAG);
@@ -370,17 +370,17 @@ mod tests {
 
     #[test]
     fn a_lost_ring_ends_a_batch_of_sends() {
-        dies(|ring| {
+        assert_ends(|ring| {
             let (a, _b) = pair();
             ring.send_all([(0, a.as_fd(), &b"bytes"[..])].into_iter(), |_, _| ());
         });
     }
 
-    /// What was taken to make room is handed over, and before what came later.
+    /// Completions that were fetched early are delivered before later ones.
     #[test]
     fn early_completions_come_first() {
         let Some(mut ring) = ring() else { return };
-        let done = |place| Done { tag: Tag::new(Kind::Poll, 0, place), result: 1, flags: 0 };
+        let done = |place| Completion { tag: Tag::new(Kind::Poll, 0, place), result: 1, flags: 0 };
         ring.early.extend([done(7), done(8)]);
         let (a, b) = pair();
         rustix::io::write(&b, b"x").expect("there is room");

@@ -7,8 +7,8 @@
 //!                                     |  submit_changes(), once per poll:
 //!                                     |  Idle and wanted -> start; Active and not wanted -> cancel
 //!                                     v
-//!                                     |  Idle and wanted: start; Active and unwanted: cancel
-//!                                                                                poll
+//!                                  active:   receive: Op, poll: Op + mask  -->  multishot receive,
+//!                                                                               poll
 //!                                  arrived:  buffers first..last, copied,   <--  completions
 //!  recv: read()        <--------             ended, error, found                 (on_done)
 //!  poll: report()      <--------   flags() of the above, as epoll would report them
@@ -20,11 +20,11 @@
 //!
 //! A place is reused only after all operations on it have completed, so the number of its
 //! descriptor cannot belong to another connection while the kernel still uses it. A connection is
-//! not received from while it has [`HELD_MAX`] buffers. When all buffers are filled, input that was
-//! not read is copied out of them, so that others can be received from.
+//! not received from while it has [`HELD_MAX`] buffers. When all buffers are provided and they run
+//! short, input that was not read is copied out of them, so that others can be received from.
 
 use super::buffers::{Buffers, NONE};
-use super::ring::{Done, Ring};
+use super::ring::{Completion, Ring};
 use super::tag::{Kind, Tag};
 use crate::RECV_MAX;
 use crate::poller::{EVENTS_MAX, Ready, Token};
@@ -317,7 +317,7 @@ impl Streams {
 
     /// A receive or a poll completed, or a multishot receive brought bytes.
     #[inline]
-    pub fn on_done(&mut self, buffers: &mut Buffers, done: &Done) {
+    pub fn on_done(&mut self, buffers: &mut Buffers, done: &Completion) {
         let (tag, at) = (done.tag(), done.tag().place);
         let place = self.places.get_mut(at as usize).expect("places are never taken away");
         // In release builds, too: one compare of words that are read anyway, and if it fails, bytes

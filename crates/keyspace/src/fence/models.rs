@@ -16,23 +16,23 @@ const ITERATIONS: usize = 10_000;
 const PUBLISHERS: usize = 2;
 const WORKERS: usize = 5;
 
-/// What a variant leaves out.
+/// The part of the protocol that a variant leaves out.
 #[derive(Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
     /// A batch reads the number before it enters.
     ReadingBehindEnter,
-    /// The publisher looks at the workers before it draws the number.
+    /// The publisher examines the workers before it draws the number.
     DrawingFirst,
     /// The publisher passes in the middle of its EXEC.
     EndingExec,
-    /// The holder of World, and who meets the closed gate, is outside.
+    /// The holder of World, and a worker that meets the closed gate, leave their sections.
     StayingBeside,
-    /// A worker passes with the rules not taken over.
+    /// A worker passes without adopting the new rules.
     TakingOver,
-    /// Who passes wakes nobody.
+    /// A worker that passes does not wake the workers that hold replies.
     Waking,
-    /// A worker that executes is not asked.
+    /// A worker that is executing is not asked to pass.
     Asking,
 }
 
@@ -68,9 +68,9 @@ impl Mailbox {
 struct Server {
     gate: Gate,
     fences: Fences,
-    /// What each publisher changes.
+    /// The rule that each publisher changes.
     rules: [AtomicU32; PUBLISHERS],
-    /// Whose change was answered.
+    /// The changes whose clients have their replies.
     answered: [AtomicU32; PUBLISHERS],
     boxes: [Mailbox; WORKERS],
     without: Without,
@@ -134,7 +134,7 @@ impl Worker<'_> {
         s.fences.pass(self.me, latest, wake);
     }
 
-    /// A command by the rules of this moment.
+    /// A command that follows the worker's current rules.
     fn execute(&self) {
         let rules = self.rules;
         thread::yield_now();
@@ -149,7 +149,7 @@ impl Worker<'_> {
         self.leave();
     }
 
-    /// A batch in whose middle stands a command on the whole keyspace.
+    /// A batch with a command under World in the middle.
     fn batch_with_world(&mut self) {
         let (s, me) = (self.server, Owner::numbered(self.me));
         self.enter();
@@ -200,7 +200,7 @@ impl Worker<'_> {
         if s.without == Without::EndingExec {
             let rules = self.rules;
             self.follow();
-            self.rules = rules; // what follows in EXEC was let in already
+            self.rules = rules; // the remaining commands were admitted by the old rules
         }
         self.execute();
         self.leave();
@@ -220,7 +220,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Waits for what comes, as in a poll.
+    /// Waits for mail, as in a poll.
     fn sleep(&mut self) {
         loop {
             match self.server.boxes[self.me].take() {
@@ -310,8 +310,8 @@ fn a_worker_that_nobody_asks_is_found() {
     check(Without::Asking);
 }
 
-/// Worker 1 has been told of what worker 0 has published: it holds a reply for that fence, too.
-/// Worker 2 executes.
+/// Worker 1 knows the fence that worker 0 has published and holds a reply for it, too. Worker 2
+/// executes.
 fn model_of_being_told(looks_again: bool) {
     let server = Arc::new(Server {
         gate: Gate::new(3),

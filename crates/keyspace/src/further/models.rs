@@ -1,5 +1,5 @@
 //! Being alone under the model checker: a worker executes while further Accesses appear, lock,
-//! close World and end. Who is not excluded shows as a lost update. Each part of the protocol has a
+//! close World and end. Missing exclusion shows as a lost update. Each part of the protocol has a
 //! variant without it, which must be found. (The model knows no weak memory: that the end of the
 //! last further Access is a Release cannot fail here.)
 
@@ -14,21 +14,22 @@ use std::panic::catch_unwind;
 
 const ITERATIONS: usize = 10_000;
 
-/// What a variant leaves out.
+/// The part of the protocol that a variant leaves out.
 #[derive(Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
-    /// Who makes a further Access goes on as if it were alone.
+    /// A worker that creates a further Access continues as if it were alone.
     LeavingAlone,
-    /// The gate goes on to say that one worker is all there is.
+    /// The gate still reports that there is only one worker.
     TellingTheGate,
-    /// Who makes a further Access inside is taken for outside.
+    /// A worker that creates a further Access inside its section is not marked as inside.
     MarkingTheSection,
-    /// The first further Access that ends begins "alone", though there is another one.
+    /// The first further Access that ends makes the worker alone again, although another one
+    /// exists.
     WaitingForTheLast,
-    /// A further Access gives its number back with a lock in its hand.
+    /// A further Access releases its number while it holds a lock.
     UnlockingFirst,
-    /// A long holder of the only worker tells nobody.
+    /// A long holder of the only worker does not mark itself as long.
     AskingTheStand,
 }
 
@@ -36,7 +37,7 @@ struct Keyspace {
     gate: Gate,
     claims: Claims,
     lock: SlotLock,
-    /// Whose increment is two steps.
+    /// Its increment takes two steps.
     counter: AtomicU32,
     bumps: AtomicU32,
     without: Without,
@@ -137,7 +138,7 @@ impl Access {
         }
     }
 
-    /// A command on everything, if it gets there.
+    /// A command under World, if it gets World.
     fn world(&mut self) {
         let ks = &self.ks;
         let parked = self.stand.step_beside(&ks.gate, self.index);
@@ -171,8 +172,8 @@ impl Access {
     }
 }
 
-/// The worker makes a further Access in the middle of a batch, or between two; that makes one more
-/// and takes World.
+/// The worker creates a further Access in a batch or between two; that one creates another one and
+/// takes World.
 fn model(without: Without) {
     let ks = Keyspace::of_one_worker(without);
     let mut worker = Access::worker(&ks);
@@ -222,8 +223,8 @@ fn a_worker_is_alone_only_while_nobody_else_is_there() {
     check(Without::Nothing);
 }
 
-/// Two who are inside at once lose an update, or one of them unlocks what the other has locked, and
-/// forgets who sleeps behind it.
+/// Two threads that hold the slot at once lose an update, or one of them unlocks the other's lock
+/// and misses a sleeper.
 fn is_found(without: Without) {
     let found = catch_unwind(move || check(without)).expect_err("it is found");
     let message = found.downcast_ref::<String>().expect("an assertion with its values");
@@ -256,7 +257,7 @@ fn ending_with_a_lock_is_found() {
     is_found(Without::UnlockingFirst);
 }
 
-/// The only worker holds a slot for long, until a further Access has met it.
+/// The only worker holds a slot as a long holder until a further Access has met it.
 fn long_holder(without: Without) {
     let ks = Keyspace::of_one_worker(without);
     let mut worker = Access::worker(&ks);

@@ -1,6 +1,6 @@
-//! Who fills keys that movers wait for (`reach.rs`), with its steps as they are there.
+//! Threads that fill keys for which movers wait, with the steps of `reach.rs`.
 
-use super::{Fragile, Tell, Woken, check, spawn_all};
+use super::{Fragile, WakeRecorder, Woken, check, spawn_all};
 use crate::growth::Growth;
 use crate::lock::{Owner, SlotLock};
 use crate::parking::{Parked, Parking};
@@ -14,7 +14,7 @@ const ROUNDS_MAX: usize = 2;
 struct Place {
     lock: SlotLock,
     counter: Fragile,
-    /// Where who waits here moves on to; only under the lock.
+    /// The place to which a client that waits here moves elements; only used under the lock.
     mover: AtomicUsize,
 }
 
@@ -45,9 +45,15 @@ impl Filling {
         }
     }
 
-    /// Walks from `own` over the movers; the first slot that is not to be had, if any. A grower may
-    /// meet a long holder.
-    fn look(&self, me: Owner, own: usize, grows: bool, held: &mut Vec<usize>) -> Option<usize> {
+    /// Follows the movers from `own` and locks their slots; returns the first slot that cannot be
+    /// locked, if any. A grower may meet a long holder.
+    fn lock_movers(
+        &self,
+        me: Owner,
+        own: usize,
+        grows: bool,
+        held: &mut Vec<usize>,
+    ) -> Option<usize> {
         let (mut at, mut seen) = (own, vec![own]);
         loop {
             at = self.places[at].mover.load(Ordering::Relaxed);
@@ -69,12 +75,12 @@ impl Filling {
         }
     }
 
-    /// Holds `own` and all that serving needs in `held`; true if by growing.
+    /// Locks `own` and all slots that serving needs; true if it had to grow.
     fn reach(&self, me: Owner, own: usize, held: &mut Vec<usize>) -> Result<bool, Parked> {
         let mut wanted = vec![own];
         for _ in 0..ROUNDS_MAX {
             self.lock_all(me, &wanted, held)?;
-            let missing = self.look(me, own, false, held);
+            let missing = self.lock_movers(me, own, false, held);
             let Some(missing) = missing else { return Ok(false) };
             wanted.clone_from(held);
             wanted.push(missing);
@@ -89,7 +95,7 @@ impl Filling {
             return Err(parked);
         }
         self.places[own].lock.mark_long(me);
-        if let Some(missing) = self.look(me, own, true, held) {
+        if let Some(missing) = self.lock_movers(me, own, true, held) {
             self.release_growth(me);
             return Err(Parked::Slot(SlotId::new(missing as u16)));
         }
@@ -106,7 +112,7 @@ impl Filling {
         let (me, mut held) = (Owner::numbered(i), Vec::new());
         match self.reach(me, own, &mut held) {
             Ok(grown) => {
-                // Serving: along the movers, every slot of which is held now.
+                // Serving follows the movers; all their slots are held.
                 let mut at = own;
                 loop {
                     assert!(held.contains(&at), "served under the locks of who filled it");
@@ -135,7 +141,7 @@ impl Filling {
         }
     }
 
-    /// Somebody comes to wait at `from`, and needs `to`.
+    /// A client starts to wait at `from`; serving it needs `to`.
     fn wait(&self, i: usize, from: usize, to: usize) {
         let (me, mut held) = (Owner::numbered(i), Vec::new());
         if self.lock_all(me, &[from], &mut held).is_ok() {
@@ -145,14 +151,14 @@ impl Filling {
     }
 }
 
-/// Three who fill slots whose movers lie across each other, and one who comes to wait meanwhile:
-/// everybody ends, and each serves along the whole chain under its own locks.
+/// Three threads fill slots whose movers cross each other, and a fourth adds a waiting client
+/// meanwhile. All of them end, and each serves along the whole chain under its own locks.
 #[test]
 fn who_fills_reaches_all_that_serving_needs() {
     check(|| {
         let woken = Arc::new(Woken::default());
         let parking = Parking::default();
-        parking.set_waker(Box::new(Tell(Arc::clone(&woken))));
+        parking.set_waker(Box::new(WakeRecorder(Arc::clone(&woken))));
         let place = |to| Place {
             lock: SlotLock::new(),
             counter: Fragile::default(),

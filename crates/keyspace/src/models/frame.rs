@@ -1,4 +1,4 @@
-//! Locks, the gate, the token and turns together, each as the keyspace uses it.
+//! Slot locks, the gate, the growth token and turns together, each as the keyspace uses it.
 
 use super::{Bells, Fragile, check, spawn_all};
 use crate::gate::{Gate, Refused};
@@ -10,8 +10,8 @@ use base::SlotId;
 use base::sync::Arc;
 use base::sync::atomic::{AtomicU32, Ordering};
 
-/// Slots, the gate, the token and turns: a keyspace without keys. Each of its threads runs one
-/// command until it has run; what it is turned back by it parks at.
+/// Slots, the gate, the token and turns: a keyspace without keys. Each of its threads retries one
+/// command until it succeeds, and parks in between where it was refused.
 struct Frame {
     gate: Gate,
     growth: Growth,
@@ -20,7 +20,7 @@ struct Frame {
     turns: Turns,
     bells: Arc<Bells>,
     bumps: AtomicU32,
-    /// How often World was turned back by who had said that it is long.
+    /// How often World was refused because of a thread that had marked itself as long.
     gave_way: AtomicU32,
 }
 
@@ -40,7 +40,7 @@ impl Frame {
         })
     }
 
-    /// Runs `command` until it has run.
+    /// Retries `command` until it succeeds.
     fn run(&self, i: usize, command: impl Fn(&Self, bool) -> Result<(), Parked>) {
         let (mut tries, mut awaits, mut passes) = (0, false, false);
         while let Err(at) = command(self, passes || awaits) {
@@ -124,7 +124,7 @@ impl Frame {
         })
     }
 
-    /// A grower, which comes upon its slots in any order.
+    /// A grower, which locks its slots in any order.
     fn grow(&self, i: usize, set: &[usize], passes: bool) -> Result<(), Parked> {
         let me = Owner::numbered(i);
         self.inside(i, || {
@@ -180,7 +180,7 @@ impl Frame {
         })
     }
 
-    /// When all have run.
+    /// Checks the final state.
     fn is_whole(&self) {
         let bumped: u32 = self.slots.iter().map(|(_, counter)| counter.value()).sum();
         assert_eq!(bumped, self.bumps.load(Ordering::SeqCst), "one at a time in each slot");
@@ -188,7 +188,7 @@ impl Frame {
     }
 }
 
-/// Runs one command in each thread, each until it has run: a wake-up that is lost is a deadlock.
+/// Runs one command in each thread; a lost wake-up is a deadlock.
 fn frame(slots: usize, commands: &'static [fn(&Frame, usize, bool) -> Result<(), Parked>]) {
     check(move || {
         let frame = Frame::new(commands.len(), slots);
@@ -200,8 +200,8 @@ fn frame(slots: usize, commands: &'static [fn(&Frame, usize, bool) -> Result<(),
     });
 }
 
-/// Two growers that take the same slots in opposite order, and two ordinary commands with lock sets
-/// that lie across theirs: everybody has its turn, one at a time in each slot.
+/// Two growers that lock the same slots in opposite order, and two ordinary commands with lock sets
+/// that overlap theirs: all of them run, one at a time in each slot.
 #[test]
 fn growers_and_lock_sets_do_not_deadlock() {
     frame(
@@ -215,7 +215,7 @@ fn growers_and_lock_sets_do_not_deadlock() {
     );
 }
 
-/// A grower meets long holders: it gives everything back, and has its turn.
+/// A grower meets long holders: it releases everything, and gets its turn.
 #[test]
 fn a_grower_gives_back_behind_long_holders() {
     frame(
@@ -229,7 +229,8 @@ fn a_grower_gives_back_behind_long_holders() {
     );
 }
 
-/// Walks meet a long holder and a short one: they park, beside one who sleeps on the same slot.
+/// Walks meet a long holder and a short one: they park while another thread sleeps on the same
+/// slot.
 #[test]
 fn walks_park_behind_holders() {
     frame(
@@ -243,7 +244,7 @@ fn walks_park_behind_holders() {
     );
 }
 
-/// World beside long holders, two of which come when it waits already.
+/// World and long holders, two of which arrive while it waits.
 #[test]
 fn world_has_its_turn_among_long_holders() {
     frame(
@@ -257,7 +258,7 @@ fn world_has_its_turn_among_long_holders() {
     );
 }
 
-/// Two who want World, a grower and a long holder: everybody has its turn.
+/// Two threads that want World, a grower and a long holder: all of them get their turn.
 #[test]
 fn everybody_has_its_turn() {
     frame(
@@ -271,8 +272,7 @@ fn everybody_has_its_turn() {
     );
 }
 
-/// Two workers are long again and again. Once World has been turned back by both, they are kept
-/// out.
+/// Two workers are long repeatedly. Once World has been refused because of both, they are kept out.
 #[test]
 fn a_world_that_waits_keeps_new_long_holders_out() {
     const ROUNDS: u32 = 8;
@@ -287,7 +287,8 @@ fn a_world_that_waits_keeps_new_long_holders_out() {
                 return;
             }
             shared.run(i, |f, _| f.world(i, 0));
-            // By one before it waited, and by each of them that was long, or past asking, by then.
+            // Once before it waited, and once for each worker that was long by then or had passed
+            // its check.
             let gave_way = shared.gave_way.load(Ordering::SeqCst);
             assert!(gave_way <= 3, "turned back {gave_way} times");
         });

@@ -1,6 +1,6 @@
-//! A panic at each place where it could hurt others: threads with real Accesses and guards, of
-//! which one unwinds ([`unwind`]) into the net that the server has there. The others see the
-//! keyspace as if what panicked never ran, and nobody hangs.
+//! A panic at each place where it could affect other threads. The threads have real Accesses and
+//! guards; one of them unwinds ([`unwind`]) up to the place where the server catches panics. The
+//! others see the keyspace as if the panicking command never ran, and no thread hangs.
 
 mod exec;
 mod further;
@@ -29,7 +29,7 @@ const A: &[u8] = b"a";
 const B: &[u8] = b"b";
 const C: &[u8] = b"c";
 
-/// Where the panic comes, of so many places: another one in each run.
+/// Panics at one of `places` numbered places, chosen anew in each run.
 fn place(places: u32) -> impl Fn(u32) {
     let chosen = thread_rng().gen_range(0..places);
     move |here| {
@@ -62,7 +62,7 @@ impl Model {
         Worker { access, bells: Arc::clone(&self.bells), turn: None, passes: false }
     }
 
-    /// Runs `f` on everything, before the threads or behind them.
+    /// Runs `f` under World, before the threads start or after they have ended.
     fn with_all<R>(&self, f: impl FnOnce(&mut Guard<'_>) -> R) -> R {
         let mut access = Access::new(Arc::clone(&self.ks), 0);
         access.try_world().expect("nobody is inside");
@@ -75,14 +75,14 @@ impl Model {
         result
     }
 
-    /// Has a cell marked when a key changes.
+    /// Watches a key; the cell is marked when the key changes.
     fn watch(&self, key: &[u8]) -> Arc<WatchCell> {
         let cell = WatchCell::new();
         self.with_all(|guard| guard.watch(DB, &self.ks.key(key), &cell));
         cell
     }
 
-    /// One worker per command, each in a thread of its own.
+    /// Runs each function in a thread of its own, with a worker of its own.
     fn run_all(self: &Arc<Self>, threads: Vec<Thread>) {
         spawn_each(threads.into_iter().enumerate().map(|(index, run)| {
             let model = Arc::clone(self);
@@ -90,8 +90,8 @@ impl Model {
         }));
     }
 
-    /// When all have ended: nothing is locked, closed or awaited; and the counters are those of
-    /// what is there, because nothing of them is left without it.
+    /// Checks the final state: no lock is held, the gate is open, no session waits, and the
+    /// counters match the content: they are zero after everything is deleted.
     fn is_whole(&self) {
         let (ks, other) = (&self.ks, Owner::numbered(self.ks.workers() + 1));
         assert!(!ks.gate.is_closed() && !ks.turns.are_awaited(), "the ways are free");
@@ -104,7 +104,7 @@ impl Model {
             assert!(ks.gate.is_idle(number), "number {number} is outside");
         }
         self.with_all(|guard| _ = guard.flush_all());
-        // What the keyspace tells is never below zero.
+        // Sums over all workers are never negative.
         let sum = |counter: &dyn Fn(&WorkerStats) -> i64| -> i64 {
             (0..ks.workers() + FURTHER_MAX).map(|number| counter(ks.stats(number))).sum()
         };
@@ -126,8 +126,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Runs a command until it has run, or has panicked: as a window of the server does, and its
-    /// net.
+    /// Retries a command until it succeeds or panics, as a window of the server does.
     fn run(
         &mut self,
         mut command: impl FnMut(&mut Access) -> Result<(), Parked>,
@@ -159,7 +158,7 @@ impl Worker {
         panic!("turned back each time");
     }
 
-    /// As `Core::park`; who is turned back by a long holder waits for a turn.
+    /// As `Core::park`: a session that was refused because of a long holder waits for a turn.
     fn park(&mut self, at: Parked) -> bool {
         match at {
             Parked::Section(_) | Parked::Slot(_) => {
@@ -178,7 +177,7 @@ impl Worker {
     }
 }
 
-/// Locks the slots of keys, and ends the command.
+/// Runs a command with the slots of these keys locked, and commits it.
 fn with_keys(
     access: &mut Access,
     keys: &[&[u8]],
@@ -223,7 +222,7 @@ fn set(guard: &mut Guard<'_>, key: &[u8], number: i64, expiry: Option<UnixMs>) {
     guard.insert(TOLD, DB, &key, NewStr::Int(number), expiry);
 }
 
-/// One more, in two steps: whoever is not excluded loses it.
+/// Adds one in two steps, so that missing exclusion loses an update.
 fn add(guard: &mut Guard<'_>, key: &[u8]) {
     let before = number(guard, key).unwrap_or(0);
     thread::yield_now();

@@ -1,4 +1,5 @@
-//! Size classes: multiples of 8 up to 1 KiB, then as many places to a span as fit, 63 to 8 of them.
+//! Size classes: multiples of 8 bytes up to 1 KiB; above, the largest sizes of which 63, 62 ... 8
+//! places fit into a span.
 
 use super::spans::SPAN;
 
@@ -7,10 +8,11 @@ const FINE_MAX: usize = 1024;
 const FINE: usize = FINE_MAX / 8;
 /// A class larger than this has no span.
 pub(crate) const CLASS_MAX: usize = 8192;
-/// Places of the coarse classes: one less than [`FINE_MAX`] would have, and those of [`CLASS_MAX`].
+/// Most and least places per span of the coarse classes: one less than fit for [`FINE_MAX`], and
+/// those of [`CLASS_MAX`].
 const PLACES_MOST: usize = SPAN / FINE_MAX - 1;
 const PLACES_LEAST: usize = SPAN / CLASS_MAX;
-/// Number of classes; that of no bytes is not used.
+/// Number of classes; class 0 is not used.
 pub(crate) const CLASSES: usize = FINE + 1 + PLACES_MOST - PLACES_LEAST + 1;
 
 /// The bytes of a place for `size` bytes, which may be any number.
@@ -23,8 +25,8 @@ const fn coarse_bytes(size: usize) -> usize {
     if size <= CLASS_MAX { (SPAN / (SPAN / ((size + 7) & !7))) & !7 } else { heap_bytes(size) }
 }
 
-/// What jemalloc gives for `size` bytes: multiples of 16 up to 128, then four classes to a
-/// doubling. Of another allocator it is a guess.
+/// The bytes that jemalloc allocates for `size`: multiples of 16 up to 128, then four classes per
+/// doubling. For another allocator this is a guess.
 pub(crate) const fn heap_bytes(size: usize) -> usize {
     if size <= 128 {
         (size + 15) & !15
@@ -34,18 +36,19 @@ pub(crate) const fn heap_bytes(size: usize) -> usize {
     }
 }
 
-/// The class of places of `bytes`, which are those of a class with a span.
+/// The class with places of `bytes`, which must be the bytes of a class.
 #[inline(always)]
 pub(crate) const fn index(bytes: usize) -> usize {
     if bytes <= FINE_MAX { bytes / 8 } else { FINE + 1 + PLACES_MOST - SPAN / bytes }
 }
 
-/// What is known of a class.
+/// The numbers of a class.
 #[derive(Clone, Copy)]
 struct Facts {
     bytes: u16,
     places: u16,
-    /// 2^32 divided by the bytes, rounded up: multiplies instead of dividing, exact below 2^16.
+    /// 2^32 divided by the bytes, rounded up: a multiplication replaces the division, exact below
+    /// 2^16.
     inverse: u32,
 }
 

@@ -1,9 +1,9 @@
-//! Who has which place of which span: plain books, no memory.
+//! Which places of which spans are free. This is bookkeeping only: it never touches the memory.
 //!
-//! A span is free, or belongs to a class and then has a bit for each of its places: 1 = not handed
-//! out. Spans of a class that have places to give hang in lists by how empty they are; places come
-//! from the fullest first, so that the emptiest get a chance to become free. Free spans are taken
-//! by address, those that hold memory first.
+//! A span is free, or belongs to a class and has a bit for each of its places: 1 = free. Lists link
+//! the spans of a class that have free places, by how empty they are. Places are allocated from the
+//! fullest spans first, so that the emptiest can become free. Free spans are allocated by ascending
+//! address, those that hold memory first.
 
 use super::classes::{self, CLASSES};
 
@@ -11,48 +11,48 @@ use super::classes::{self, CLASSES};
 pub(crate) const SPAN: usize = 64 << 10;
 /// Spans of a chunk, which is a huge page.
 pub(crate) const CHUNK_SPANS: u32 = 32;
-/// Lists of a class.
+/// Number of lists per class.
 const LISTS: usize = 8;
-/// Free spans that keep their memory, at least: 4 MiB.
+/// Free spans that always may keep their memory: 4 MiB.
 const KEPT_MIN: u32 = 64;
-/// More of them stay, one for so many in use.
+/// One more free span may keep its memory for each of this many spans in use.
 const KEPT_PART: u32 = 16;
 const NONE: u32 = u32::MAX;
 
 /// A span in use.
 #[derive(Default)]
 struct Span {
-    /// Places that are not handed out.
+    /// A bit per place: 1 = free.
     bits: Box<[u64]>,
     class: u16,
-    /// How many those are.
+    /// The number of free places.
     free: u16,
-    /// The list it is in, if it has any.
+    /// The list that contains it; [`LISTS`]: none.
     list: u8,
     before: u32,
     after: u32,
 }
 
-/// Which spans of a huge page are free; bits.
+/// The spans of a huge page, a bit for each: which of them are free.
 #[derive(Clone, Copy, Default)]
 struct Chunk {
     free: u32,
-    /// Those of them that hold memory.
+    /// The free spans that hold memory.
     dirty: u32,
 }
 
-/// The spans of a class that have places to give.
+/// The spans of a class that have free places.
 #[derive(Clone, Copy)]
 struct Lists {
     first: [u32; LISTS],
-    /// A bit for each that is not empty.
+    /// A bit for each list that is not empty.
     some: u8,
 }
 
-/// Where places come from.
+/// The result of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// They were added to the vector.
+pub(crate) enum Allocated {
+    /// Places were added to the vector.
     Places,
     /// A whole span.
     Span(u32),
@@ -60,7 +60,7 @@ pub(crate) enum Taken {
     Nothing,
 }
 
-/// Spans to be given back to the system: the first, and how many.
+/// Adjacent spans whose memory goes back to the system: the first, and their number.
 pub(crate) type Run = (u32, u32);
 
 /// All spans.
@@ -103,12 +103,18 @@ impl Spans {
         self.dirty
     }
 
-    /// Hands out up to `max` places of a span that is in use already, by their addresses in a range
-    /// that begins at `base`, the lowest last; else a whole span.
-    pub fn take(&mut self, class: usize, max: usize, base: u64, into: &mut Vec<u64>) -> Taken {
+    /// Allocates up to `max` places of a span that is in use, else a whole span. Addresses of
+    /// places are pushed to `into`, the lowest last; the range begins at `base`.
+    pub fn allocate(
+        &mut self,
+        class: usize,
+        max: usize,
+        base: u64,
+        into: &mut Vec<u64>,
+    ) -> Allocated {
         let some = self.lists[class].some;
         if some == 0 {
-            return self.take_span(class).map_or(Taken::Nothing, Taken::Span);
+            return self.allocate_span(class).map_or(Allocated::Nothing, Allocated::Span);
         }
         let number = self.lists[class].first[some.trailing_zeros() as usize];
         let span = &mut self.all[number as usize];
@@ -127,10 +133,10 @@ impl Spans {
         span.free -= (into.len() - from) as u16;
         into[from..].reverse();
         self.relist(number);
-        Taken::Places
+        Allocated::Places
     }
 
-    fn take_span(&mut self, class: usize) -> Option<u32> {
+    fn allocate_span(&mut self, class: usize) -> Option<u32> {
         let at = self.next_chunk()?;
         let chunk = &mut self.chunks[at];
         let choice = if chunk.dirty != 0 { chunk.dirty } else { chunk.free };
@@ -153,8 +159,8 @@ impl Spans {
         Some(number)
     }
 
-    /// The chunk that the next span comes from: the first that has one which holds memory; else the
-    /// first that has any.
+    /// The chunk from which to allocate a span: the first with a free span that holds memory, else
+    /// the first with any free span.
     fn next_chunk(&mut self) -> Option<usize> {
         if self.dirty > 0 {
             while self.chunks[self.dirty_from].dirty == 0 {
@@ -175,8 +181,8 @@ impl Spans {
         Some(self.open_from)
     }
 
-    /// Takes a place back, by its offset.
-    pub fn give(&mut self, offset: u64) {
+    /// Frees a place, by its offset in the range.
+    pub fn free_place(&mut self, offset: u64) {
         let number = (offset / SPAN as u64) as u32;
         let span = &mut self.all[number as usize];
         let place = classes::place(span.class.into(), offset as usize % SPAN);
@@ -191,7 +197,7 @@ impl Spans {
         }
     }
 
-    /// Puts a span in the list where it belongs now.
+    /// Moves a span to the list for its number of free places.
     fn relist(&mut self, number: u32) {
         let span = &self.all[number as usize];
         let places = classes::places(span.class.into());
@@ -239,7 +245,7 @@ impl Spans {
         }
     }
 
-    /// Makes a span free whose places have all come back.
+    /// Frees a span whose places are all free.
     fn release(&mut self, number: u32) {
         self.unlist(number);
         self.all[number as usize] = Span::default();
@@ -257,9 +263,8 @@ impl Spans {
         (&mut self.chunks[chunk], 1 << (number % CHUNK_SPANS))
     }
 
-    /// Free spans whose memory is more than what is kept for the next ones, or all; whole huge
-    /// pages first, then those of the highest addresses. Nobody gets them until
-    /// [`Spans::given_back`].
+    /// Takes free spans whose memory exceeds the reserve, or all free spans: whole huge pages
+    /// first, then the highest addresses. They are not allocated before [`Spans::mark_discarded`].
     pub fn surplus(&mut self, all: bool) -> Vec<Run> {
         let kept = if all { 0 } else { KEPT_MIN.max(self.used / KEPT_PART) };
         let mut runs = Vec::new();
@@ -268,7 +273,7 @@ impl Spans {
         }
         for whole in [true, false] {
             for at in (0..self.chunks.len()).rev() {
-                // Half of it stays, so that the next one free is not a reason to come again.
+                // Half of the reserve stays, so that the next freed span does not exceed it again.
                 if self.dirty <= kept / 2 {
                     return runs;
                 }
@@ -291,8 +296,8 @@ impl Spans {
         runs
     }
 
-    /// The memory of these spans is the system's; they are free.
-    pub fn given_back(&mut self, runs: &[Run]) {
+    /// Makes spans free again whose memory the caller has returned to the system.
+    pub fn mark_discarded(&mut self, runs: &[Run]) {
         for number in runs.iter().flat_map(|&(first, count)| first..first + count) {
             let (chunk, bit) = self.chunk_of(number);
             chunk.free |= bit;

@@ -1,4 +1,4 @@
-//! Places beside a map of what was given out; several workers at once; memory that goes back.
+//! Allocation against a model; several workers at once; memory that is returned to the system.
 #![allow(unsafe_code)]
 
 use super::{CLASS_MAX, EntryCache, EntryMem, EntryPages, SPAN, Source, class_bytes};
@@ -14,18 +14,18 @@ struct Held {
     byte: u8,
 }
 
-// SAFETY: a place belongs to whoever holds it.
+// SAFETY: a place belongs to the owner of its `Held`.
 unsafe impl Send for Held {}
 
-fn take(mem: &EntryMem, cache: &mut EntryCache, size: usize, byte: u8) -> Held {
+fn alloc(mem: &EntryMem, cache: &mut EntryCache, size: usize, byte: u8) -> Held {
     let place = Source { mem, cache }.alloc(size);
     // SAFETY: the place has as many bytes as its class, and is ours.
     unsafe { place.cast::<u8>().write_bytes(byte, class_bytes(size)) };
     Held { place, size, byte }
 }
 
-fn give(mem: &EntryMem, cache: &mut EntryCache, held: &Held) {
-    // SAFETY: written by `take`, and still ours.
+fn free(mem: &EntryMem, cache: &mut EntryCache, held: &Held) {
+    // SAFETY: written by `alloc`, and still ours.
     let bytes = unsafe {
         std::slice::from_raw_parts(held.place.cast::<u8>().as_ptr(), class_bytes(held.size))
     };
@@ -56,8 +56,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 64 }, ..ProptestConfig::default() })]
 
-    /// No place is given out twice, and every byte comes back; a range of one huge page is soon
-    /// full, and then the heap helps out.
+    /// No place is allocated twice, and all bytes are freed in the end. A range of one huge page is
+    /// soon full; then places come from the process's allocator.
     #[test]
     fn places_are_those_of_a_model(steps in steps(), chunks in 1..3_u32) {
         let mem = EntryMem::with_bytes(1 << (20 + chunks));
@@ -67,7 +67,7 @@ proptest! {
         for (n, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Take { worker, size, count } => for _ in 0..count {
-                    let held = take(&mem, &mut caches[worker], size, n as u8);
+                    let held = alloc(&mem, &mut caches[worker], size, n as u8);
                     let (at, len) = (held.place.as_ptr().addr(), class_bytes(size));
                     prop_assert_eq!(at % 8, 0);
                     let below = model.range(..at + len).next_back();
@@ -79,21 +79,21 @@ proptest! {
                     let at = *model.keys().nth((pick ^ i) % model.len()).expect("one of them");
                     let held = model.remove(&at).expect("it is there");
                     bytes -= if mem.offset(at as u64).is_some() { class_bytes(held.size) as i64 } else { 0 };
-                    give(&mem, &mut caches[worker], &held);
+                    free(&mem, &mut caches[worker], &held);
                 },
-                Step::Purge => mem.give_back(true),
+                Step::Purge => mem.trim(true),
                 Step::Leave { worker } => caches[worker].return_all(&mem),
             }
             prop_assert_eq!(caches.iter().map(|c| c.bytes).sum::<i64>(), bytes);
             prop_assert!(mem.pages().active as i64 >= bytes);
         }
         for held in model.values() {
-            give(&mem, &mut caches[0], held);
+            free(&mem, &mut caches[0], held);
         }
         for cache in &mut caches {
             cache.return_all(&mem);
         }
-        mem.give_back(true);
+        mem.trim(true);
         prop_assert_eq!(mem.pages(), EntryPages::default());
     }
 }
@@ -113,13 +113,13 @@ fn workers_free_what_others_allocated() {
                 for round in 0..rounds {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     let size = 8 + (random >> 40) % if round % 64 == 0 { 4000 } else { 200 };
-                    let held = take(mem, &mut cache, size, round as u8);
+                    let held = alloc(mem, &mut cache, size, round as u8);
                     let to = &swap[(random >> 33) % WORKERS];
                     to.lock().expect("no panic while it is held").push(held);
                     let mut mine = swap[me].lock().expect("no panic while it is held");
                     if mine.len() > 500 {
                         for held in mine.drain(..) {
-                            give(mem, &mut cache, &held);
+                            free(mem, &mut cache, &held);
                         }
                     }
                 }
@@ -130,7 +130,7 @@ fn workers_free_what_others_allocated() {
     let mut cache = EntryCache::continuing(0);
     for held in swap.iter().flat_map(|s| s.lock().expect("no panic while it is held").split_off(0))
     {
-        give(&mem, &mut cache, &held);
+        free(&mem, &mut cache, &held);
     }
     cache.return_all(&mem);
     assert_eq!(mem.pages().active, 0);
@@ -141,13 +141,13 @@ fn what_is_free_goes_back_and_is_used_again() {
     let mem = EntryMem::with_bytes(64 << 20);
     let mut cache = EntryCache::continuing(0);
     let fill = |cache: &mut EntryCache, size: usize, count: usize| -> Vec<Held> {
-        (0..count).map(|_| take(&mem, cache, size, 1)).collect()
+        (0..count).map(|_| alloc(&mem, cache, size, 1)).collect()
     };
     let many = (32 << 20) / 64;
     let held = fill(&mut cache, 64, many);
     assert_eq!(mem.pages(), EntryPages { active: 32 << 20, resident: 32 << 20 });
     for held in &held {
-        give(&mem, &mut cache, held);
+        free(&mem, &mut cache, held);
     }
     cache.return_all(&mem);
     let EntryPages { active, resident } = mem.pages();
@@ -156,12 +156,12 @@ fn what_is_free_goes_back_and_is_used_again() {
     let held = fill(&mut cache, 200, 100);
     assert_eq!(mem.pages().resident, resident, "another class gets what was kept");
     for held in &held {
-        give(&mem, &mut cache, held);
+        free(&mem, &mut cache, held);
     }
     cache.return_all(&mem);
-    mem.give_back(true);
+    mem.trim(true);
     assert_eq!(mem.pages(), EntryPages::default());
-    // SAFETY: the first place is nobody's, and its memory was the system's.
+    // SAFETY: the first place is free, and its memory was returned to the system.
     assert_eq!(unsafe { mem.range.base().read() }, 0, "what goes back is forgotten");
 }
 
@@ -170,42 +170,42 @@ fn the_fullest_span_is_filled_first() {
     let mem = EntryMem::with_bytes(64 << 20);
     let mut cache = EntryCache::continuing(0);
     let places = SPAN / 64;
-    let held: Vec<_> = (0..4 * places).map(|_| take(&mem, &mut cache, 64, 1)).collect();
-    // A tenth stays of three spans, nine tenths of the fourth.
+    let held: Vec<_> = (0..4 * places).map(|_| alloc(&mem, &mut cache, 64, 1)).collect();
+    // Three spans keep a tenth of their places, the fourth keeps nine tenths.
     for (at, held) in held.iter().enumerate() {
         if (at % 10 == 0) == (at / places == 3) {
-            give(&mem, &mut cache, held);
+            free(&mem, &mut cache, held);
         }
     }
     cache.return_all(&mem);
     let start = mem.base + 3 * SPAN as u64;
     for _ in 0..places / 10 {
-        let held = take(&mem, &mut cache, 64, 2);
+        let held = alloc(&mem, &mut cache, 64, 2);
         let at = held.place.as_ptr().addr() as u64;
         assert!((start..start + SPAN as u64).contains(&at), "a place of the fourth span");
     }
 }
 
-/// A place that is never handed out again is lost as long as something else of its span is in use,
-/// and no books show it.
+/// A place that is never allocated again would be lost while its span is in use, and no counter
+/// would show it.
 #[test]
 fn every_place_of_a_partly_used_span_is_handed_out_again() {
     for size in [8, 64, 88, 1000] {
         let mem = EntryMem::with_bytes(4 << 20);
         let mut cache = EntryCache::continuing(0);
         let places = SPAN / class_bytes(size);
-        let held: Vec<_> = (0..places).map(|_| take(&mem, &mut cache, size, 1)).collect();
+        let held: Vec<_> = (0..places).map(|_| alloc(&mem, &mut cache, size, 1)).collect();
         let addresses = |held: &[Held]| -> BTreeSet<usize> {
             held.iter().map(|held| held.place.as_ptr().addr()).collect()
         };
         for held in &held[1..] {
-            give(&mem, &mut cache, held);
+            free(&mem, &mut cache, held);
         }
         cache.return_all(&mem);
-        let again: Vec<_> = (1..places).map(|_| take(&mem, &mut cache, size, 2)).collect();
+        let again: Vec<_> = (1..places).map(|_| alloc(&mem, &mut cache, size, 2)).collect();
         assert_eq!(addresses(&again), addresses(&held[1..]), "of {size} bytes");
         for held in again.iter().chain(&held[..1]) {
-            give(&mem, &mut cache, held);
+            free(&mem, &mut cache, held);
         }
     }
 }

@@ -21,7 +21,7 @@ use driver::ConnId;
 use keyspace::{Due, Guard};
 use resp::{OutBuf, Proto, Reply};
 
-/// What a client that monitors may not do, as recorded.
+/// What a client that monitors may not do, as in Redis.
 const TOUCHES_KEYS: Flags = Flags::of(&[Flags::WRITE, Flags::READONLY]);
 
 /// Where a command comes from.

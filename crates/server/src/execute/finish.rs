@@ -19,14 +19,14 @@
 //!      +-- inside EXEC --------> stays in the undo log until
 //!      |                         EXEC itself is finished
 //!      v
-//!   finish_command                                              this file
+//!   finish_noted (the short path: finish_change, 2 and 4 only)  this file
 //!      |
 //!      +-- 1. number and journal hook   finish_numbered: an append-only file or a
 //!      |                                primary's stream would be written here
 //!      +-- 2. commit                    watchers are marked; the undo log is dropped
 //!      +-- 3. notices                   lines for MONITOR, in the order of the changes
 //!      +-- 4. serve                     clients which wait for keys that were filled, each
-//!      |                                a change of its own, finished in the same way
+//!      |                                a change of its own, numbered and committed at once
 //!      v
 //!   guard drops, locks are released
 //!      |

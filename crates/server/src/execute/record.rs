@@ -35,10 +35,12 @@ impl Core {
         sizes: Sizes,
     ) {
         let Request { caller, id, args, .. } = *request;
+        // Taken in any case: it is not the time of another command.
+        let ahead_ns = self.running.take_time_ahead();
         if self.running.id().is_none() {
             return;
         }
-        let mut ns = self.clock.now().since(started) + self.running.take_time_ahead();
+        let mut ns = self.clock.now().since(started) + ahead_ns;
         if outcome == Outcome::Waiting {
             let s = caller.session(self);
             match s.suspended {
@@ -148,7 +150,7 @@ impl Core {
     }
 
     /// Records a command that has waited: its time before and after the wait, without the wait. Not
-    /// called for a timeout, as recorded from Redis.
+    /// called for a timeout, as in Redis.
     pub(crate) fn record_unblocked(
         &mut self,
         caller: &Caller,

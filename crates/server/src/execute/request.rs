@@ -186,7 +186,7 @@ impl Core {
         if s.gates & gate::PREPARED != 0 {
             let ns = s.prepared_ns;
             s.forget_prepared();
-            self.running.add_time_ahead(ns);
+            self.running.set_time_ahead(ns);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What lives for one command: which it is, where its reply begins, and what it has asked for.
 //!
-//! The short path sets both with [`Running::begin`]. The full path forgets the last command with
-//! [`Running::reset`] and names the next with [`Running::begin_handler`] once that has passed its
-//! gates: until then a panic is nobody's. EXEC names each command of its queue so.
+//! The short path sets the first two with [`Running::begin`]. The full path forgets the last
+//! command with [`Running::reset`] and names the next with [`Running::begin_handler`] once that has
+//! passed its gates: until then a panic is nobody's. EXEC names each command of its queue so.
 
 use crate::settings::rewriter::Asked;
 use command::CommandId;
@@ -68,7 +68,7 @@ impl Running {
     }
 
     /// Work ahead of it took so long.
-    pub fn add_time_ahead(&mut self, ns: u64) {
+    pub fn set_time_ahead(&mut self, ns: u64) {
         self.timed_ahead_ns = ns;
     }
 

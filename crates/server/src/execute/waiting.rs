@@ -27,7 +27,7 @@ const QUEUED_KEY_BYTES: u64 = 640;
 /// A wait that takes no more than this begins though memory is full: who waits for few keys may
 /// free some.
 const SMALL_WAIT_BYTES: u64 = 16 << 10;
-/// CLIENT UNBLOCK ERROR, as recorded.
+/// CLIENT UNBLOCK ERROR, in the words of Redis.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
 impl Core {

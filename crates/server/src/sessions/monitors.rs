@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-/// A command as MONITOR shows it: `+SECONDS.MICROSECONDS [DB ADDRESS] "ARGUMENT" ...`, as recorded.
+/// A command as MONITOR shows it: `+SECONDS.MICROSECONDS [DB ADDRESS] "ARGUMENT" ...`.
 pub fn line(unix_us: i64, db: u32, from: &str, args: &[&[u8]]) -> Arc<[u8]> {
     let (s, us) = (unix_us.div_euclid(1_000_000), unix_us.rem_euclid(1_000_000));
     let mut text = format!("+{s}.{us:06} [{db} {from}]");

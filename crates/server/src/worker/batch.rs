@@ -1,8 +1,8 @@
-//! State of the execution of a window, or of a request which runs alone: its progress, and what its
-//! commands ask of the driver.
+//! State of the execution of a window: its progress, and what its commands ask of the driver.
 //!
-//! [`Batch::begin`] is called before the first command, [`Batch::end`] when the window's
-//! statistics are written. The worker takes `after` when the driver's buffers are free again.
+//! [`Batch::begin`] is called before the first command, [`Batch::end`] when the window's statistics
+//! are written. A request which runs alone uses only what it asks of the driver. The worker takes
+//! `after` when the driver's buffers are free again.
 
 use crate::execute::window::{Counted, Framed};
 use driver::ConnId;

@@ -8,6 +8,7 @@
 //! | frame what has arrived into the window | `framing`, `recent` |
 //! | execute the window whenever it is full | here, then `crate::execute` |
 //! | send every session's replies at once | `sending` |
+//! | ingest connections: deadlines, messages that wait for memory | `crate::ingest::events` |
 //! | one step of everything that goes on in steps | `background`, `expiry`, `releases`, `retry` |
 //!
 //! What a worker keeps is parted by how long it lives: `core`.
@@ -41,7 +42,7 @@ use driver::{ConnId, Driver, Event, ListenerId};
 use keyspace::Access;
 use message::Message;
 
-/// A worker on a driver. No other worker's lines are its own.
+/// A worker on a driver. Aligned so that no two workers share a cache line.
 #[repr(align(128))]
 pub struct Worker<D: Driver<Message = Message>> {
     pub(crate) driver: D,

@@ -1,8 +1,9 @@
 //! Work which outlives the turn in which it began: long commands in steps, waiting clients,
 //! releases, memory to be freed.
 //!
-//! Commands and messages add to it; `Worker::background` does a step of each kind a turn. Nothing
-//! here is removed when a session is closed: the next step which finds it closed drops it.
+//! Commands and messages add to it; `Worker::background` does a step of each kind a turn. When a
+//! session is closed, its timeout is removed and its DEBUG SLEEP ends at once; whatever else it has
+//! here is dropped by the next step, which finds it closed.
 
 use crate::migrate::conversation::Trip;
 use crate::worker::left::Releases;

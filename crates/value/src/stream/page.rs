@@ -17,7 +17,8 @@
 //! head:    bits 7-3: length         bits 2-1: form of the id      bit 0: same fields
 //!
 //! length   0 to 29   of the body
-//!          30        the body is values without tags, which are the page's; its length is `row`
+//!          30        the body is values only, with the tags of the page; all such bodies of a
+//!                    page have one length
 //!          31        a number behind the head is the length of the body
 //! form     the id, relative to the entry before; of the first one, to the page's own id
 //!          0         the next number of the same millisecond   nothing is stored
@@ -28,8 +29,8 @@
 //! fields   0         others; body                              count, field, value, field, ...
 //! ```
 //!
-//! Numbers and texts are those of [`super::elem`]. A deleted entry leaves nothing but its share of
-//! `listpack`, by which Redis's node would be full.
+//! Numbers and texts are those of [`super::elem`]. A deleted entry stays counted in `listpack`,
+//! the size that Redis's node would have.
 
 mod append;
 mod edit;

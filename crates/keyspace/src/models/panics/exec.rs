@@ -1,5 +1,5 @@
-//! EXEC: the command that panics is taken back to its mark, and what ended before it stands. A
-//! fence that was published in it is passed by workers that panic in their sections, too.
+//! EXEC: a command that panics is rolled back to its mark, and the commands that ended before it
+//! stay. Workers that panic in their sections also pass a fence that the EXEC has published.
 
 use super::{
     A, B, C, DB, Model, NOW, TOLD, Worker, add, check, number, place, set, with_keys, with_world,
@@ -17,7 +17,7 @@ const WORKERS: usize = 4;
 #[derive(Default)]
 struct Rules {
     rule: AtomicU32,
-    /// Whoever changed it has been answered.
+    /// The client that changed it has its reply.
     is_answered: AtomicU32,
     boxes: [Mailbox; WORKERS],
 }
@@ -52,7 +52,7 @@ impl Follower {
         assert!(!is_old, "executed by the old rules");
     }
 
-    /// A window: a command that panics, unless the gate is closed, and another one behind it.
+    /// A window: a command that panics unless the gate is closed, followed by another one.
     fn window(&mut self, command: impl FnOnce(&mut Self)) {
         let inside = self.worker.access.enter_or_stay_beside();
         self.follow();
@@ -72,7 +72,7 @@ impl Follower {
         self.worker.access.leave();
     }
 
-    /// Waits for what comes.
+    /// Waits for mail.
     fn sleep(&mut self) {
         let me = self.worker.access.number();
         loop {
@@ -87,8 +87,8 @@ impl Follower {
         }
     }
 
-    /// EXEC of three commands, as in `transaction.rs`: the second one fences, and one of them
-    /// panics. How many ended.
+    /// EXEC of three commands, as in `transaction.rs`: the second one publishes a fence, and one of
+    /// them panics. Returns how many ended.
     fn exec(&mut self, published: &mut Option<FenceNo>) -> u32 {
         let (here, ended, rules) = (place(6), Cell::new(0), Arc::clone(&self.rules));
         let access = &mut self.worker.access;
@@ -127,7 +127,7 @@ impl Follower {
         ended.get()
     }
 
-    /// The reply waits until all have passed, and then everybody goes.
+    /// Holds the reply until all workers have passed the fence, then stops them.
     fn answer(&mut self, fence: FenceNo) {
         let ks = Arc::clone(&self.worker.access.ks);
         loop {
@@ -144,7 +144,7 @@ impl Follower {
     }
 }
 
-/// Two others panic inside, one of them under World; the fourth one sleeps.
+/// Two other workers panic inside, one of them under World; the fourth one sleeps.
 #[test]
 fn a_fence_of_an_exec_that_panics_is_passed() {
     static PUBLISHED: Count = Count::new(0);

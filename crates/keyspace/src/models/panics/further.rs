@@ -1,13 +1,13 @@
-//! A further Access that panics and is dropped on the way, while the one worker is alone before and
-//! behind it.
+//! A further Access that panics and is dropped by unwinding. The only worker is alone before and
+//! after it.
 
 use super::{A, B, Model, add, check, number, place, set, with_keys, with_world};
 use crate::stand::Stand;
 use crate::{Access, Parked};
 use base::sync::{Unwound, net, thread};
 
-/// Runs a command until it has run; a further Access parks nowhere. It is dropped while it unwinds:
-/// nobody else has a net for it.
+/// Retries a command until it succeeds; a further Access does not park. A panic drops the Access,
+/// because no caller catches it earlier.
 fn run(
     mut access: Access,
     mut command: impl FnMut(&mut Access) -> Result<(), Parked>,
@@ -27,8 +27,8 @@ fn run(
 
 type Command = fn(&mut Access, &dyn Fn(u32)) -> Result<(), Parked>;
 
-/// The first one panics, with slots of its own or under World; another one, and the worker, are in
-/// its way.
+/// The first further Access panics, with locked slots or under World; a second one and the worker
+/// use the same slots.
 fn model(command: Command) {
     let model = Model::new(1);
     model.with_all(|guard| set(guard, B, 50, None));

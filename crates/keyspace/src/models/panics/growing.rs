@@ -1,11 +1,11 @@
-//! Long holders, growers and turns: whoever parks behind one that panics is woken.
+//! Long holders, growers and turns: sessions that are parked behind one that panics are woken.
 
 use super::{A, B, C, Model, NOW, add, check, number, place, set, with_keys, with_world};
 use crate::{Access, Guard, Intent, Parked};
 use base::sync::hint::{AtomicU32, Ordering::Relaxed};
 use base::sync::{thread, unwind};
 
-/// A command that comes upon its second key while it runs.
+/// A command that finds its second key while it runs.
 fn growing(
     access: &mut Access,
     first: &[u8],
@@ -20,7 +20,7 @@ fn growing(
     Ok(())
 }
 
-/// A holder that said it is long: a grower, World and an ordinary command are behind it.
+/// A long holder panics: a grower, World and an ordinary command wait for it.
 #[test]
 fn who_parks_behind_a_long_holder_goes_on() {
     static PARKS: AtomicU32 = AtomicU32::new(0);
@@ -64,7 +64,8 @@ fn who_parks_behind_a_long_holder_goes_on() {
     assert!(PARKS.load(Relaxed) > 100, "{PARKS:?} were behind it");
 }
 
-/// A grower that has got further slots: another grower waits for the token, the rest for its slots.
+/// A grower with further slots panics: another grower waits for the token, the others for its
+/// slots.
 #[test]
 fn a_grower_gives_back_all_that_it_has_got() {
     static PARKS: AtomicU32 = AtomicU32::new(0);
@@ -109,7 +110,7 @@ fn a_grower_gives_back_all_that_it_has_got() {
     assert!(PARKS.load(Relaxed) > 100, "{PARKS:?} were behind it");
 }
 
-/// Whoever has a turn panics when it comes again: those who were kept out for it go in.
+/// A session panics when it retries with its turn: the sessions that were kept out for it continue.
 #[test]
 fn a_turn_that_is_not_used_keeps_nobody_out() {
     static UNUSED: AtomicU32 = AtomicU32::new(0);

@@ -8,8 +8,8 @@ use value::{List, Log, NewStr};
 
 const LATER: Option<UnixMs> = Some(UnixMs(NOW.0 + 5_000));
 
-/// Others wait for the slots meanwhile. Whoever watches a key is told of what the others did to it,
-/// and of nothing else.
+/// Other threads wait for the slots meanwhile. Watchers of a key are notified of the changes by the
+/// others only.
 #[test]
 fn what_a_panicking_command_did_never_happened() {
     check(3_000, || {
@@ -66,7 +66,7 @@ fn what_a_panicking_command_did_never_happened() {
     });
 }
 
-/// One slot, and one change that a commit had only to forget: the way out of the short path.
+/// One slot and one change, on the short path, whose commit only clears the undo log.
 #[test]
 fn one_slot_is_free_again() {
     check(2_000, || {
@@ -94,7 +94,7 @@ fn one_slot_is_free_again() {
     });
 }
 
-/// Adds two elements to a list, in one edit of what is outside its entry.
+/// Adds two elements to a list in one edit; the list is stored outside its entry.
 fn push_two(guard: &mut Guard<'_>, key: &[u8], here: impl Fn(u32)) {
     let key = guard.keyspace().key(key);
     let mut entry = guard.entry_mut(TOLD, DB, &key).expect("it is there");
@@ -109,7 +109,7 @@ fn push_two(guard: &mut Guard<'_>, key: &[u8], here: impl Fn(u32)) {
     here(3);
 }
 
-/// A collection is half changed, and its memory not yet counted anew.
+/// The panic leaves a collection half changed, before its memory is recounted.
 #[test]
 fn an_edit_that_panics_is_undone() {
     check(2_000, || {

@@ -1,5 +1,5 @@
-//! A key that is due is removed once and reported once, whoever panics meanwhile. The sweep finds
-//! the keys that are left.
+//! An expired key is removed once and reported once, whichever thread panics meanwhile. The sweep
+//! finds the remaining ones.
 
 use super::{A, B, C, DB, Model, NOW, Worker, check, number, place, set, with_keys};
 use crate::{Access, Event, ExpireReport, Intent};
@@ -26,7 +26,7 @@ fn count_expired(access: &mut Access, events: &AtomicU32) {
     }
 }
 
-/// A sweep that panics behind some change, as within `Core::sweep`. True if it did.
+/// A sweep that panics after some change, as within `Core::sweep`. True if it did.
 fn sweep_with_panic(mut worker: Worker, events: &AtomicU32) -> bool {
     worker.access.listen_to_events(true);
     let mut panicked = false;
@@ -45,7 +45,7 @@ fn sweep_with_panic(mut worker: Worker, events: &AtomicU32) -> bool {
     panicked
 }
 
-/// A command finds a key that is due, and panics: the key stays removed.
+/// A command removes an expired key that it finds, and panics: the key stays removed.
 fn read_then_panic(mut worker: Worker, events: &AtomicU32) {
     worker.access.listen_to_events(true);
     let (here, is_gone) = (place(3), Cell::new(false));
@@ -61,7 +61,7 @@ fn read_then_panic(mut worker: Worker, events: &AtomicU32) {
         Ok(())
     });
     ran.expect_err("it panics at one of these");
-    // At this time it would not be due.
+    // With an earlier clock the key would not be due.
     let check_gone = |access: &mut Access| {
         with_keys(access, &[B], |guard| {
             assert!(number(guard, B).is_none() || !is_gone.get(), "it came back");

@@ -1,5 +1,5 @@
-//! Turns of those who need everything and find a part of it frozen: nobody freezes more until one
-//! of them has run, or has panicked; and who was kept out for that goes on then.
+//! Turns of commands that need World and find a slot frozen. No command freezes another slot until
+//! one of them has run or panicked. Then the commands that were kept out continue.
 
 use super::{Model, NOW, Thread, Worker, check, place};
 use crate::{Access, Guard, Intent, Keyspace, Parked, ThawTurn};
@@ -24,7 +24,7 @@ fn with_world(
     result
 }
 
-/// As FLUSHALL: once nothing is frozen. `waiting` counts those who have a turn.
+/// As FLUSHALL: runs once no slot is frozen. `waiting` counts the threads that have a turn.
 fn everything(
     ks: &Arc<Keyspace>,
     waiting: &AtomicU32,
@@ -46,7 +46,7 @@ fn everything(
             Ok(())
         })
     });
-    // The session goes on, or ends: its turn does either way.
+    // Whether the session continues or ends, its turn ends.
     waiting.fetch_sub(turn.is_some().into(), SeqCst);
     drop(turn);
     ran

@@ -1,4 +1,4 @@
-//! Serving: a claimed ticket whose handler panics is lost with its client, the element is not.
+//! Serving: if the handler of a claimed ticket panics, its client is lost, but the element is not.
 
 use super::{A, B, DB, Model, NOW, TOLD, Worker, check, number, place, set, with_keys};
 use crate::{Guard, Ticket};
@@ -6,14 +6,14 @@ use base::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use base::sync::{Arc, net, unwind};
 use value::Kind;
 
-/// A client that waits, and what it was told.
+/// A waiting client, and how its wait ended.
 struct Waiter {
     ticket: Arc<Ticket>,
     panics: bool,
     served: AtomicU32,
     /// Its handler panicked: the connection was closed.
     closed: AtomicU32,
-    /// Its time was up, or it went.
+    /// It timed out or disconnected.
     ended: AtomicU32,
 }
 
@@ -38,13 +38,13 @@ impl Waiter {
     }
 }
 
-/// A key is a heap of so many elements.
+/// Adds an element; the value of a key is its number of elements.
 fn push(guard: &mut Guard<'_>, key: &[u8]) {
     let before = number(guard, key).unwrap_or(0);
     set(guard, key, before + 1, None);
 }
 
-/// What a waiter's handler does: takes one, and puts it elsewhere.
+/// The handler of a waiter: takes one element, and moves it to the further key if there is one.
 fn take(guard: &mut Guard<'_>, waiter: &Waiter, here: &dyn Fn(u32)) {
     let here = |at| {
         if waiter.panics {
@@ -90,7 +90,8 @@ fn serve(guard: &mut Guard<'_>, waiters: &[Waiter], here: &dyn Fn(u32)) {
     }
 }
 
-/// Its time is up, or its client is gone: no lock is held, and the queue is left afterwards.
+/// The waiter times out or its client disconnects: this holds no lock, and leaves the queue
+/// afterwards.
 fn give_up(worker: &mut Worker, waiter: &Waiter) {
     if waiter.ticket.claim() {
         waiter.ended.fetch_add(1, SeqCst);
@@ -101,7 +102,7 @@ fn give_up(worker: &mut Worker, waiter: &Waiter) {
         .expect("it does not panic");
 }
 
-/// Nobody was answered twice, and nobody waits for what is there.
+/// Checks that no client was answered twice, and that none waits for an existing element.
 fn is_fair(model: &Model, waiters: &[Waiter]) {
     for waiter in waiters {
         let (key, answers) = (waiter.ticket.keys.get(0).expect("it has one"), waiter.answers());
@@ -150,8 +151,8 @@ fn the_next_one_gets_the_element() {
     });
 }
 
-/// The first one moves on to a key for which others wait, too; what must be held for that is found
-/// by a look, in which a panic may come as well.
+/// The first waiter moves its element to a key that has waiters, too. Finding the slots to lock for
+/// this may panic as well.
 #[test]
 fn who_moves_on_leaves_the_further_key_alone() {
     check(3_000, || {
@@ -181,7 +182,7 @@ fn who_moves_on_leaves_the_further_key_alone() {
                     serve(&mut guard, &waiters, &here);
                     Ok(())
                 });
-                // Nobody is asked for the keys where nobody moves on any more.
+                // The keys are not queried if no waiter moves elements any longer.
                 assert!(ran.is_ok() || is_looking);
                 ran.is_ok()
             }

@@ -1,4 +1,4 @@
-//! Walks: what the steps before the panic did stands, its own step never happened.
+//! Walks: the steps before the panic stay, and the panicking step is rolled back.
 
 use super::{A, B, C, DB, Model, NOW, add, check, number, place, set};
 use crate::{Access, Intent, Parked};
@@ -31,7 +31,7 @@ fn the_steps_before_the_panic_stand() {
                     Ok(())
                 };
                 worker.run(walk).expect_err("it panics at one of these");
-                // What the walk did not get to.
+                // The keys that the walk did not reach.
                 [A, B, C][ended.get()..].iter().for_each(|key| worker.add(&[key]));
             }),
             Box::new(move |_, mut worker| {
@@ -56,7 +56,7 @@ fn the_steps_before_the_panic_stand() {
     });
 }
 
-/// SCAN, whose caller panics at a key that it is shown, among keys that are due.
+/// A SCAN over expired and live keys, whose caller panics at one of the keys.
 #[test]
 fn a_scan_that_panics_leaves_no_slot_locked() {
     check(2_000, || {
@@ -87,7 +87,7 @@ fn a_scan_that_panics_leaves_no_slot_locked() {
                     }
                 };
                 worker.run(&mut scan).expect_err("it panics at one of these");
-                // It is shown that key again, and what was not shown yet.
+                // The retry returns that key again, and those that were not returned yet.
                 worker.run(scan).expect("it panics once");
                 assert_eq!(shown.get(), 4);
             }),

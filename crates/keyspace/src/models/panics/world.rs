@@ -1,4 +1,4 @@
-//! World: what was done to whole databases is undone, and the gate opens.
+//! World: changes to whole databases are rolled back, and the gate opens.
 
 use super::{A, B, C, DB, Model, NOW, add, check, number, place, set, with_world};
 use base::{DbIndex, UnixMs};

@@ -311,6 +311,7 @@ fn skip(bytes: &[u8], first: u64, count: u64) -> &[u8] {
 /// gets it.
 fn limits(window: u32, max_message: u32) -> Limits {
     let max_frame = window / 2 - ingest::v2::HEADER_BYTES as u32;
-    let ctx = max_frame - (ingest::v2::DATA_HEADER_BYTES - ingest::v2::HEADER_BYTES) as u32 - 4;
-    Limits { max_message: max_message.min(ctx), max_frame }
+    let payload_max =
+        max_frame - (ingest::v2::DATA_HEADER_BYTES - ingest::v2::HEADER_BYTES) as u32 - 4;
+    Limits { max_message: max_message.min(payload_max), max_frame }
 }
