@@ -149,9 +149,9 @@ impl Core {
         self.counters().commands.executed(id.index(), ns);
     }
 
-    /// What is noted of a command that has waited: its time before and after the wait, not the
-    /// wait. Who just ran out of time is not noted again, as in Redis.
-    pub(crate) fn note_unblocked(
+    /// Records a command that has waited: its time before and after the wait, without the wait. Not
+    /// called for a timeout, as in Redis.
+    pub(crate) fn record_unblocked(
         &mut self,
         caller: &Caller,
         blocked: &Blocked,

@@ -22,8 +22,8 @@ use resp::{Args, OutBuf};
 const NEVER_SHOWN: Flags = Flags::ADMIN;
 
 impl Core {
-    /// MONITOR: this session is sent every command that anybody executes from now on. A second time
-    /// nothing happens, and nothing is answered, as in Redis.
+    /// MONITOR: this session is sent a line for every command that any client executes from here
+    /// on. A second MONITOR does nothing and has no reply, as in Redis.
     pub(crate) fn monitor(&mut self, caller: &Caller, out: &mut OutBuf) -> Result<(), Error> {
         if !caller.may_suspend {
             return Err(Error::MonitorInMulti);
@@ -70,7 +70,7 @@ impl Core {
             return None;
         }
         let unix_us = self.clock.unix_us(self.turn.now(), self.turn.unix_ms());
-        let s = caller.session(self); // in the database that it has now, as in Redis
+        let s = caller.session(self); // its database after the command, as in Redis
         let shown = redact::redacted(spec, args);
         Some(if s.card.has_flag(flag::UNIX) {
             let path = s.card.addr.strip_suffix(":0").unwrap_or(&s.card.addr);

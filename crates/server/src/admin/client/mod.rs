@@ -212,7 +212,7 @@ fn set_reply_mode(s: &mut Session, reply: &mut Reply<'_>, mode: ops::ReplyMode) 
     s.set_gate(gate::MUTE, s.reply_mode != ReplyMode::On || s.skips_next);
 }
 
-/// CLIENT TRACKINGINFO of a client whose keys are not tracked, as Redis answers.
+/// CLIENT TRACKINGINFO of a client without tracking, as in Redis.
 fn tracking_is_off(reply: &mut Reply<'_>) {
     reply.map(3);
     reply.bulk(b"flags");

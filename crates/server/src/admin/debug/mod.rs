@@ -21,7 +21,7 @@ use keyspace::{Guard, Intent, Parked};
 use resp::{OutBuf, Reply};
 use std::time::Duration;
 
-/// DEBUG QUICKLIST-PACKED-THRESHOLD takes no more, as in Redis.
+/// The largest DEBUG QUICKLIST-PACKED-THRESHOLD, as in Redis.
 const PACKED_THRESHOLD_MAX: u64 = (4 << 30) - (1 << 20);
 /// Longest text that DEBUG STRINGMATCH-LEN matches, bytes.
 const MATCH_LEN_MAX: usize = 1 << 20;
