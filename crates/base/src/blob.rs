@@ -21,6 +21,11 @@ impl Blob {
         &self.0
     }
 
+    /// The bytes in order, as runs of contiguous memory.
+    pub fn pages(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        std::iter::once(self.as_slice())
+    }
+
     /// Length in bytes.
     #[inline]
     pub fn len(&self) -> usize {

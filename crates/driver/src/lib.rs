@@ -23,6 +23,7 @@
 
 pub mod clock;
 pub mod epoll;
+pub mod files;
 pub mod loopback;
 pub mod mailbox;
 pub mod outgoing;
