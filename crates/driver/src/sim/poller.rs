@@ -2,6 +2,7 @@
 
 use super::net::Side;
 use super::{SimNet, SimSocket};
+use crate::files::raw::{RawDone, RawFiles, RawOp};
 use crate::mailbox::Waker;
 use crate::poller::{Poller, Ready, Token, Wait};
 use crate::socket::Inner;
@@ -14,6 +15,7 @@ use std::io::IoSlice;
 pub struct SimPoller {
     net: SimNet,
     worker: usize,
+    file_calls: Vec<RawDone<u32>>,
 }
 
 /// An adopted connection; dropping it closes the server's side.
@@ -42,7 +44,7 @@ impl Waker for SimWaker {
 impl SimPoller {
     pub(super) fn new(net: SimNet) -> Self {
         let worker = net.state().add_worker();
-        Self { net, worker }
+        Self { net, worker, file_calls: Vec::new() }
     }
 }
 
@@ -62,6 +64,20 @@ impl Drop for SimStream {
 impl Drop for SimListener {
     fn drop(&mut self) {
         self.net.state().close_listener(self.listener);
+    }
+}
+
+/// There is no simulated disk yet: every operation fails with `NOSYS`.
+impl RawFiles for SimPoller {
+    type File = u32;
+
+    fn submit_file(&mut self, number: u32, _: RawOp<u32>) {
+        let result = Err(Errno::NOSYS);
+        self.file_calls.push(RawDone { number, buffer: Vec::new(), result });
+    }
+
+    fn completed_files(&mut self, into: &mut Vec<RawDone<u32>>) {
+        into.append(&mut self.file_calls);
     }
 }
 
@@ -96,7 +112,11 @@ impl Poller for SimPoller {
     }
 
     fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait) {
+        let wait = if self.file_calls.is_empty() { wait } else { Wait::NoWait };
         self.net.state().poll(self.worker, ready, wait);
+        if !self.file_calls.is_empty() {
+            ready.push(Ready { token: Token::FILES, flags: EventFlags::IN });
+        }
     }
 
     fn signal(&mut self, _place: usize) -> Option<i32> {

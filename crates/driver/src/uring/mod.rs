@@ -31,6 +31,9 @@ pub use streams::Stream;
 use crate::epoll::listen::Listener;
 use crate::epoll::signals::Signals;
 use crate::epoll::{EpollOptions, EventFdWaker, SEND};
+use crate::files::SystemFile;
+use crate::files::raw::{RawDone, RawFiles, RawOp};
+use crate::files::thread::FileThread;
 use crate::mailbox::Waker;
 use crate::poller::{Poller, Ready, Token, Wait};
 use crate::process::{cpus_allowed, draw_seeds, involuntary_switches};
@@ -84,6 +87,7 @@ pub struct Uring {
     signalled: Vec<usize>,
     /// Completions that arrived during a batch of sends, which borrows the streams.
     deferred: Vec<Completion>,
+    files: FileThread,
     seed: u64,
     secret: u128,
 }
@@ -97,6 +101,7 @@ impl Uring {
         let mut unwatched = vec![Tag::new(Kind::Wake, 0, 0)];
         unwatched.extend(places.map(|place| Tag::new(Kind::Signal, 0, place)));
         let (seed, secret) = draw_seeds()?;
+        let files = FileThread::new(Box::new(EventFdWaker(wake.clone())));
         Ok(Self {
             ring,
             streams: Streams::default(),
@@ -106,6 +111,7 @@ impl Uring {
             unwatched,
             signalled: Vec::new(),
             deferred: Vec::new(),
+            files,
             seed,
             secret,
         })
@@ -175,6 +181,18 @@ fn on_special(unwatched: &mut Vec<Tag>, signalled: &mut Vec<usize>, done: &Compl
     }
 }
 
+impl RawFiles for Uring {
+    type File = SystemFile;
+
+    fn submit_file(&mut self, number: u32, op: RawOp<SystemFile>) {
+        self.files.submit(number, op);
+    }
+
+    fn completed_files(&mut self, into: &mut Vec<RawDone<SystemFile>>) {
+        self.files.take_completed(into);
+    }
+}
+
 impl Poller for Uring {
     const SLEEPS: bool = true;
     const DEFERS: bool = true;
@@ -206,6 +224,7 @@ impl Poller for Uring {
     }
 
     fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait) {
+        let wait = self.files.before_wait(wait);
         self.submit_changes();
         self.drain();
         let found = self.has_report();
@@ -226,6 +245,9 @@ impl Poller for Uring {
             self.ring.enter(1, timeout);
             self.ring.entered = false;
             self.drain();
+        }
+        if self.files.after_wait() {
+            ready.push(Ready { token: Token::FILES, flags: EventFlags::IN });
         }
         self.listeners.report(ready);
         ready.extend(

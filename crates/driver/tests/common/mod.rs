@@ -246,6 +246,7 @@ pub enum Happened {
     Closed(ConnId, CloseReason),
     Message(u32),
     AreaFull,
+    File(driver::FileDone),
 }
 
 /// A driver with one listener.
@@ -334,6 +335,7 @@ impl<W: World> Server<W> {
                 Event::Message(m) => Happened::Message(m),
                 Event::AreaFull => panic!("the area is rewound after every event"),
                 Event::Signal(s) => panic!("nobody sent signal {s}"),
+                Event::File(done) => Happened::File(done),
             });
         }
         happened

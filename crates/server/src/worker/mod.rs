@@ -132,6 +132,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Event::Accepted { listener, socket, peer } => self.on_accepted(listener, socket, peer),
             Event::Message(message) => self.on_message(message),
             Event::Signal(_) => self.core.shared.begin_shutdown(),
+            Event::File(done) => unreachable!("nobody has asked for a file: {done:?}"),
         }
     }
 
