@@ -92,6 +92,9 @@ fn run_plain(op: RawOp<SystemFile>) -> Result<RawValue<SystemFile>, Errno> {
 
 /// A pipe or a terminal has no offsets and is read in order.
 fn read(file: BorrowedFd<'_>, at: u64, room: usize, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
+    if room == 0 {
+        return Ok(0);
+    }
     let before = buffer.len();
     let read = match io::pread(file, spare_capacity(buffer), at) {
         Err(Errno::SPIPE) => io::read(file, spare_capacity(buffer)),
