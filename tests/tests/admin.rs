@@ -502,6 +502,10 @@ fn one_run_rewrites_the_configuration_for_all() {
     }
     until_last(&mut other, "config|rewrite", 1 + CLIENTS);
     // The file is open once, by the run that the others wait for.
+    let since = Instant::now();
+    while disk.opened() == 0 {
+        assert!(since.elapsed() < Duration::from_secs(30), "no run has begun");
+    }
     assert_eq!(disk.opened(), 1);
     end_wait(pipe);
     for mut client in waiting.into_iter().chain([first]) {
