@@ -69,8 +69,8 @@ impl Guard<'_> {
                 let value_len = entry.str().len();
                 let room = entry.room_for(value_len, usize::MAX).expect("an inline value");
                 let saved = &self.w.undo.bytes[start..start + len];
-                // SAFETY: 1. As above; the reference of `str()` has ended, and `saved` is in the log.
-                // 2. It was just asked for.
+                // SAFETY: 1. As for `Change::Value`; the reference of `str()` has ended, and
+                // `saved` is in the log. 2. It was just asked for.
                 unsafe { entry.patch(room, at, saved, value_len, entry.uses()) };
             }
             Change::Expiry { place, entry, from } => {

@@ -39,7 +39,6 @@ pub fn section(subjects: &[Subject], driven: &[Driven], plan: &Plan) -> Section 
         plots,
         tables,
         findings: findings.chain(driven.iter().filter_map(Driven::finding)).collect(),
-        ..Section::default()
     }
 }
 

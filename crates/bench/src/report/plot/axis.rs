@@ -77,8 +77,14 @@ impl Axis {
         } else {
             &[1.0]
         };
-        let every = (decades / count as f64).ceil().max(1.0) as i32;
+        let mut every = (decades / count as f64).ceil().max(1.0) as i32;
         let exponents = low.log10().floor() as i32 - 1..=high.log10().ceil() as i32 + 1;
+        let within = |e: &i32, every: i32| {
+            e.rem_euclid(every) == 0 && (low..=high).contains(&power_of_ten(1.0, *e))
+        };
+        while every > 1 && exponents.clone().filter(|e| within(e, every)).count() < 3 {
+            every -= 1;
+        }
         let candidates: Vec<f64> = exponents
             .filter(|e| e.rem_euclid(every) == 0)
             .flat_map(|e| digits.iter().map(move |d| power_of_ten(*d, e)))
@@ -256,6 +262,8 @@ mod tests {
         assert_eq!(labels(&close)[..2], ["0", "20"], "it is linear");
         let huge = Axis::over(&[0.001, 1e9], Scale::Log, true, 6);
         assert!((3..=8).contains(&labels(&huge).len()), "{:?}", labels(&huge));
+        let narrow = Axis::over(&[1.5, 80_000.0], Scale::Log, false, 4);
+        assert_eq!(labels(&narrow), ["10", "100", "1k", "10k"], "not two of them");
         assert!(!wide.shows(0.0) && wide.shows(0.5));
         assert!((wide.fraction(100.0) - 0.5).abs() < 1e-9);
     }

@@ -137,7 +137,9 @@ impl Slots {
         for series in plots.flat_map(|plot| &plot.series) {
             let (name, part) = owner(series);
             add(&mut slots.names, name);
-            part.into_iter().for_each(|part| add(&mut slots.parts, part));
+            if let Some(part) = part {
+                add(&mut slots.parts, part);
+            }
         }
         slots
     }
