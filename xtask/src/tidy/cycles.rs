@@ -145,7 +145,7 @@ fn written_out(line: &str) -> impl Iterator<Item = String> {
 }
 
 /// Each file that can be reached from itself, with the others of its cycle.
-fn circles<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<(&'a str, Vec<&'a str>)> {
+fn cycles<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<(&'a str, Vec<&'a str>)> {
     let reached: BTreeMap<&str, BTreeSet<&str>> = imports
         .keys()
         .map(|from| {
