@@ -126,7 +126,7 @@ fn cuts(input: &[u8], at: usize, end: usize, whole: Framed, limits: &Limits) {
         match state(cut) {
             Framed::Incomplete | Framed::Big => {}
             error @ Framed::Error(_) => {
-                assert_eq!(error, whole, "an error in a prefix stays the same error")
+                assert_eq!(error, whole, "an error in a prefix stays the same error");
             }
             found => panic!("{found:?} in {cut} bytes, {whole:?} in {}", input.len()),
         }

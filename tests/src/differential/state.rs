@@ -58,10 +58,10 @@ fn facts(judge: &mut Wire, key: &[u8], kind: Value) -> io::Result<Facts> {
         _ => with(&["GET"], key, &[]),
     };
     let encoding = with(&["OBJECT", "ENCODING"], key, &[]);
-    let encoding = with(&["STATE", &name, "ENCODING"], key, &[]);
+    let labelled = with(&["STATE", &name, "ENCODING"], key, &[]);
     let expiry = with(&["PTTL"], key, &[]);
     let mut answers = ask(judge, &[content.clone(), encoding, expiry.clone()])?.into_iter();
-    let questions = [content, encoding, expiry];
+    let questions = [content, labelled, expiry];
     let mut facts = vec![(with(&["TYPE"], key, &[]), kind)];
     facts.extend(questions.into_iter().zip(&mut answers));
     if name == "stream" {
