@@ -561,8 +561,7 @@ fn config_rewrite_in_a_transaction_does_not_block_other_clients() {
     for _ in 0..4 {
         quiet.receive().expect("OK, and QUEUED for each");
     }
-    // Only the first of its three replies is sent; the next reply received is that of a later
-    // command.
+    // Only the first of its three replies is sent; the next one is that of a later command.
     send(&mut quiet, &[&["CLIENT", "REPLY", "ON"], &["PING"]]);
     let pong = Value::Simple(b"PONG".into());
     assert_eq!(quiet.receive().expect("answered"), Value::Array([ok(), ok(), pong].into()));
