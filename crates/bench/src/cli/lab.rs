@@ -133,7 +133,10 @@ fn write(common: &Common, name: &str, output: Output, begun: Results) -> Result<
     }
     if let Some(path) = &common.report {
         let document = Document {
-            title: format!("The laboratory: {name}"),
+            title: match name {
+                "all" => "Laboratory report".to_owned(),
+                name => format!("Laboratory report: {name}"),
+            },
             intro: vec![
                 format!("{} (sheafdb-bench {})", begun.command, env!("CARGO_PKG_VERSION")),
                 format!("Begun {}.", text::date(begun.started_unix_s)),

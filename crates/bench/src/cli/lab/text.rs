@@ -36,7 +36,7 @@ fn section(section: &Section) -> String {
     appendix.extend(models.into_iter().map(finding));
     appendix.extend(of_models.iter().filter(|table| !table.rows.is_empty()).map(table));
     if !appendix.is_empty() {
-        text += "\nModel servers\n";
+        text += "\nModels and references\n";
         text += &appendix;
     }
     if !section.prose.is_empty() {
