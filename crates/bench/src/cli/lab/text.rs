@@ -1,4 +1,4 @@
-//! What an experiment told, for a terminal.
+//! The output of an experiment as text for a terminal.
 
 use std::fmt::Write;
 
@@ -7,8 +7,8 @@ use crate::report::{Section, Table, holds_figures};
 use crate::result::Finding;
 
 /// Everything but the plots.
-pub fn told(told: &Output) -> String {
-    told.sections.iter().map(section).collect()
+pub fn render(output: &Output) -> String {
+    output.sections.iter().map(section).collect()
 }
 
 fn section(section: &Section) -> String {
