@@ -282,10 +282,10 @@ impl<F: Clone> Files<F> {
             }
             (Step::Measuring { file, .. }, Err(errno)) => discard(file, Err(errno.into())),
             (Step::Reading { file, at, wanted }, result) => {
-                on_read(&file, at, wanted, buffer, result)
+                on_read(&file, at, wanted, buffer, count(result))
             }
             (Step::Writing { file, at, written }, result) => {
-                on_written(&file, at, written, buffer, result)
+                on_written(&file, at, written, buffer, count(result))
             }
             (Step::Closing { id }, result) => {
                 self.open.remove(id);
@@ -349,15 +349,23 @@ fn read<F>(file: F, at: u64, wanted: usize, mut buffer: Vec<u8>) -> Result<RawOp
     Ok(RawOp::Read { file, at, room, buffer })
 }
 
+/// The result of a read or write.
+fn count<F>(result: Result<RawValue<F>, Errno>) -> Result<usize, Errno> {
+    match result? {
+        RawValue::Count(count) => Ok(count),
+        _ => unreachable!("a read or write returns a count"),
+    }
+}
+
 fn on_read<F: Clone>(
     file: &F,
     at: u64,
     wanted: usize,
     buffer: Vec<u8>,
-    result: Result<RawValue<F>, Errno>,
+    count: Result<usize, Errno>,
 ) -> Next<F> {
-    match result {
-        Ok(RawValue::Count(count)) if count > 0 && buffer.len() < wanted => {
+    match count {
+        Ok(count) if count > 0 && buffer.len() < wanted => {
             match read(file.clone(), at, wanted, buffer) {
                 Ok(call) => Next::Call(Step::Reading { file: file.clone(), at, wanted }, call),
                 Err(errno) => Next::Completed(Err(errno.into())),
@@ -380,11 +388,10 @@ fn on_written<F: Clone>(
     at: Option<u64>,
     before: usize,
     bytes: Vec<u8>,
-    result: Result<RawValue<F>, Errno>,
+    count: Result<usize, Errno>,
 ) -> Next<F> {
-    let count = match result {
-        Ok(RawValue::Count(count)) => count,
-        Ok(_) => unreachable!("a write returns a count"),
+    let count = match count {
+        Ok(count) => count,
         Err(errno) => return Next::Completed(Err(FileError { errno, written: before })),
     };
     let written = before + count;
