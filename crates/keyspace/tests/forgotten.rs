@@ -1,5 +1,5 @@
-//! Guards that are forgotten (`mem::forget`) instead of dropped. Locks may stay taken, but no
-//! thread accesses a slot that it does not hold, and no change is rolled back once others may have
+//! Guards which are leaked with `mem::forget` instead of dropped. Locks may stay taken, but no
+//! thread accesses a slot which it does not hold, and no change is rolled back once others may have
 //! used it.
 
 use base::sync::Arc;
@@ -41,8 +41,8 @@ fn flush(access: &mut Access) {
     while access.reclaim(1_000) {}
 }
 
-/// Runs a command on another slot that panics, so that the Access rolls back everything that is
-/// left in its undo log.
+/// Runs a command on another slot, which panics. So the Access rolls back everything which is left
+/// in its undo log.
 fn panic_in(access: &mut Access, key: &str) {
     assert!(access.enter());
     let slot = slot(access.keyspace(), key);
@@ -71,7 +71,7 @@ fn get(access: &mut Access, key: &str) -> Option<String> {
 }
 
 #[test]
-fn after_a_forgotten_guard_over_everything_slots_are_asked_for_again() {
+fn after_a_forgotten_world_guard_slots_need_their_locks_again() {
     let (ks, mut a, _b) = two();
     a.try_world().expect("nobody else");
     forget(a.world(NOW));
@@ -86,7 +86,7 @@ fn after_a_forgotten_guard_over_everything_slots_are_asked_for_again() {
 }
 
 #[test]
-fn what_a_forgotten_guard_over_everything_has_changed_stands_when_world_opens() {
+fn changes_of_a_forgotten_world_guard_are_committed_when_world_opens() {
     let (_, mut a, mut b) = two();
     a.try_world().expect("nobody else");
     let mut guard = a.world(NOW);
@@ -100,7 +100,7 @@ fn what_a_forgotten_guard_over_everything_has_changed_stands_when_world_opens() 
 }
 
 #[test]
-fn a_forgotten_guard_over_one_slot_keeps_it_and_its_changes_stand_when_the_section_ends() {
+fn a_forgotten_slot_guard_stays_locked_and_is_committed_at_the_end_of_the_section() {
     let (ks, mut a, mut b) = two();
     assert!(a.enter());
     let mut guard = a.lock_one(slot(&ks, "key"), NOW, Intent::Write).expect("free");
@@ -125,7 +125,7 @@ fn a_forgotten_guard_over_one_slot_keeps_it_and_its_changes_stand_when_the_secti
 }
 
 #[test]
-fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken() {
+fn a_forgotten_lock_set_is_released_at_the_end_of_the_section_or_the_next_lock() {
     let (ks, mut a, mut b) = two();
     let mut slots = ["x", "y"].map(|key| slot(&ks, key));
     slots.sort_unstable();
@@ -140,7 +140,7 @@ fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken
     forgotten(&mut a, "first");
     a.leave();
     assert_eq!(get(&mut b, "x").as_deref(), Some("first"));
-    // The next lock set is refused: what was changed under the forgotten one is not rolled back.
+    // The next lock set is refused: changes under the forgotten one are not rolled back.
     assert!(a.enter() && b.enter());
     let mut long = b.lock_one(slot(&ks, "z"), NOW, Intent::Write).expect("free");
     long.mark_long();
@@ -159,7 +159,7 @@ fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken
 }
 
 #[test]
-fn a_forgotten_grower_keeps_the_token_and_nothing_else() {
+fn a_forgotten_grower_keeps_only_the_token() {
     let (ks, mut a, mut b) = two();
     assert!(a.enter());
     let mut guard = a.grow(&[slot(&ks, "x")], NOW, Intent::Write).expect("nobody grows");
@@ -178,9 +178,9 @@ fn a_forgotten_grower_keeps_the_token_and_nothing_else() {
     assert_eq!(ks.db_len(DB), 0);
 }
 
-/// A forgotten walk: in the middle of a step its slot is in the lock set.
+/// A forgotten guard of a walk: in the middle of a step its slot is in the lock set.
 #[test]
-fn a_step_that_panicked_and_whose_guard_is_forgotten_is_ended_with_the_section() {
+fn a_panicked_step_of_a_forgotten_guard_ends_with_the_section() {
     let (ks, mut a, mut b) = two();
     assert!(a.enter());
     let mut guard = a.free(NOW);
@@ -198,9 +198,9 @@ fn a_step_that_panicked_and_whose_guard_is_forgotten_is_ended_with_the_section()
     assert_eq!(ks.db_len(DB), 0);
 }
 
-/// A batch that steps beside the gate has left its section, too, and may enter again.
+/// A batch which steps beside the gate has left its section, too, and may enter again.
 #[test]
-fn who_steps_beside_the_gate_ends_what_it_has_forgotten() {
+fn step_beside_releases_a_forgotten_guard() {
     let (ks, mut a, mut b) = two();
     assert!(a.enter());
     let slots = [slot(&ks, "x")];

@@ -1,5 +1,5 @@
-//! Further Accesses with real threads, beside a worker that was alone: each rolls back only its own
-//! changes, and no update is lost.
+//! Further Accesses with real threads, next to a worker which first ran without them: each rolls
+//! back only its own changes, and no update is lost.
 #![cfg(not(shuttle))]
 
 use base::sync::{Arc, Mutex, thread};
@@ -26,7 +26,7 @@ fn name(n: usize) -> String {
     format!("counter{n}")
 }
 
-/// Runs one command on this slot in a batch of its own; retries behind a long holder or the closed
+/// Runs one command on this slot in a batch of its own. Retries behind a long holder or a closed
 /// gate.
 fn with<R>(access: &mut Access, slot: SlotId, mut f: impl FnMut(&mut Guard<'_>) -> R) -> R {
     let began = Instant::now();
@@ -52,7 +52,7 @@ fn increment(guard: &mut Guard<'_>, key: &Key<'_>) {
     guard.insert(Event::SILENT, DB, key, NewStr::Int(next), None);
 }
 
-/// Increments, some of which are rolled back, and texts that allocate and free memory. Returns the
+/// Increments, some of which are rolled back, and texts which allocate and free memory. Returns the
 /// number of committed increments.
 fn work(access: &mut Access, rounds: usize, seed: usize) -> i64 {
     let ks = Arc::clone(access.keyspace());
@@ -103,9 +103,9 @@ fn empty(ks: &Keyspace, mut access: Access) {
 }
 
 /// One worker and three further Accesses on the same keys, with World in between. The Accesses are
-/// created and end while the worker runs, two of them in the middle of its batches.
+/// created and dropped while the worker runs, two of them in the middle of its batches.
 #[test]
-fn a_worker_and_three_further_accesses_lose_nothing() {
+fn a_worker_and_three_further_accesses_lose_no_update() {
     let (ks, mut worker) = one_worker();
     let mut expected = work(&mut worker, 100, 0);
     for turn in 0..4 {
@@ -149,7 +149,7 @@ fn a_worker_and_three_further_accesses_lose_nothing() {
             let own = work(&mut worker, ROUNDS, 9);
             own + threads.into_iter().map(|t| t.join().expect("no panic")).sum::<i64>()
         });
-        // Alone again.
+        // The worker is the only Access again.
         expected += work(&mut worker, 100, turn);
         assert_eq!(sum(&mut worker), expected, "turn {turn}");
     }
@@ -170,7 +170,7 @@ fn is_refused(f: impl FnOnce()) -> bool {
 }
 
 #[test]
-fn what_one_takes_back_or_panics_in_is_its_own() {
+fn a_rollback_or_panic_affects_only_its_own_access() {
     let (ks, mut worker, mut further) = two();
     let [a, b] = [ks.key(b"a"), ks.key(b"b")];
     assert!(worker.enter() && further.enter());
@@ -201,7 +201,7 @@ impl Waker for Log {
     }
 }
 
-/// Fails if `f` does not end: a thread that sleeps behind its own lock is never woken.
+/// Fails if `f` does not end: a thread which waits for its own lock is never woken.
 fn ends(f: impl FnOnce() + Send + 'static) {
     let (thread, began) = (thread::spawn(f), Instant::now());
     while !thread.is_finished() {
@@ -211,10 +211,9 @@ fn ends(f: impl FnOnce() + Send + 'static) {
     thread.join().expect("it has ended well");
 }
 
-/// Behind a further Access that is a long holder the only worker parks and is woken, and vice
-/// versa.
+/// When a further Access is a long holder, the only worker parks and is woken, and vice versa.
 #[test]
-fn nobody_sleeps_behind_a_further_access_nor_behind_the_only_worker() {
+fn a_worker_and_a_further_access_park_behind_each_other() {
     ends(park_behind_each_other);
 }
 
@@ -258,7 +257,7 @@ fn park_behind_each_other() {
 }
 
 #[test]
-fn numbers_are_used_again_and_there_is_an_end_to_them() {
+fn access_numbers_are_reused_and_bounded() {
     let (ks, mut worker) = one_worker();
     assert_eq!((worker.number(), worker.is_further()), (0, false));
     let mut all = Vec::new();
@@ -278,7 +277,7 @@ fn numbers_are_used_again_and_there_is_an_end_to_them() {
     drop(all.remove(5));
     let again = all[0].further().expect("one has ended");
     assert_eq!(again.number(), 6);
-    // Each Access has its own section: World waits for all of them.
+    // Each Access has its own section. World waits for all of them.
     all.push(again);
     assert!(all[count - 2].enter());
     assert_eq!(worker.try_world(), Err(Parked::Section(count)));
@@ -289,7 +288,7 @@ fn numbers_are_used_again_and_there_is_an_end_to_them() {
 }
 
 /// The counters of a number continue where its last owner left them, and are part of the sums while
-/// it has no owner.
+/// the number has no owner.
 #[test]
 fn accounts_outlive_a_further_access() {
     let (ks, mut worker) = one_worker();
@@ -313,7 +312,7 @@ fn accounts_outlive_a_further_access() {
 }
 
 #[test]
-fn a_further_access_may_be_made_and_end_under_world() {
+fn a_further_access_can_be_created_and_dropped_under_world() {
     let (ks, mut worker) = one_worker();
     let key = ks.key(b"k");
     worker.try_world().expect("nobody else");
@@ -328,7 +327,7 @@ fn a_further_access_may_be_made_and_end_under_world() {
     increment(&mut worker.world(NOW), &key);
     worker.open_world();
     assert_eq!(with(&mut worker, key.slot, |guard| number(guard, &key)), 4);
-    // A further Access that holds World creates one, too.
+    // A further Access which holds World creates one, too.
     let mut first = worker.further().expect("there is room");
     first.try_world().expect("nobody is inside");
     let mut second = first.further().expect("there is room");
@@ -339,9 +338,9 @@ fn a_further_access_may_be_made_and_end_under_world() {
     assert_eq!(with(&mut worker, key.slot, |guard| number(guard, &key)), 6);
 }
 
-/// Only workers sweep; a further Access removes the expired keys that it finds.
+/// Only workers sweep. A further Access removes the expired keys which it finds.
 #[test]
-fn a_further_access_sweeps_nothing() {
+fn a_further_access_does_not_sweep() {
     let (ks, mut worker, mut further) = two();
     let key = ks.key(b"k");
     with(&mut worker, key.slot, |g| g.insert(Event::SILENT, DB, &key, NewStr::Int(1), Some(NOW)));
@@ -360,9 +359,9 @@ fn a_further_access_sweeps_nothing() {
     assert!(is_refused(|| _ = further.park(Parked::Gate, 1)), "nobody would be woken");
 }
 
-/// A further Access ends cleanly even inside its section, once its guards are gone.
+/// A further Access can be dropped even inside its section, once its guards are dropped.
 #[test]
-fn a_further_access_that_ends_inside_keeps_nobody_out() {
+fn a_further_access_dropped_inside_its_section_blocks_nobody() {
     let (ks, mut worker, mut further) = two();
     let key = ks.key(b"k");
     assert!(further.enter());
