@@ -1,4 +1,4 @@
-//! A stream against a model; undo; what it costs.
+//! A stream compared with a model; undo; memory per entry.
 
 use super::*;
 use crate::big::Big;
@@ -62,8 +62,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..400)
 }
 
-/// What can be seen of a stream.
-#[allow(clippy::type_complexity)] // a picture of everything
+/// Everything observable of a stream.
+#[allow(clippy::type_complexity)] // it holds all parts of a stream
 fn picture(stream: &Stream) -> (Vec<(StreamId, Fields)>, Marks, Vec<String>, u64) {
     let groups = stream.groups().map(|(name, group)| {
         let pending: Vec<_> = group.pending_from(StreamId::MIN).copied().collect();
@@ -90,7 +90,7 @@ fn of(big: &mut Big) -> &mut Stream {
     if let Big::Stream(stream) = big { stream } else { unreachable!("a stream") }
 }
 
-/// Delivers `count` entries to a consumer, from the first one or from where the group is.
+/// Delivers `count` entries to a consumer, from the first entry or from the group's position.
 fn deliver(big: &mut Big, who: usize, count: usize, old: bool, log: &mut Log) {
     let name = format!("c{who}");
     let stream = of(big);
@@ -112,7 +112,7 @@ fn deliver(big: &mut Big, who: usize, count: usize, old: bool, log: &mut Log) {
     stream.set_consumer_times(at, id, count as i64, 2, log);
 }
 
-/// Takes a step with the stream and with the model.
+/// Applies a step to the stream and to the model.
 fn apply(big: &mut Big, model: &mut BTreeMap<StreamId, Fields>, step: &Step, log: &mut Log) {
     let stream = of(big);
     let nth = |at: usize| model.keys().nth(at % model.len().max(1)).copied();
@@ -181,7 +181,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn as_the_model(steps in steps()) {
+    fn a_stream_behaves_like_its_model(steps in steps()) {
         let (mut big, mut model, mut log) = (with_group(), BTreeMap::new(), Log::default());
         for (n, step) in steps.iter().enumerate() {
             let kept = (n % 17 == 0).then(|| (big.clone(), picture(of(&mut big.clone()))));
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn undone(before in steps(), after in steps()) {
+    fn undo_restores_a_stream(before in steps(), after in steps()) {
         let (mut big, mut model, mut log) = (with_group(), BTreeMap::new(), Log::default());
         for step in &before {
             apply(&mut big, &mut model, step, &mut log);
@@ -225,7 +225,7 @@ proptest! {
             big.undo(&mut log);
         }
         prop_assert_eq!(picture(of(&mut big)), was);
-        // And it goes on as if nothing had happened.
+        // Later steps have the same result as without the undo_restores_a_stream ones.
         let mut model = kept_model.clone();
         for step in &after {
             apply(&mut big, &mut model, step, &mut log);
@@ -239,7 +239,7 @@ proptest! {
 }
 
 #[test]
-fn bytes_per_entry() {
+fn bytes_per_entry_are_bounded() {
     let (mut stream, mut log) = (Stream::new(), Log::default());
     let names = ["sensor", "temperature", "humidity"];
     for n in 0..100_000_u64 {
