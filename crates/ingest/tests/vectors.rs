@@ -13,7 +13,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
 }
 
-/// Runs one story; the number of acknowledgements that it expects.
+/// Runs one conversation. Returns the number of acknowledgements which it expects.
 fn play(story: &str) -> usize {
     let mut lines = story.lines();
     let name = lines.next().and_then(|l| l.strip_prefix("strategy ")).expect("a strategy first");
@@ -44,7 +44,7 @@ fn play(story: &str) -> usize {
 }
 
 #[test]
-fn the_document_tells_what_happens() {
+fn the_conversations_of_the_document_are_right() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/ingest.md");
     let text = std::fs::read_to_string(path).expect("the document is there");
     let (_, rest) = text.split_once("```vectors\n").expect("it has vectors");
