@@ -24,7 +24,7 @@ fn raw(session: &mut Session, request: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Everything observable of a key: DUMP also shows where nodes end.
-fn picture(session: &mut Session, key: &[u8]) -> Vec<Vec<u8>> {
+fn snapshot(session: &mut Session, key: &[u8]) -> Vec<Vec<u8>> {
     let full: [&[u8]; 6] = [b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"];
     let short: [&[u8]; 3] = [b"XINFO", b"STREAM", key];
     let requests: [&[&[u8]]; 5] =
@@ -146,11 +146,11 @@ fn a_stream_equals_the_result_of_the_same_xadds() {
             }
             let came = pour_stream(&mut two, b"s", bound, &block, 0).expect("a stream");
             assert_eq!(came, block.len() as u64);
-            assert_eq!(picture(&mut one, b"s"), picture(&mut two, b"s"), "seed {seed}, {turn}");
+            assert_eq!(snapshot(&mut one, b"s"), snapshot(&mut two, b"s"), "seed {seed}, {turn}");
             disturb(&mut prng, &mut one, &mut two);
             let later = prng.below(3) as i64;
             (one.now, two.now) = (UnixMs(one.now.0 + later), UnixMs(two.now.0 + later));
-            assert_eq!(picture(&mut one, b"s"), picture(&mut two, b"s"), "seed {seed}, {turn}");
+            assert_eq!(snapshot(&mut one, b"s"), snapshot(&mut two, b"s"), "seed {seed}, {turn}");
         }
     }
 }
@@ -171,7 +171,7 @@ fn a_list_equals_the_result_of_one_rpush() {
                 raw(&mut one, &request);
             }
             pour_list(&mut two, b"l", &block, 0).expect("a list");
-            assert_eq!(picture(&mut one, b"l"), picture(&mut two, b"l"), "seed {seed}");
+            assert_eq!(snapshot(&mut one, b"l"), snapshot(&mut two, b"l"), "seed {seed}");
             if prng.chance(1, 3) {
                 assert_eq!(raw(&mut one, &[b"LPOP", b"l"]), raw(&mut two, &[b"LPOP", b"l"]));
             }
@@ -200,9 +200,9 @@ fn a_refused_block_returns_its_error_and_changes_nothing() {
         session.ask_at(&[b"DEL", b"s"]);
         session.ask_at(&[b"XADD", b"s", id.as_bytes(), b"f", b"v"]);
         assert_eq!(pour_stream(&mut session, b"s", bound, &block, 0).ok(), Some(3));
-        let before = picture(&mut session, b"s");
+        let before = snapshot(&mut session, b"s");
         assert_eq!(pour_stream(&mut session, b"s", bound, &block, 0).ok(), Some(0));
-        assert_eq!(picture(&mut session, b"s"), before);
+        assert_eq!(snapshot(&mut session, b"s"), before);
     }
 }
 
@@ -222,7 +222,7 @@ fn a_panic_rolls_back_the_block() {
         let before = messages(&mut prng, count);
         pour_stream(&mut session, b"s", bound, &before, 0).expect("a stream");
         pour_list(&mut session, b"l", &before, 0).expect("a list");
-        let was = (picture(&mut session, b"s"), picture(&mut session, b"l"));
+        let was = (snapshot(&mut session, b"s"), snapshot(&mut session, b"l"));
         let used = session.access.keyspace().used_bytes();
         let count = 1 + prng.below(300);
         let block = messages(&mut prng, count);
@@ -231,7 +231,7 @@ fn a_panic_rolls_back_the_block() {
         assert!(poured.is_err(), "seed {seed}");
         let poured = catch_unwind(AssertUnwindSafe(|| pour_list(&mut session, b"l", &block, 1)));
         assert!(poured.is_err(), "seed {seed}");
-        let is = (picture(&mut session, b"s"), picture(&mut session, b"l"));
+        let is = (snapshot(&mut session, b"s"), snapshot(&mut session, b"l"));
         assert!(was == is, "seed {seed}: something is left");
         // Only buffers may have grown.
         let after = session.access.keyspace().used_bytes();
@@ -242,7 +242,7 @@ fn a_panic_rolls_back_the_block() {
         let mut other = Session::new();
         other.now = NOW;
         before.iter().chain(&block).for_each(|message| add(&mut other, b"s", bound, message));
-        assert_eq!(picture(&mut session, b"s"), picture(&mut other, b"s"), "seed {seed}");
+        assert_eq!(snapshot(&mut session, b"s"), snapshot(&mut other, b"s"), "seed {seed}");
     }
 }
 

@@ -210,7 +210,7 @@ mod tests {
     }
 
     /// A client which waits for each reply and sends its next request `round_ns` after it.
-    fn closed(round_ns: u64, bytes: usize) -> impl Fn(bool) -> (u64, usize) {
+    fn closed_loop(round_ns: u64, bytes: usize) -> impl Fn(bool) -> (u64, usize) {
         move |waits| (round_ns + if waits { WAIT_NS } else { 0 }, bytes)
     }
 
@@ -227,11 +227,11 @@ mod tests {
     fn a_client_which_waits_for_each_reply_loses_less_than_one_percent() {
         for round_ns in [5_000, 10_000, 30_000, 60_000, 69_000] {
             let mut conn = SimulatedConn::new();
-            conn.reads(1000, closed(round_ns, 850));
+            conn.reads(1000, closed_loop(round_ns, 850));
             assert!(conn.waited > 0, "it is tried out: {round_ns}");
-            conn.reads(49_000, closed(round_ns, 850));
+            conn.reads(49_000, closed_loop(round_ns, 850));
             let since = conn.now;
-            conn.reads(200_000, closed(round_ns, 850));
+            conn.reads(200_000, closed_loop(round_ns, 850));
             let lost = conn.now.since(since) - 200_000 * round_ns;
             assert!(lost * 100 < 200_000 * round_ns, "{round_ns}: {lost}");
         }
@@ -273,7 +273,7 @@ mod tests {
         // The same bytes per read, and more.
         for (bytes, windows) in [(500, 3), (850, CREDIT_MAX + 3)] {
             let before = conn.waited;
-            conn.reads(1000, closed(10_000, bytes));
+            conn.reads(1000, closed_loop(10_000, bytes));
             let waited = conn.waited - before;
             assert!(waited <= u64::from(TRIAL_READS) * u64::from(windows), "{bytes}: {waited}");
             conn.reads(50_000, streams(150));
@@ -284,8 +284,8 @@ mod tests {
     #[test]
     fn rare_and_large_reads_are_never_delayed() {
         let mut conn = SimulatedConn::new();
-        conn.reads(10_000, closed(WAIT_NS, 850));
-        conn.reads(10_000, closed(5_000, ENOUGH));
+        conn.reads(10_000, closed_loop(WAIT_NS, 850));
+        conn.reads(10_000, closed_loop(5_000, ENOUGH));
         assert_eq!(conn.waited, 0);
         // The read after a large one is not delayed, even while other reads are.
         conn.reads(1000, streams(150));

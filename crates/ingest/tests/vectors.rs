@@ -14,7 +14,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 /// Runs one conversation. Returns the number of acknowledgements which it expects.
-fn play(story: &str) -> usize {
+fn run_conversation(story: &str) -> usize {
     let mut lines = story.lines();
     let name = lines.next().and_then(|l| l.strip_prefix("strategy ")).expect("a strategy first");
     let mut policy = Policy::new(Strategy::from_name(name).expect("a known one"), START);
@@ -51,5 +51,5 @@ fn the_conversations_of_the_document_are_right() {
     let (vectors, _) = rest.split_once("```").expect("they end");
     let stories: Vec<&str> = vectors.trim().split("\n\n").collect();
     assert_eq!(stories.len(), Strategy::ALL.len(), "one story for each strategy");
-    assert_eq!(stories.into_iter().map(play).sum::<usize>(), 10);
+    assert_eq!(stories.into_iter().map(run_conversation).sum::<usize>(), 10);
 }

@@ -419,7 +419,7 @@ mod tests {
     use base::DbIndex;
 
     #[test]
-    fn keys_in_one_round() {
+    fn a_key_list_returns_its_keys_in_order() {
         let keys: KeyList = [&b"one"[..], b"", b"three"].into_iter().collect();
         assert_eq!(keys.iter().collect::<Vec<_>>(), [&b"one"[..], b"", b"three"]);
         assert_eq!((keys.len(), keys.get(2), keys.get(3)), (3, Some(&b"three"[..]), None));

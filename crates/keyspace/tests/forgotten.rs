@@ -12,7 +12,7 @@ use value::NewStr;
 const NOW: UnixMs = UnixMs(1);
 const DB: DbIndex = DbIndex(0);
 
-fn two() -> (Arc<Keyspace>, Access, Access) {
+fn two_accesses() -> (Arc<Keyspace>, Access, Access) {
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 1, workers: 2 }));
     let [a, b] = [0, 1].map(|worker| Access::new(ks.clone(), worker));
     (ks, a, b)
@@ -72,7 +72,7 @@ fn get(access: &mut Access, key: &str) -> Option<String> {
 
 #[test]
 fn after_a_forgotten_world_guard_slots_need_their_locks_again() {
-    let (ks, mut a, _b) = two();
+    let (ks, mut a, _b) = two_accesses();
     a.try_world().expect("nobody else");
     forget(a.world(NOW));
     a.open_world();
@@ -87,7 +87,7 @@ fn after_a_forgotten_world_guard_slots_need_their_locks_again() {
 
 #[test]
 fn changes_of_a_forgotten_world_guard_are_committed_when_world_opens() {
-    let (_, mut a, mut b) = two();
+    let (_, mut a, mut b) = two_accesses();
     a.try_world().expect("nobody else");
     let mut guard = a.world(NOW);
     set(&mut guard, "key", "of the forgotten");
@@ -101,7 +101,7 @@ fn changes_of_a_forgotten_world_guard_are_committed_when_world_opens() {
 
 #[test]
 fn a_forgotten_slot_guard_stays_locked_and_is_committed_at_the_end_of_the_section() {
-    let (ks, mut a, mut b) = two();
+    let (ks, mut a, mut b) = two_accesses();
     assert!(a.enter());
     let mut guard = a.lock_one(slot(&ks, "key"), NOW, Intent::Write).expect("free");
     guard.mark_long();
@@ -126,7 +126,7 @@ fn a_forgotten_slot_guard_stays_locked_and_is_committed_at_the_end_of_the_sectio
 
 #[test]
 fn a_forgotten_lock_set_is_released_at_the_end_of_the_section_or_the_next_lock() {
-    let (ks, mut a, mut b) = two();
+    let (ks, mut a, mut b) = two_accesses();
     let mut slots = ["x", "y"].map(|key| slot(&ks, key));
     slots.sort_unstable();
     let forgotten = |a: &mut Access, value: &str| {
@@ -160,7 +160,7 @@ fn a_forgotten_lock_set_is_released_at_the_end_of_the_section_or_the_next_lock()
 
 #[test]
 fn a_forgotten_grower_keeps_only_the_token() {
-    let (ks, mut a, mut b) = two();
+    let (ks, mut a, mut b) = two_accesses();
     assert!(a.enter());
     let mut guard = a.grow(&[slot(&ks, "x")], NOW, Intent::Write).expect("nobody grows");
     guard.cover(slot(&ks, "y")).expect("free");
@@ -181,7 +181,7 @@ fn a_forgotten_grower_keeps_only_the_token() {
 /// A forgotten guard of a walk: in the middle of a step its slot is in the lock set.
 #[test]
 fn a_panicked_step_of_a_forgotten_guard_ends_with_the_section() {
-    let (ks, mut a, mut b) = two();
+    let (ks, mut a, mut b) = two_accesses();
     assert!(a.enter());
     let mut guard = a.free(NOW);
     assert!(is_refused(|| {
@@ -201,7 +201,7 @@ fn a_panicked_step_of_a_forgotten_guard_ends_with_the_section() {
 /// A batch which steps beside the gate has left its section, too, and may enter again.
 #[test]
 fn step_beside_releases_a_forgotten_guard() {
-    let (ks, mut a, mut b) = two();
+    let (ks, mut a, mut b) = two_accesses();
     assert!(a.enter());
     let slots = [slot(&ks, "x")];
     let mut guard = a.lock(&slots, NOW, Intent::Write).expect("free");
@@ -219,7 +219,7 @@ fn step_beside_releases_a_forgotten_guard() {
 #[test]
 #[should_panic(expected = "inside already")]
 fn sections_do_not_nest() {
-    let (_, mut a, _b) = two();
+    let (_, mut a, _b) = two_accesses();
     assert!(a.enter());
     a.enter();
 }

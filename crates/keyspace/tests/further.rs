@@ -159,7 +159,7 @@ fn a_worker_and_three_further_accesses_lose_no_update() {
 }
 
 /// A worker, and a further Access, on one thread.
-fn two() -> (Arc<Keyspace>, Access, Access) {
+fn worker_and_access() -> (Arc<Keyspace>, Access, Access) {
     let (ks, mut worker) = one_worker();
     let further = worker.further().expect("there is room");
     (ks, worker, further)
@@ -171,7 +171,7 @@ fn is_refused(f: impl FnOnce()) -> bool {
 
 #[test]
 fn a_rollback_or_panic_affects_only_its_own_access() {
-    let (ks, mut worker, mut further) = two();
+    let (ks, mut worker, mut further) = worker_and_access();
     let [a, b] = [ks.key(b"a"), ks.key(b"b")];
     assert!(worker.enter() && further.enter());
     let mut mine = worker.lock_one(a.slot, NOW, Intent::Write).expect("free");
@@ -202,7 +202,7 @@ impl Waker for Log {
 }
 
 /// Fails if `f` does not end: a thread which waits for its own lock is never woken.
-fn ends(f: impl FnOnce() + Send + 'static) {
+fn assert_finishes(f: impl FnOnce() + Send + 'static) {
     let (thread, began) = (thread::spawn(f), Instant::now());
     while !thread.is_finished() {
         assert!(began.elapsed() < PATIENCE, "it sleeps behind a long holder");
@@ -214,11 +214,11 @@ fn ends(f: impl FnOnce() + Send + 'static) {
 /// When a further Access is a long holder, the only worker parks and is woken, and vice versa.
 #[test]
 fn a_worker_and_a_further_access_park_behind_each_other() {
-    ends(park_behind_each_other);
+    assert_finishes(park_behind_each_other);
 }
 
 fn park_behind_each_other() {
-    let (ks, mut worker, mut further) = two();
+    let (ks, mut worker, mut further) = worker_and_access();
     let log = Arc::new(Mutex::default());
     ks.set_waker(Box::new(Log(Arc::clone(&log))));
     let slot = SlotId::new(7);
@@ -341,7 +341,7 @@ fn a_further_access_can_be_created_and_dropped_under_world() {
 /// Only workers sweep. A further Access removes the expired keys which it finds.
 #[test]
 fn a_further_access_does_not_sweep() {
-    let (ks, mut worker, mut further) = two();
+    let (ks, mut worker, mut further) = worker_and_access();
     let key = ks.key(b"k");
     with(&mut worker, key.slot, |g| g.insert(Event::SILENT, DB, &key, NewStr::Int(1), Some(NOW)));
     assert_eq!((worker.next_due(), further.next_due()), (Some(NOW), None));
@@ -362,7 +362,7 @@ fn a_further_access_does_not_sweep() {
 /// A further Access can be dropped even inside its section, once its guards are dropped.
 #[test]
 fn a_further_access_dropped_inside_its_section_blocks_nobody() {
-    let (ks, mut worker, mut further) = two();
+    let (ks, mut worker, mut further) = worker_and_access();
     let key = ks.key(b"k");
     assert!(further.enter());
     drop(further);
@@ -387,7 +387,7 @@ fn a_further_access_dropped_inside_its_section_blocks_nobody() {
 /// Outside the section no slot can be locked.
 #[test]
 fn slots_are_locked_inside_the_section() {
-    let (_, mut worker, mut further) = two();
+    let (_, mut worker, mut further) = worker_and_access();
     let slots = [SlotId::new(3), SlotId::new(4)];
     for access in [&mut worker, &mut further] {
         assert!(is_refused(|| drop(access.lock(&slots, NOW, Intent::Write))));

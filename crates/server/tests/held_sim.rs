@@ -130,7 +130,7 @@ fn input_which_is_no_request_counts_only_while_it_is_received() {
 }
 
 /// Brings a client into a random state. Its requests are not always executed or answered.
-fn begin(sim: &mut Sim, client: usize) {
+fn enter_random_state(sim: &mut Sim, client: usize) {
     let seven = sim.prng.below(7);
     let name = format!("k{}", sim.prng.below(6));
     let long = "x".repeat(100 + sim.prng.below(90_000) as usize);
@@ -176,7 +176,7 @@ fn begin(sim: &mut Sim, client: usize) {
 }
 
 /// Ends a client in a random way.
-fn end(sim: &mut Sim, client: usize, ids: &[String], control: usize) {
+fn disconnect_randomly(sim: &mut Sim, client: usize, ids: &[String], control: usize) {
     match sim.prng.below(5) {
         0 => sim.clients[client].close(),
         1 => sim.clients[client].reset(),
@@ -203,12 +203,12 @@ fn memory_of_a_client_is_released_however_it_disconnects() {
             sim.ask(CLIENTS, &["DEBUG", "SAFE-UP-TO", "3"]);
         }
         for client in 0..CLIENTS {
-            begin(&mut sim, client);
+            enter_random_state(&mut sim, client);
             sim.run_for(MS / 10);
         }
         sim.run_for(20 * MS);
         for client in 0..CLIENTS {
-            end(&mut sim, client, &ids, CLIENTS);
+            disconnect_randomly(&mut sim, client, &ids, CLIENTS);
         }
         sim.run_for(20 * MS);
         if seed % 2 == 0 {

@@ -14,7 +14,7 @@ fn main() {
     if let [_, role, dir] = args.as_slice()
         && role.starts_with("role-")
     {
-        return play(role, Path::new(dir));
+        return run_role(role, Path::new(dir));
     }
     // This file is its own harness. It runs all tests and supports one filter.
     let filter = args.get(1).filter(|a| !a.starts_with("--")).cloned().unwrap_or_default();
@@ -32,7 +32,7 @@ fn main() {
     }
 }
 
-fn play(role: &str, dir: &Path) {
+fn run_role(role: &str, dir: &Path) {
     match role {
         "role-enter" => {
             if let Err(e) = enter_dir(dir) {
@@ -59,7 +59,7 @@ fn play(role: &str, dir: &Path) {
 }
 
 /// A folder which every user may enter, with a copy of this program which every user may execute.
-fn place(name: &str) -> (PathBuf, PathBuf) {
+fn shared_folder(name: &str) -> (PathBuf, PathBuf) {
     let dir = std::env::temp_dir().join(format!("process-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a temporary folder");
     let me = std::env::current_exe().expect("this program");
@@ -92,7 +92,7 @@ fn unprivileged(program: &Path, role: &str, dir: &Path) -> Output {
 }
 
 fn folders_are_checked() {
-    let (dir, program) = place("dir");
+    let (dir, program) = shared_folder("dir");
     let run = |path: &Path| {
         let out = unprivileged(&program, "role-enter", path);
         (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
@@ -121,7 +121,7 @@ fn folders_are_checked() {
 }
 
 fn a_daemon_outlives_its_parent() {
-    let (dir, program) = place("daemon");
+    let (dir, program) = shared_folder("daemon");
     let status = Command::new(&program).arg("role-daemon").arg(&dir).status().expect("it runs");
     assert!(status.success());
     // The parent has exited successfully, so the pid file exists already.
@@ -146,7 +146,7 @@ fn a_daemon_outlives_its_parent() {
 }
 
 fn a_failed_daemon_reports_its_error() {
-    let (dir, program) = place("failing");
+    let (dir, program) = shared_folder("failing");
     let out = Command::new(&program).arg("role-failing").arg(&dir).output().expect("it runs");
     assert_eq!(out.status.code(), Some(1));
     assert_eq!(String::from_utf8_lossy(&out.stderr), "port: taken\n");

@@ -131,7 +131,7 @@ fn scored(n: usize) -> Vec<String> {
 }
 
 /// Checks the times of the turns of a command against the limits.
-fn judge(what: &str, mut times: Vec<u64>) -> bool {
+fn is_within_limits(what: &str, mut times: Vec<u64>) -> bool {
     times.sort_unstable();
     let (most, all) = (times[times.len() * 99 / 100], times[times.len() * 999 / 1000]);
     println!(
@@ -159,7 +159,7 @@ struct TooLong(Vec<String>);
 
 impl TooLong {
     /// One try within the limits is enough.
-    fn unless(&mut self, what: String, mut is_good: impl FnMut() -> bool) {
+    fn retry(&mut self, what: String, mut is_good: impl FnMut() -> bool) {
         if !(0..TRIES).any(|_| is_good()) {
             self.0.push(what);
         }
@@ -167,26 +167,26 @@ impl TooLong {
 
     fn check_reads(&mut self, world: &mut World, reads: &[Read]) {
         for (first, command, bulks) in reads {
-            self.unless(format!("{command:?}"), || {
+            self.retry(format!("{command:?}"), || {
                 for command in *first {
                     world.line(command);
                 }
                 let (got, times) = world.ask_bulks(command);
                 assert_eq!(count_whole(&got), Some(*bulks), "{command:?}");
-                judge(command[0], times)
+                is_within_limits(command[0], times)
             });
         }
     }
 
     fn check_changes(&mut self, world: &mut World, changes: &[Change]) {
         for (first, command, reply) in changes {
-            self.unless(format!("{command:?}"), || {
+            self.retry(format!("{command:?}"), || {
                 if !first.is_empty() {
                     assert_eq!(world.line(first).0, ":1");
                 }
                 let (got, times) = world.line(command);
                 assert_eq!(got, *reply, "{command:?}");
-                judge(command[0], times)
+                is_within_limits(command[0], times)
             });
         }
     }
@@ -257,18 +257,18 @@ fn large_replies_and_changes_run_in_short_steps() {
     too_long.check_reads(&mut world, &READS);
     too_long.check_changes(&mut world, &CHANGES);
     for wanted in ["30000", "700000"] {
-        too_long.unless(format!("SPOP {wanted}"), || {
+        too_long.retry(format!("SPOP {wanted}"), || {
             world.line(&["COPY", "set", "to", "REPLACE"]);
             let (got, times) = world.ask_bulks(&["SPOP", "to", wanted]);
             assert_eq!(count_whole(&got).map(|n| n.to_string()).as_deref(), Some(wanted));
             let left = ELEMENTS - wanted.parse::<usize>().expect("a number");
             assert_eq!(world.line(&["SCARD", "to"]).0, format!(":{left}"));
-            judge("SPOP", times)
+            is_within_limits("SPOP", times)
         });
     }
     // A trim by whole pages runs at once.
     for trim in [["1000", "-1"], ["0", "-1000"], ["250000", "749999"], ["-10", "-1"]] {
-        too_long.unless(format!("LTRIM {trim:?}"), || {
+        too_long.retry(format!("LTRIM {trim:?}"), || {
             world.line(COPY_LIST);
             let (got, times) = world.line(&["LTRIM", "to", trim[0], trim[1]]);
             assert_eq!((got.as_str(), times.len()), ("+OK", 1));
@@ -398,7 +398,7 @@ fn changes_of_many_pending_entries_run_in_short_steps() {
         &["XGROUP", "DESTROY", "to", "g"][..],
         &["XTRIM", "to", "MAXLEN", "~", "1000", "LIMIT", "0"],
     ] {
-        too_long.unless(format!("{command:?}"), || {
+        too_long.retry(format!("{command:?}"), || {
             world.line(COPY_STREAM);
             let (_, times) = world.line(command);
             println!("{command:?}: {} us", times[0] / 1000);

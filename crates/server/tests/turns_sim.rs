@@ -104,7 +104,7 @@ fn a_pause_while_a_gate_is_closed_loses_no_reply() {
 }
 
 /// The largest decrease of a figure in one step of the world.
-fn steepest(sim: &mut Sim, figure: impl Fn(&Sim) -> usize) -> usize {
+fn largest_decrease(sim: &mut Sim, figure: impl Fn(&Sim) -> usize) -> usize {
     let (mut steepest, mut last) = (0, figure(sim));
     while last > 0 {
         sim.step();
@@ -136,14 +136,14 @@ fn watches_and_tickets_of_a_closed_connection_are_released_in_parts() {
     let had = watched(&sim);
     assert!(had > 4 * RELEASES_PER_TURN, "{had} slots");
     sim.clients[1].close();
-    let steepest_watches = steepest(&mut sim, watched);
+    let steepest_watches = largest_decrease(&mut sim, watched);
     assert!(steepest_watches <= RELEASES_PER_TURN, "{steepest_watches}");
     sim.clients[2].say(&request("BLPOP", &["0"]));
     sim.run_until(|sim| sim.shared.blocked.load(Relaxed) == 1);
     let waited = |sim: &Sim| sim.shared.keyspace.waited_keys() as usize;
     assert_eq!(waited(&sim), MANY);
     sim.clients[0].say(&["RPUSH", "key7", "x"]);
-    let steepest_tickets = steepest(&mut sim, waited);
+    let steepest_tickets = largest_decrease(&mut sim, waited);
     assert_eq!(sim.reply(0).integer(), 1);
     // (The served ticket is removed at once.)
     assert!(steepest_tickets <= RELEASES_PER_TURN + 1, "{steepest_tickets}");

@@ -169,13 +169,13 @@ impl World {
     }
 
     /// Every client blocks without a timeout. Then its connection is reset.
-    fn lose(&mut self) {
+    fn reset_while_blocked(&mut self) {
         self.all_block();
         self.reconnect();
     }
 
     /// Every client's connection is reset while the client is not blocked.
-    fn lose_idle(&mut self) {
+    fn reset_while_idle(&mut self) {
         self.reconnect();
     }
 
@@ -191,7 +191,7 @@ impl World {
 
     /// One client waits for many keys and disconnects. Returns the maximum of blocks freed in one
     /// turn.
-    fn lose_many_keys(&mut self) -> i64 {
+    fn reset_with_many_keys(&mut self) -> i64 {
         let names: Vec<String> = (0..MANY_KEYS).map(|n| format!("many:{n}")).collect();
         let words: Vec<&str> =
             ["BLPOP"].into_iter().chain(names.iter().map(String::as_str)).chain(["0"]).collect();
@@ -244,28 +244,34 @@ fn a_million_timeouts_leak_no_memory() {
     }
     world.unblock();
     for _ in 0..LOST / CLIENTS {
-        world.lose();
+        world.reset_while_blocked();
     }
     world.sim.forget_steps();
-    none("timeouts", more(&mut world, "timeouts", TIMEOUTS / CLIENTS / DEPTH, World::time_out));
-    none("CLIENT UNBLOCK", more(&mut world, "CLIENT UNBLOCK", UNBLOCKED / CLIENTS, World::unblock));
+    assert_no_leak(
+        "timeouts",
+        leaked_bytes(&mut world, "timeouts", TIMEOUTS / CLIENTS / DEPTH, World::time_out),
+    );
+    assert_no_leak(
+        "CLIENT UNBLOCK",
+        leaked_bytes(&mut world, "CLIENT UNBLOCK", UNBLOCKED / CLIENTS, World::unblock),
+    );
     // The simulated network records every connection ever made, in vectors which double now and
     // then. So only a round in the middle is measured.
     let mut middle = |act: fn(&mut World)| {
-        let one = |_| more(&mut world, "a round of lost connections", 1, act);
+        let one = |_| leaked_bytes(&mut world, "a round of lost connections", 1, act);
         let mut rounds: Vec<i64> = (0..LOST / CLIENTS).map(one).collect();
         rounds.sort_unstable();
         rounds[rounds.len() / 2]
     };
-    let (idle, lost) = (middle(World::lose_idle), middle(World::lose));
-    none("lost connections", lost - idle);
-    let freed = world.lose_many_keys();
+    let (idle, lost) = (middle(World::reset_while_idle), middle(World::reset_while_blocked));
+    assert_no_leak("lost connections", lost - idle);
+    let freed = world.reset_with_many_keys();
     println!("{freed} blocks freed in one turn at most");
     assert!(freed <= FREED_PER_TURN_MAX, "{freed} blocks freed in one turn");
 }
 
 /// Live bytes added by this many rounds.
-fn more(world: &mut World, what: &str, rounds: usize, act: fn(&mut World)) -> i64 {
+fn leaked_bytes(world: &mut World, what: &str, rounds: usize, act: fn(&mut World)) -> i64 {
     let before = world.live();
     for round in 0..rounds {
         act(world);
@@ -278,6 +284,6 @@ fn more(world: &mut World, what: &str, rounds: usize, act: fn(&mut World)) -> i6
     more
 }
 
-fn none(what: &str, more: i64) {
+fn assert_no_leak(what: &str, more: i64) {
     assert!(more <= SLACK_BYTES, "{more} bytes after {what}");
 }

@@ -326,7 +326,7 @@ mod tests {
     }
 
     /// Replaces the ring's descriptor by that of a file, so that every call on the ring fails.
-    fn lose(ring: &Ring) {
+    fn break_ring(ring: &Ring) {
         let null = std::fs::File::open("/dev/null").expect("it is there");
         // SAFETY: the number belongs to the ring, which closes the new descriptor when it is
         // dropped.
@@ -344,7 +344,7 @@ mod tests {
     fn assert_panics(run: impl FnOnce(&mut Ring)) {
         let Some(mut ring) = ring() else { return };
         ring.enter(0, None);
-        lose(&ring);
+        break_ring(&ring);
         let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&mut ring)));
         let end = end.expect_err("a ring that is lost cannot be used");
         let text = end.downcast_ref::<String>().expect("a text");

@@ -64,7 +64,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// Everything observable of a stream.
 #[allow(clippy::type_complexity)] // it holds all parts of a stream
-fn picture(stream: &Stream) -> (Vec<(StreamId, Fields)>, Marks, Vec<String>, u64) {
+fn snapshot(stream: &Stream) -> (Vec<(StreamId, Fields)>, Marks, Vec<String>, u64) {
     let groups = stream.groups().map(|(name, group)| {
         let pending: Vec<_> = group.pending_from(StreamId::MIN).copied().collect();
         let consumers: Vec<_> = group
@@ -184,10 +184,10 @@ proptest! {
     fn a_stream_behaves_like_its_model(steps in steps()) {
         let (mut big, mut model, mut log) = (with_group(), BTreeMap::new(), Log::default());
         for (n, step) in steps.iter().enumerate() {
-            let kept = (n % 17 == 0).then(|| (big.clone(), picture(of(&mut big.clone()))));
+            let kept = (n % 17 == 0).then(|| (big.clone(), snapshot(of(&mut big.clone()))));
             apply(&mut big, &mut model, step, &mut log);
             if let Some((mut kept, was)) = kept {
-                prop_assert_eq!(picture(of(&mut kept)), was, "a clone stays as it was");
+                prop_assert_eq!(snapshot(of(&mut kept)), was, "a clone stays as it was");
             }
             log.clear();
         }
@@ -205,7 +205,7 @@ proptest! {
             prop_assert_eq!(stream.iter_from_id(*id).next().map(|e| e.id), Some(*id));
         }
         prop_assert_eq!(stream.first_id(), model.keys().next().copied().unwrap_or_default());
-        picture(stream);
+        snapshot(stream);
     }
 
     #[test]
@@ -215,7 +215,7 @@ proptest! {
             apply(&mut big, &mut model, step, &mut log);
         }
         log.clear();
-        let was = picture(of(&mut big));
+        let was = snapshot(of(&mut big));
         let (mut kept, mut kept_model) = (big.clone(), model.clone());
         let mark = log.mark();
         for step in &after {
@@ -224,7 +224,7 @@ proptest! {
         while log.mark() != mark {
             big.undo(&mut log);
         }
-        prop_assert_eq!(picture(of(&mut big)), was);
+        prop_assert_eq!(snapshot(of(&mut big)), was);
         // Later steps have the same result as without the undo_restores_a_stream ones.
         let mut model = kept_model.clone();
         for step in &after {
@@ -233,7 +233,7 @@ proptest! {
         for step in &after {
             apply(&mut kept, &mut kept_model, step, &mut log);
         }
-        prop_assert_eq!(picture(of(&mut big)), picture(of(&mut kept)));
+        prop_assert_eq!(snapshot(of(&mut big)), snapshot(of(&mut kept)));
         prop_assert_eq!(of(&mut big).iter().map(read).collect::<Vec<_>>(), model.into_iter().collect::<Vec<_>>());
     }
 }
