@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_different_and_even() {
+    fn random_ranks_are_distinct_and_uniform() {
         let mut tally = Tally::default();
         let mut counts = [0; 10];
         for _ in 0..10_000 {

@@ -137,9 +137,9 @@ impl<'a> ElementScan<'a> {
 mod tests {
     use super::parse_cursor;
 
-    /// As recorded from a real server.
+    /// Recorded from a real server.
     #[test]
-    fn cursors() {
+    fn cursors_are_parsed_as_recorded() {
         let valid: [(&[u8], u64); 10] = [
             (b"0", 0),
             (b"", 0),

@@ -221,7 +221,7 @@ mod tests {
     use crate::ConnId;
 
     #[test]
-    fn tokens_tell_what_they_are() {
+    fn tokens_decode_to_their_targets() {
         let last = ConnId { index: SPECIAL - 1, generation: u32::MAX };
         assert_eq!(Token::conn(last).target(), Target::Conn(last));
         assert_eq!(Token::listener(0).target(), Target::Listener(0));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_has_one_meaning() {
+    fn each_error_number_has_one_meaning() {
         let enter = all(Enter::of);
         assert_eq!(numbers(&enter, Some(Enter::Interrupted)), [libc::EINTR, libc::ETIME]);
         let short = [libc::EAGAIN, libc::ENOMEM, libc::EBUSY];

@@ -658,7 +658,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_built_is_read(
+        fn every_layout_reads_back_what_was_written(
             key in proptest::collection::vec(any::<u8>(), 0..600),
             text in proptest::collection::vec(any::<u8>(), 0..300),
             number: i64, due: Option<i64>, what in 0..4, lru in 0..1_u32 << 24,
@@ -687,7 +687,7 @@ mod tests {
                 _ => text.clone(),
             };
             prop_assert_eq!(entry.str().to_vec(), expected);
-            // SAFETY: 1. It was put into no table. 2. Once. 3. It is not used again.
+            // SAFETY: 1. It is in no table. 2. It is freed once. 3. It is not used afterwards.
             unsafe { entry.into_gone() }.free(source);
             prop_assert_eq!(cache.bytes, 0);
         }

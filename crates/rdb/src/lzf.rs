@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_and_their_bounds() {
+    fn copies_are_expanded_within_their_limits() {
         assert_eq!(plain(b"\x02abc", 3).as_deref(), Ok(&b"abc"[..]));
         assert_eq!(plain(b"\x01aa\xe0\x0a\0", 21), Ok(vec![b'a'; 21]));
         assert_eq!(plain(b"\x01ab\x60\x01", 7).as_deref(), Ok(&b"abababa"[..]));
@@ -184,13 +184,13 @@ mod tests {
             (&b"\x02abc"[..], 2),  // more than announced
             (b"\x02abc", 4),       // less
             (b"\x02ab", 3),        // cut
-            (b"\x00a\x20\x01", 4), // before the start, where other bytes stand
+            (b"\x00a\x20\x01", 4), // before the start, where other bytes are
             (b"\x00a\xe0", 10),    // no length
             (b"\x00a\x20", 4),     // no offset
             (b"\x00a\x20\x00", 3), // a copy beyond the end
             (b"\x00a\x00", 1),     // bytes behind the end
             (b"\0", 0),            // the same
-            (b"\x01aa", 1 << 40),  // more than can be
+            (b"\x01aa", 1 << 40),  // more than is possible
         ] {
             assert_eq!(plain(input, len), Err(Error::Corrupt), "{}", input.escape_ascii());
         }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn far_and_long_copies() {
+    fn far_and_long_copies_round_trip() {
         let mut compressor = Compressor::default();
         let mut noise = vec![0; REACH];
         base::prng::Prng::new(1).fill(&mut noise);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressor_forgets_former_strings() {
+    fn a_compressor_does_not_reference_previous_strings() {
         let mut compressor = Compressor { base: u32::MAX - 1000, ..Compressor::default() };
         for round in 0..100u8 {
             let text = [&[b'q', b'r', b's', round][..], &[b'a'; 40], b"qrs"].concat();
@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_compressed_comes_back(texts in prop::collection::vec(prop_oneof![
+        fn compressed_strings_round_trip(texts in prop::collection::vec(prop_oneof![
             prop::collection::vec(any::<u8>(), 0..300),
             prop::collection::vec(0u8..2, 0..3000),
             (prop::collection::vec(any::<u8>(), 1..40), 1..100usize).prop_map(|(a, n)| a.repeat(n)),
@@ -239,7 +239,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_fine(bytes: Vec<u8>, len in 0..5000usize) {
+        fn any_bytes_are_expanded_without_a_panic(bytes: Vec<u8>, len in 0..5000usize) {
             if let Ok(out) = plain(&bytes, len) {
                 prop_assert_eq!(out.len(), len);
             }

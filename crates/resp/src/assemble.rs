@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_grows_with_what_arrived_and_not_with_what_was_announced() {
+    fn memory_follows_received_bytes_and_not_announced_lengths() {
         let mut assembler = fed(SMALL_BYTES_MAX, b"*2\r\n$3\r\nSET\r\n$536870912\r\n");
         assert!(assembler.memory() < 1024, "announced only: {}", assembler.memory());
         for round in 1..64 {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_big_argument_has_no_spare_room_at_its_end() {
+    fn a_large_argument_has_no_spare_capacity() {
         let len = 5 * BIG_BULK / 2 + 1;
         let mut assembler = fed(SMALL_BYTES_MAX, format!("*1\r\n${len}\r\n").as_bytes());
         while assembler.feed(&[7; 1000]).is_ok_and(|(_, complete)| !complete) {}
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_argument_is_no_blob_and_a_big_one_is() {
+    fn only_a_large_argument_is_a_blob() {
         for (len, big) in [(BIG_BULK - 1, false), (BIG_BULK, true)] {
             let request = format!("*1\r\n${len}\r\n{}\r\n", "v".repeat(len));
             let assembler = fed(SMALL_BYTES_MAX, request.as_bytes());
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn small_arguments_past_the_bound_have_buffers_of_their_own() {
+    fn small_arguments_beyond_the_limit_have_their_own_buffers() {
         let assembler = fed(10, b"*4\r\n$5\r\nfirst\r\n$6\r\nsecond\r\n$5\r\nthird\r\n$0\r\n\r\n");
         let seen: Vec<_> = (0..4).map(|index| assembler.args().blob(index).is_some()).collect();
         assert_eq!(seen, [false, true, false, false]);

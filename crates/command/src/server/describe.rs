@@ -130,9 +130,9 @@ mod tests {
         super::serialized_len(&Stored::text(text))
     }
 
-    /// As a server with `rdbcompression no` says.
+    /// Recorded from a server with `rdbcompression no`.
     #[test]
-    fn serialized_lengths() {
+    fn serialized_lengths_are_as_recorded() {
         let ints = [(0, 2), (127, 2), (-128, 2), (128, 3), (-32_768, 3), (32_768, 5)];
         let big = [(i64::from(i32::MAX), 5), (1 << 31, 11), (i64::MIN, 21)];
         for (int, expected) in ints.into_iter().chain(big) {

@@ -64,9 +64,9 @@ fn of_bytes(bytes: &[u8]) -> [u8; DIGEST_CHARS] {
 mod tests {
     use super::*;
 
-    /// Replies of Redis 8.6 for as many letters `q`: every way in which XXH3 reads its input.
+    /// Replies of Redis 8.6 for strings of this many letters `q`: every code path of XXH3.
     #[test]
-    fn digests_are_those_of_redis() {
+    fn digests_match_redis() {
         for (len, digest) in [
             (0, "2d06800538d394c2"),
             (3, "0989a84b64e60726"),

@@ -259,7 +259,8 @@ mod tests {
     use super::*;
     use base::prng::Prng;
 
-    /// The common bytes by the textbook table, and the way back that the comment above describes.
+    /// The common bytes by the textbook table, with the backward walk which the comment above
+    /// describes.
     fn plain(a: &[u8], b: &[u8]) -> Vec<(usize, usize)> {
         let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
         for x in 1..=a.len() {
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_agree_with_the_textbook() {
+    fn the_bit_vector_algorithm_agrees_with_the_textbook() {
         let mut random = Prng::new(11);
         for round in 0..3000 {
             let bytes = 1 + random.below(4) as u8;
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_end_at_every_bit_of_a_word() {
+    fn rows_can_end_at_any_bit_of_a_word() {
         for len in 0..200 {
             let a = vec![b'x'; len];
             for other in [len.saturating_sub(1), len, len + 1, 64, 128] {

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_in_order_whatever_the_steps() {
+    fn bytes_leave_in_order_at_any_send_size() {
         for step in 1..12 {
             let mut backlog = Backlog::default();
             backlog.push_shared(&Blob::from(&b"abcdef"[..]), 2);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn small_runs_are_joined_up_to_the_bound() {
+    fn small_runs_are_joined_up_to_the_limit() {
         let mut backlog = Backlog::default();
         backlog.push(&vec![b'x'; JOIN - 1]);
         backlog.push(b"y");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_big_value_is_not_copied() {
+    fn a_shared_value_is_not_copied() {
         let blob = Blob::from(&b"value"[..]);
         let mut backlog = Backlog::default();
         backlog.push(b"head");

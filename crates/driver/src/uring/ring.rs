@@ -378,9 +378,9 @@ mod tests {
     }
 
     /// Replaces the ring's descriptor by that of a file, so that every call on the ring fails.
-    fn lose(ring: &Ring) {
+    fn break_ring(ring: &Ring) {
         let null = std::fs::File::open("/dev/null").expect("it is there");
-        // SAFETY: the number belongs to the ring, which closes what stands there now when it is
+        // SAFETY: the number belongs to the ring, which closes the new descriptor when it is
         // dropped.
         assert!(unsafe { libc::dup2(null.as_raw_fd(), ring.kernel.as_raw_fd()) } >= 0);
     }
@@ -392,11 +392,11 @@ mod tests {
 
     const TAG: Tag = Tag::new(Kind::Poll, 0, 0);
 
-    /// Checks that `run` on a lost ring panics with the right message instead of looping for ever.
-    fn assert_ends(run: impl FnOnce(&mut Ring)) {
+    /// Checks that `run` on a lost ring panics with the right message instead of looping forever.
+    fn assert_panics(run: impl FnOnce(&mut Ring)) {
         let Some(mut ring) = ring() else { return };
         ring.enter(0, None);
-        lose(&ring);
+        break_ring(&ring);
         let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&mut ring)));
         let end = end.expect_err("a ring that is lost cannot be used");
         let text = end.downcast_ref::<String>().expect("a text");
@@ -404,15 +404,15 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_ring_ends_a_wait() {
-        assert_ends(|ring| {
+    fn a_wait_on_a_lost_ring_panics() {
+        assert_panics(|ring| {
             ring.enter(1, Some(1_000_000_000));
         });
     }
 
     #[test]
-    fn a_lost_ring_ends_a_full_queue() {
-        assert_ends(|ring| {
+    fn a_full_queue_of_a_lost_ring_panics() {
+        assert_panics(|ring| {
             let (a, _b) = pair();
             for _ in 0..=2 * SUBMIT_MAX {
                 ring.poll(a.as_fd(), 1, false, TAG);
@@ -421,16 +421,16 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_ring_ends_a_batch_of_sends() {
-        assert_ends(|ring| {
+    fn a_batch_of_sends_on_a_lost_ring_panics() {
+        assert_panics(|ring| {
             let (a, _b) = pair();
             ring.send_all([(0, a.as_fd(), &b"bytes"[..])].into_iter(), |_, _| ());
         });
     }
 
-    /// Completions that were fetched early are delivered before later ones.
+    /// Completions which were fetched early are delivered before later ones.
     #[test]
-    fn early_completions_come_first() {
+    fn early_completions_are_delivered_first() {
         let Some(mut ring) = ring() else { return };
         let done = |place| Completion { tag: Tag::new(Kind::Poll, 0, place), result: 1, flags: 0 };
         ring.early.extend([done(7), done(8)]);

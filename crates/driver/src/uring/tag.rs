@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_come_back_as_they_went() {
+    fn tags_round_trip_through_their_bits() {
         use Kind::{Accept, File, Open, Poll, Receive, Send, Signal, Wake};
         for kind in [Receive, Poll, Accept, Send, Wake, Signal, File, Open] {
             let tag = Tag::new(kind, GENERATIONS + 7, u32::MAX);

@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_do_what_bytes_do(
+        fn combining_blocks_agrees_with_single_bytes(
             lens in proptest::collection::vec(prop_oneof![0usize..40, 0..3 * BLOCK], 1..5),
             seed: u64,
         ) {
