@@ -43,7 +43,7 @@ struct Change {
     written: Option<Written>,
 }
 
-/// Whole sectors as they were after a write; the last one ends with the file.
+/// Whole sectors as they were after a write, with zeros behind the end of the file.
 #[derive(Debug)]
 struct Written {
     /// First byte of the first sector.
@@ -111,9 +111,10 @@ impl Contents {
         self.current[at..end].copy_from_slice(bytes);
         self.blocks.add(at as u64, end as u64);
         let from = at - at % self.sector_bytes;
-        let to = end.next_multiple_of(self.sector_bytes).min(self.current.len());
-        let image = self.current[from..to].to_vec();
+        let to = end.next_multiple_of(self.sector_bytes);
         let len = self.current.len();
+        let mut image = self.current[from..to.min(len)].to_vec();
+        image.resize(to - from, 0);
         self.changes.push_back(Change { number, len, written: Some(Written { from, image, at }) });
     }
 
@@ -132,7 +133,8 @@ impl Contents {
             let change = self.changes.pop_front().expect("the loop has seen it");
             self.durable.resize(change.len, 0);
             if let Some(Written { from, image, .. }) = change.written {
-                self.durable[from..from + image.len()].copy_from_slice(&image);
+                let count = image.len().min(change.len - from);
+                self.durable[from..from + count].copy_from_slice(&image[..count]);
             }
         }
         self.durable_blocks = self.blocks.clone();
@@ -235,7 +237,7 @@ impl Image {
         prng: &mut Prng,
         counts: &mut DiskFaultCounts,
     ) {
-        let sectors = written.image.len().div_ceil(self.sector_bytes);
+        let sectors = written.image.len() / self.sector_bytes;
         let survivors = survival.sectors(sectors, prng);
         match survivors.iter().filter(|survives| **survives).count() {
             0 => counts.writes_dropped += 1,

@@ -61,6 +61,8 @@ mod names;
 mod queue;
 mod store;
 mod survival;
+#[cfg(test)]
+mod tests;
 
 pub use blocks::BLOCK_BYTES;
 pub use faults::{DiskFaultCounts, DiskFaults};
