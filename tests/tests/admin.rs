@@ -1,10 +1,10 @@
 //! The admin port: /metrics through a real parser and beside redis_exporter, the live page in a
 //! browser, who may read, what happens when the port is taken, and that commands do not pay for it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -370,7 +370,7 @@ fn opened_by_a_reader(pipe: &Path) -> File {
     }
 }
 
-/// A server of one worker whose configuration file is a pipe: reading it blocks until the test
+/// A server whose configuration file is a pipe: reading it blocks until the test
 /// writes.
 struct SlowDisk {
     server: ServerProcess,
@@ -380,6 +380,11 @@ struct SlowDisk {
 
 impl SlowDisk {
     fn start(name: &str) -> Self {
+        // One worker: if it waited for the disk itself, the test would notice.
+        Self::start_with(name, "1")
+    }
+
+    fn start_with(name: &str, threads: &str) -> Self {
         let name = format!("sheafdb-rewrite-{name}-{}", std::process::id());
         let dir = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&dir).expect("a folder");
@@ -391,21 +396,18 @@ impl SlowDisk {
             *command = Command::new(command.get_program());
             command.arg(&conf).args(args);
         };
-        // One worker: if it waited for the disk itself, the test would notice.
-        let server = ServerProcess::start_with(&Binary::under_test(), &["--threads", "1"], start);
+        let args = ["--threads", threads];
+        let server = ServerProcess::start_with(&Binary::under_test(), &args, start);
         std::fs::remove_file(&conf).expect("ours");
         run(Command::new("mkfifo").arg(&conf), b"");
         Self { server, dir, conf }
     }
 
-    /// Threads of the server with this name.
-    fn threads(&self, name: &str) -> usize {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.server.pid()));
-        let names = tasks.expect("it runs").map(|task| {
-            let comm = task.expect("an entry").path().join("comm");
-            std::fs::read_to_string(comm).unwrap_or_default() // it may have ended
-        });
-        names.filter(|comm| comm.trim_end() == name).count()
+    /// How often the server has the configuration file open.
+    fn opened(&self) -> usize {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.server.pid()));
+        let paths = open.expect("it runs").filter_map(|fd| fd.ok()?.path().read_link().ok());
+        paths.filter(|path| *path == self.conf).count()
     }
 }
 
@@ -484,11 +486,11 @@ fn nobody_waits_for_the_disk_of_config_rewrite() {
     assert!(line.contains("calls=3,") && line.ends_with("failed_calls=1"), "{line}");
 }
 
-/// However many ask, one thread waits for the disk.
+/// However many ask, on whatever worker, one run waits for the disk.
 #[test]
-fn one_thread_rewrites_the_configuration_for_all() {
+fn one_run_rewrites_the_configuration_for_all() {
     const CLIENTS: usize = 24;
-    let disk = SlowDisk::start("many");
+    let disk = SlowDisk::start_with("many", "3");
     let mut other = disk.server.connect();
     let mut first = disk.server.connect();
     let rewrite = encode(&["CONFIG", "REWRITE"]);
@@ -499,17 +501,56 @@ fn one_thread_rewrites_the_configuration_for_all() {
         client.send(&rewrite).expect("sent");
     }
     until_last(&mut other, "config|rewrite", 1 + CLIENTS);
-    assert_eq!(disk.threads("rewriter"), 1);
+    // The file is open once, by the run that the others wait for.
+    assert_eq!(disk.opened(), 1);
     end_wait(pipe);
     for mut client in waiting.into_iter().chain([first]) {
         assert_eq!(client.receive().expect("answered"), ok());
     }
-    // The thread ends when there are no requests, and the next request starts one again.
-    let since = Instant::now();
-    while disk.threads("rewriter") > 0 {
-        assert!(since.elapsed() < Duration::from_secs(30), "it does not end");
-    }
+    assert_eq!(disk.opened(), 0);
     assert_eq!(other.command(&["CONFIG", "REWRITE"]).expect("answered"), ok());
+}
+
+/// The file may hold passwords, and an attacker may know the name of the temporary file beside it.
+#[test]
+fn a_rewritten_file_follows_no_link_and_stays_private() {
+    let disk = SlowDisk::start("private");
+    let victim = disk.dir.join("victim");
+    let beside = disk.dir.join(format!("server.conf.{}.tmp", disk.server.pid()));
+    let mode =
+        |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    std::fs::remove_file(&disk.conf).expect("ours");
+    std::fs::write(&victim, "mine").expect("a file");
+    std::os::unix::fs::symlink(&victim, &beside).expect("a link");
+    let mut client = disk.server.connect();
+    client.command(&["CONFIG", "SET", "timeout", "77"]).expect("answered");
+    assert_eq!(client.command(&["CONFIG", "REWRITE"]).expect("answered"), ok());
+    assert_eq!(std::fs::read(&victim).expect("it is there"), b"mine");
+    let written = std::fs::read_to_string(&disk.conf).expect("it is there");
+    assert!(written.contains("timeout 77\n"), "{written}");
+    assert_eq!(mode(&disk.conf), 0o600, "a new file");
+    std::fs::set_permissions(&disk.conf, Permissions::from_mode(0o640)).expect("ours");
+    assert_eq!(client.command(&["CONFIG", "REWRITE"]).expect("answered"), ok());
+    assert_eq!(mode(&disk.conf), 0o640, "the mode of the old one");
+    assert_eq!(std::fs::read_dir(&disk.dir).expect("ours").count(), 2, "no file stays beside it");
+}
+
+/// A worker that shuts down ends its run first: the file is written.
+#[test]
+fn a_shutdown_waits_for_the_rewritten_file() {
+    let mut disk = SlowDisk::start("shutdown");
+    let [mut writer, mut other] = [disk.server.connect(), disk.server.connect()];
+    other.command(&["CONFIG", "SET", "timeout", "77"]).expect("answered");
+    writer.send(&encode(&["CONFIG", "REWRITE"])).expect("sent");
+    let pipe = opened_by_a_reader(&disk.conf);
+    until_last(&mut other, "config|rewrite", 1);
+    other.send(&encode(&["SHUTDOWN"])).expect("sent");
+    assert!(other.receive().is_err(), "it closes its connections");
+    end_wait(pipe);
+    let ended = disk.server.wait_exit(Duration::from_secs(30));
+    assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
+    let written = std::fs::read_to_string(&disk.conf).expect("a file again");
+    assert!(written.contains("timeout 77\n"), "{written}");
 }
 
 /// In a transaction the commands after it run at once, and the reply of EXEC waits for the disk.

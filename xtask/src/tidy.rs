@@ -77,6 +77,7 @@ fn count(tree: &Tree) -> Found {
     length::count(tree, &mut found);
     circles::count(tree, &mut found);
     names::count(tree, &mut found);
+    doors::count(tree, &mut found);
     found
 }
 

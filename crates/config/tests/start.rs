@@ -2,7 +2,8 @@
 //! fails: one line with place, problem and cure.
 
 use config::load::{FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX, INCLUDE_FILES_MAX, Start, start};
-use config::rewrite::{MARK, rewrite, rewrite_file};
+use config::rewrite::{MARK, rewrite};
+use config::source::{Answer, Known, Question};
 use config::value::{BIND_MAX, HOSTNAME_MAX};
 use config::{Access, Bind, Config, LogLevel, THREADS_MAX, find, parse};
 use proptest::prelude::*;
@@ -29,6 +30,36 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// Writes the new text over the file of the configuration, and asks the disk what it takes to know.
+/// Returns how often it had to ask.
+fn rewrite_file(config: &Config) -> usize {
+    let file = config.file.as_deref().expect("it has a file");
+    let old = std::fs::read(file).expect("readable");
+    let (mut known, mut rounds) = (Known::default(), 0);
+    loop {
+        match config::rewrite::text(config, &old, &mut known) {
+            Ok(text) => break std::fs::write(file, text).expect("writable"),
+            Err(questions) => {
+                assert!(!questions.is_empty(), "something is to be asked");
+                questions.into_iter().for_each(|question| answer(&mut known, question));
+                rounds += 1;
+            }
+        }
+    }
+    rounds
+}
+
+fn answer(known: &mut Known, question: Question) {
+    let answer = match &question {
+        Question::Contents(file) => std::fs::read(file).ok().map(Answer::Contents),
+        Question::Names(folder) => std::fs::read_dir(folder).ok().map(|entries| {
+            Answer::Names(entries.map(|entry| entry.expect("readable").file_name()).collect())
+        }),
+        Question::Exists(path) => path.exists().then_some(Answer::Exists),
+    };
+    known.add(question, answer.unwrap_or(Answer::Failed));
 }
 
 fn started(args: &[&str]) -> Result<Start, String> {
@@ -291,7 +322,7 @@ fn rewriting_keeps_what_is_right_and_changes_what_is_not() {
     ];
     let (c, changed) = c.set(pairs, true).expect("all good");
     assert_eq!(changed.len(), pairs.len());
-    rewrite_file(&c).expect("rewritten");
+    rewrite_file(&c);
     let expected = "# my comment\nport 7000\nhz 10\n# hz 20\nmaxmemory 1536kb\n\nsave \"\"\n\
                     client-output-buffer-limit normal 1mb 2kb 3\n\
                     client-output-buffer-limit slave 256mb 64mb 60\n\
@@ -303,7 +334,7 @@ fn rewriting_keeps_what_is_right_and_changes_what_is_not() {
     assert_eq!(written, expected);
     let again = config(&[&file]);
     assert_eq!(again.get([&b"*"[..]].into_iter()), c.get([&b"*"[..]].into_iter()));
-    rewrite_file(&again).expect("rewritten");
+    rewrite_file(&again);
     assert_eq!(std::fs::read_to_string(&file).expect("readable"), expected, "nothing new to say");
     let left = std::fs::read_dir(&folder.0).expect("readable").count();
     assert_eq!(left, 1, "no temporary file stays");
@@ -320,28 +351,43 @@ fn rewriting_overrules_included_files() {
     let c = config(&[&file]);
     assert_eq!(c.timeout_s, 7);
     let (c, _) = c.set(&[(b"timeout", b"3"), (b"hz", b"10")], true).expect("all good");
-    rewrite_file(&c).expect("rewritten");
+    rewrite_file(&c);
     let written = std::fs::read_to_string(&file).expect("readable");
     assert!(written.starts_with(&text) && written.contains("\nhz 10\n"), "{written}");
     let again = config(&[&file]);
     assert_eq!(again.get([&b"*"[..]].into_iter()), c.get([&b"*"[..]].into_iter()));
-    rewrite_file(&again).expect("rewritten");
+    rewrite_file(&again);
     assert_eq!(std::fs::read_to_string(&file).expect("readable"), written, "nothing new to say");
 }
 
+/// Includes in included files, patterns over folders, files that are missing: every round asks for
+/// all that is known to be needed.
 #[test]
-fn rewriting_needs_a_file_and_says_what_went_wrong() {
-    let c = config(&[]);
-    assert_eq!(
-        rewrite_file(&c).expect_err("no file").to_string(),
-        "ERR The server is running without a config file"
-    );
-    let mut c = c;
-    c.file = Some("/nonexistent/folder/a.conf".into());
-    assert_eq!(
-        rewrite_file(&c).expect_err("no folder").to_string(),
-        "ERR Rewriting config file: No such file or directory"
-    );
+fn rewriting_asks_about_included_files() {
+    let folder = Folder::new("asks");
+    let sub = folder.0.join("sub");
+    std::fs::create_dir_all(sub.join("b")).expect("a folder");
+    std::fs::create_dir_all(sub.join("a")).expect("a folder");
+    let at = |name: &str| folder.0.join(name).to_str().expect("a plain name").to_owned();
+    folder.file("sub/a/x.conf", "hz 11\n");
+    folder.file("sub/b/x.conf", &format!("hz 12\ninclude {}\n", at("last.conf")));
+    folder.file("last.conf", "timeout 5\n");
+    let text = format!("hz 50\ninclude {}\n", at("s?b/*/x.conf"));
+    let file = folder.file("a.conf", &text);
+    let c = config(&[&file]);
+    assert_eq!(c.timeout_s, 5);
+    let (c, _) = c.set(&[(b"timeout", b"6")], true).expect("all good");
+    // The folder, its folders, their folders, which files stand there, these, the last one.
+    assert_eq!(rewrite_file(&c), 5);
+    let written = std::fs::read_to_string(&file).expect("readable");
+    assert_eq!(written, format!("{}\n{MARK}\ntimeout 6\n", text.replace("hz 50", "hz 12")));
+    assert_eq!(config(&[&file]).timeout_s, 6);
+    // If one cannot be read, nothing can be said about what they set.
+    std::fs::remove_file(at("last.conf")).expect("ours");
+    let (c, _) = c.set(&[(b"hz", b"13")], true).expect("all good");
+    rewrite_file(&c);
+    let written = std::fs::read_to_string(&file).expect("readable");
+    assert!(written.ends_with(&format!("\n{MARK}\ntimeout 6\n")), "{written}");
 }
 
 proptest! {
@@ -435,29 +481,4 @@ fn what_is_included_again_and_again_is_bounded() {
     let times = |n: usize| format!("include {dir}/large\n").repeat(n);
     config(&[&folder.file("few", &times(3))]);
     assert!(error(&[&folder.file("many", &times(5))]).contains("bytes of configuration"));
-}
-
-/// The file may hold passwords, and an attacker may know the name of the temporary file beside it.
-#[test]
-fn a_rewritten_file_follows_no_link_and_stays_private() {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    let dir = std::env::temp_dir().join(format!("config-rewrite-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a folder");
-    let (file, victim) = (dir.join("server.conf"), dir.join("victim"));
-    let beside = dir.join(format!("server.conf.{}.tmp", std::process::id()));
-    let mode =
-        |path: &PathBuf| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
-    let (mut config, _) =
-        Config::default().set(&[(b"requirepass", b"hunter2")], true).expect("all good");
-    config.file = Some(file.clone());
-    std::fs::write(&victim, "mine").expect("a file");
-    symlink(&victim, &beside).expect("a link");
-    rewrite_file(&config).expect("written");
-    assert_eq!(std::fs::read(&victim).expect("it is there"), b"mine");
-    assert!(std::fs::read(&file).expect("it is there").ends_with(b"requirepass \"hunter2\"\n"));
-    assert_eq!(mode(&file), 0o600, "a new file");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).expect("ours");
-    rewrite_file(&config).expect("written");
-    assert_eq!(mode(&file), 0o640, "the mode of the old one");
-    std::fs::remove_dir_all(dir).expect("ours");
 }

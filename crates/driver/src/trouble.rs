@@ -22,6 +22,11 @@ impl Enter {
             other => fatal("io_uring_enter", other),
         }
     }
+
+    /// True for the errors that do not last.
+    pub fn is_passing(error: Errno) -> bool {
+        matches!(error, Errno::INTR | Errno::TIME | Errno::AGAIN | Errno::BUSY | Errno::NOMEM)
+    }
 }
 
 /// Of a receive, a send or a poll of a connection.

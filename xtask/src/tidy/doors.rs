@@ -1,7 +1,10 @@
 //! Doors: what only one module may touch. The data path synchronises through `base::sync` alone,
-//! and below the server only `driver` does I/O and reads the clock.
+//! and below the server only `driver` does I/O and reads the clock. Files of a running server go
+//! through the driver's operations; who uses the disk directly is listed and counted, and the count
+//! may only fall.
 
 use super::Report;
+use super::counts::Found;
 use super::list::List;
 use super::tree::{Tree, production_lines, room};
 
@@ -15,12 +18,22 @@ const DATA_PATH: &[&str] = &[
 /// The rooms that see neither sockets nor files nor clocks.
 const PURE: &[&str] = &["base", "resp", "observe", "ingest", "value", "rdb", "keyspace", "command"];
 
+/// The data path above the driver.
+const NOT_DRIVER: &[&str] = &[
+    "base", "resp", "observe", "ingest", "value", "rdb", "keyspace", "config", "command", "server",
+];
+
+/// Words that block on the disk.
+const DISK: &[&str] = &["std::fs", "rustix::fs", ".exists()"];
+
 /// A word, the rooms where it is forbidden, and where to turn instead.
 const DOORS: &[(&str, &[&str], &str)] = &[
     ("std::sync", DATA_PATH, "base::sync"),
     ("std::thread", DATA_PATH, "base::sync::thread"),
     ("std::net", PURE, "the driver"),
-    ("std::fs", PURE, "the driver or the server"),
+    ("std::fs", DATA_PATH, "the driver's operations on files"),
+    ("rustix::fs", NOT_DRIVER, "the driver's operations on files"),
+    (".exists()", NOT_DRIVER, "the driver's operations on files"),
     ("Instant::now", PURE, "the time handed in"),
     ("SystemTime::now", PURE, "the time handed in"),
 ];
@@ -34,6 +47,20 @@ const UNFINISHED: &[&str] = &[
     concat!("FIX", "ME"),
     concat!("db", "g!("),
 ];
+
+/// Collects the files that use the disk directly, each word once, whether or not they are listed.
+pub fn count(tree: &Tree, found: &mut Found) {
+    let places = found.kind("files that use the disk directly");
+    for (path, text) in tree.rust() {
+        let Some(room) = room(path) else { continue };
+        for (word, rooms, _) in DOORS.iter().filter(|(word, ..)| DISK.contains(word)) {
+            let first = production_lines(path, text).find(|(_, line)| line.contains(word));
+            if let Some((at, _)) = first.filter(|_| rooms.contains(&room)) {
+                places.push(format!("{path}:{at}: {word}"));
+            }
+        }
+    }
+}
 
 /// Checks all sources. An entry of the exceptions reads `path word`.
 pub fn check(tree: &Tree, report: &mut Report) {
@@ -78,6 +105,28 @@ mod tests {
         );
         let listed = "crates/keyspace/src/lock.rs std::sync # a reason\n";
         assert!(errors(&[source, (EXCEPTIONS, listed)]).is_empty());
+    }
+
+    #[test]
+    fn files_go_through_the_driver() {
+        let source = ("crates/server/src/a.rs", "use std::fs::File;\nfn f() { std::fs::x() }\n");
+        let found = errors(&[source]);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].ends_with("'std::fs' here goes through the driver's operations on files"));
+        assert_eq!(errors(&[("crates/config/src/a.rs", "let x = path.exists();\n")]).len(), 1);
+        // A listed file is still counted, so the list cannot grow unnoticed.
+        let listed = "crates/server/src/a.rs std::fs # a reason\n";
+        let tree = Tree::of(&[source, (EXCEPTIONS, listed)]);
+        let (mut report, mut found) = (Report::default(), Found::default());
+        check(&tree, &mut report);
+        count(&tree, &mut found);
+        assert!(report.errors.is_empty());
+        assert!(found.places().eq([
+            "files that use the disk directly: crates/server/src/a.rs:1: std::fs".to_owned()
+        ]));
+        // The driver is the door of files, but not of `std::fs`.
+        assert!(errors(&[("crates/driver/src/a.rs", "use rustix::fs::open;\n")]).is_empty());
+        assert_eq!(errors(&[("crates/driver/src/a.rs", "use std::fs;\n")]).len(), 1);
     }
 
     #[test]

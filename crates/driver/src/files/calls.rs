@@ -18,7 +18,7 @@ pub type SystemFile = Arc<OwnedFd>;
 pub const MODE_BITS: u32 = 0o7777;
 
 /// The flags of `open`.
-pub fn flags(how: OpenHow, is_folder: bool) -> OFlags {
+pub fn open_flags(how: OpenHow, is_folder: bool) -> OFlags {
     let mut flags = OFlags::CLOEXEC;
     flags |= match (how.read, how.write) {
         (true, true) => OFlags::RDWR,
@@ -55,7 +55,7 @@ fn run_plain(op: RawOp<SystemFile>) -> Result<RawValue<SystemFile>, Errno> {
     match op {
         RawOp::Read { .. } | RawOp::Write { .. } => unreachable!("they have a buffer"),
         RawOp::Open { path, how, is_folder } => {
-            let (flags, mode) = (flags(how, is_folder), Mode::from_raw_mode(how.mode));
+            let (flags, mode) = (open_flags(how, is_folder), Mode::from_raw_mode(how.mode));
             let file = retry_on_intr(|| fs::open(&*path, flags, mode))?;
             Ok(RawValue::File(Arc::new(file)))
         }
@@ -83,7 +83,7 @@ fn run_plain(op: RawOp<SystemFile>) -> Result<RawValue<SystemFile>, Errno> {
         }
         RawOp::List { folder } => {
             let how = OpenHow { read: true, ..OpenHow::default() };
-            let flags = flags(how, true);
+            let flags = open_flags(how, true);
             let folder = retry_on_intr(|| fs::openat(CWD, &*folder, flags, Mode::empty()))?;
             names(folder).map(RawValue::Names)
         }
@@ -92,6 +92,9 @@ fn run_plain(op: RawOp<SystemFile>) -> Result<RawValue<SystemFile>, Errno> {
 
 /// A pipe or a terminal has no offsets and is read in order.
 fn read(file: BorrowedFd<'_>, at: u64, room: usize, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
+    if room == 0 {
+        return Ok(0);
+    }
     let before = buffer.len();
     let read = match io::pread(file, spare_capacity(buffer), at) {
         Err(Errno::SPIPE) => io::read(file, spare_capacity(buffer)),

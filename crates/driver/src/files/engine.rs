@@ -220,6 +220,7 @@ impl<F: Clone> Files<F> {
         if how.append != at.is_none() {
             return Err(Errno::INVAL); // the system would ignore the offset of a write
         }
+        check_offset(at.unwrap_or(0))?;
         let step = Step::Writing { file: file.clone(), at, written: 0 };
         let call = write(file, at, bytes, 0);
         Ok(Prepared { file: Some(id), step, call })
@@ -343,7 +344,7 @@ fn discard<F>(file: F, outcome: Outcome) -> Next<F> {
 fn read<F>(file: F, at: u64, wanted: usize, mut buffer: Vec<u8>) -> Result<RawOp<F>, Errno> {
     let room = (wanted - buffer.len()).min(READ_MAX);
     buffer.try_reserve(room).map_err(|_| Errno::NOMEM)?;
-    let at = at.checked_add(buffer.len() as u64).ok_or(Errno::INVAL)?;
+    let at = check_offset(at.saturating_add(buffer.len() as u64))?;
     Ok(RawOp::Read { file, at, room, buffer })
 }
 
@@ -397,7 +398,15 @@ fn on_written<F: Clone>(
     Next::Call(Step::Writing { file, at, written }, call)
 }
 
+/// Refuses an offset which no file has. (For a ring the greatest number means the end.)
+fn check_offset(at: u64) -> Result<u64, Errno> {
+    if i64::try_from(at).is_ok() { Ok(at) } else { Err(Errno::INVAL) }
+}
+
 /// A path for the system. One with a zero byte names nothing.
 fn c_path(path: PathBuf) -> Result<CString, Errno> {
     CString::new(path.into_os_string().into_vec()).map_err(|_| Errno::INVAL)
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,6 +31,7 @@ pub mod raw;
 pub(crate) mod thread;
 
 pub use calls::SystemFile;
+pub(crate) use calls::{MODE_BITS, open_flags};
 
 use rustix::io::Errno;
 use std::ffi::OsString;

@@ -18,6 +18,7 @@ use crate::process::spawn_helper;
 use base::sync::{Arc, Condvar, Mutex, MutexGuard};
 use rustix::io::Errno;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The name of the thread.
 pub const THREAD: &str = "files";
@@ -122,7 +123,9 @@ impl Queue {
     /// The thread: runs calls until the driver is gone.
     fn serve(&self, completed: &MailboxSender<Done>) {
         while let Some((number, op)) = self.next() {
-            let (buffer, result) = calls::run(op);
+            // The worker waits for a completion in any case.
+            let run = catch_unwind(AssertUnwindSafe(|| calls::run(op)));
+            let (buffer, result) = run.unwrap_or_else(|_| (Vec::new(), Err(Errno::IO)));
             completed.post(RawDone { number, buffer, result });
         }
     }
