@@ -201,7 +201,7 @@ fn seeds_until_broken(steps: &[Step], how: &str) -> u64 {
     (0..1000).find(broken).expect("a weak protocol is found") + 1
 }
 
-/// Each protocol that leaves out a step is found, and these are the seeds it takes.
+/// Each protocol that leaves out a step is found. `docs/simulation.md` has the numbers of seeds.
 #[test]
 fn weaker_protocols_are_found() {
     let seeds = [
@@ -210,7 +210,7 @@ fn weaker_protocols_are_found() {
         seeds_until_broken(&RENAME_BEFORE_SYNC, "neither"),
     ];
     println!("seeds until found: {seeds:?}");
-    assert!(seeds.iter().all(|seeds| *seeds <= 50), "{seeds:?}");
+    assert!(seeds.iter().all(|seeds| *seeds <= 200), "{seeds:?}");
 }
 
 /// A program that syncs again after a failed sync, and trusts the second one, loses data.
@@ -228,6 +228,7 @@ fn a_second_sync_after_a_failed_one_is_found() {
         replacement.machine.contents("/data/conf") != Some([HALF, HALF].concat())
     };
     let seeds = (0..1000).find(broken).expect("it is found") + 1;
+    println!("seeds until found: {seeds}");
     assert!(seeds <= 20, "{seeds}");
 }
 

@@ -5,7 +5,8 @@
 //! calls them. All randomness comes from one seed, so a run can be repeated exactly.
 //!
 //! Faults that are rare in a real network are frequent here, as [`Faults`] says: partial writes and
-//! reads, delays, full buffers, resets, polls that report nothing.
+//! reads, delays, full buffers, resets, polls that report nothing. The files of a driver are on a
+//! simulated [`disk`], whose machine can crash.
 //!
 //! **Time** is virtual and stands still while any worker has work. A wait that finds nothing marks
 //! its worker as asleep and returns. When all workers are asleep and none has an event ready or

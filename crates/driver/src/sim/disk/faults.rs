@@ -113,9 +113,9 @@ counts! {
     hangs,
     /// Crashes of the machine.
     crashes,
-    /// Operations in flight at a crash that happened.
+    /// Operations in flight at a crash, or at the end of their process, that happened.
     in_flight_done,
-    /// Operations in flight at a crash that did not happen.
+    /// Operations in flight at a crash, or at the end of their process, that did not happen.
     in_flight_dropped,
     /// Writes that were not durable and survived a crash or a failed sync.
     writes_kept,

@@ -395,8 +395,7 @@ impl Store {
 
     fn writable(&self, handle: Handle) -> Result<(Node, OpenHow), Errno> {
         let open = self.handles.get(&handle).ok_or(Errno::BADF)?;
-        let may_write = open.how.write || open.how.append;
-        if may_write && self.files.contains_key(&open.node) {
+        if open.how.write && self.files.contains_key(&open.node) {
             return Ok((open.node, open.how));
         }
         Err(Errno::BADF)
