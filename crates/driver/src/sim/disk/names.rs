@@ -144,17 +144,20 @@ impl Names {
     /// Renames a file or a folder; what `to` named is replaced.
     pub fn rename(&mut self, number: u64, from: Key, to: Key) -> Result<(), Errno> {
         let node = self.at(&from).ok_or(Errno::NOENT)?;
+        if reachable([node], &self.current).contains(&to.0) {
+            return Err(Errno::INVAL);
+        }
         if let Some(replaced) = self.at(&to) {
             match (self.is_folder(node), self.current.get(&replaced)) {
                 _ if replaced == node => return Ok(()),
+                _ if reachable([replaced], &self.current).contains(&from.0) => {
+                    return Err(Errno::NOTEMPTY);
+                }
                 (true, None) => return Err(Errno::NOTDIR),
                 (false, Some(_)) => return Err(Errno::ISDIR),
                 (true, Some(names)) if !names.is_empty() => return Err(Errno::NOTEMPTY),
                 _ => (),
             }
-        }
-        if reachable([node], &self.current).contains(&to.0) {
-            return Err(Errno::INVAL);
         }
         self.change(number, vec![(from, None), (to, Some(node))]);
         Ok(())

@@ -249,7 +249,9 @@ impl Store {
     }
 
     pub fn truncate(&mut self, handle: Handle, to: u64) -> Result<(), Errno> {
-        let (node, _) = self.writable(handle)?;
+        // ftruncate(2) says EINVAL of a file which is not open for writing.
+        self.handles.get(&handle).ok_or(Errno::BADF)?;
+        let (node, _) = self.writable(handle).map_err(|_| Errno::INVAL)?;
         if to > FILE_BYTES_MAX {
             return Err(Errno::FBIG);
         }
