@@ -35,6 +35,7 @@ pub fn text(config: &Config, old: &[u8], known: &mut Known) -> Result<Vec<u8>, V
 
 /// Appends the settings whose included files give another value than the current one.
 fn append_overrides(config: &Config, read: &Config, text: &mut Vec<u8>) {
+    let default = Config::default();
     let mut marked = text.split(|b| *b == b'\n').any(|line| line.trim_ascii() == MARK.as_bytes());
     for index in 0..SETTINGS.len() {
         if index == DIR || same_text(config, read, index) {
@@ -43,7 +44,7 @@ fn append_overrides(config: &Config, read: &Config, text: &mut Vec<u8>) {
         if !std::mem::replace(&mut marked, true) {
             push_lines(text, &[String::new(), MARK.to_owned()]);
         }
-        push_lines(text, &lines_for(config, index, true));
+        push_lines(text, &lines_for(config, &default, index, true));
     }
 }
 
@@ -55,12 +56,8 @@ pub fn rewrite(config: &Config, old: &[u8]) -> Vec<u8> {
         old.strip_suffix(b"\n").unwrap_or(old).split(|b| *b == b'\n').collect()
     };
     let setting_of: Vec<Option<Index>> = lines.iter().map(|line| setting_on(line)).collect();
-    let unchanged: Vec<bool> = (0..SETTINGS.len())
-        .map(|index| {
-            let its = lines.iter().zip(&setting_of).filter(|(_, s)| **s == Some(index));
-            gives_current_value(config, index, its.map(|(line, _)| *line))
-        })
-        .collect();
+    let default = Config::default();
+    let unchanged = give_current_values(config, &default, lines.iter().zip(&setting_of));
     let mut written = vec![false; SETTINGS.len()];
     let mut out = Vec::with_capacity(old.len() + 256);
     let mut marked = false;
@@ -69,7 +66,7 @@ pub fn rewrite(config: &Config, old: &[u8]) -> Vec<u8> {
         match setting {
             Some(index) if !unchanged[*index] => {
                 if !std::mem::replace(&mut written[*index], true) {
-                    push_lines(&mut out, &lines_for(config, *index, true));
+                    push_lines(&mut out, &lines_for(config, &default, *index, true));
                 }
             }
             other => {
@@ -82,7 +79,7 @@ pub fn rewrite(config: &Config, old: &[u8]) -> Vec<u8> {
         }
     }
     for index in (0..SETTINGS.len()).filter(|i| !written[*i]) {
-        let added = lines_for(config, index, false);
+        let added = lines_for(config, &default, index, false);
         if !added.is_empty() && !std::mem::replace(&mut marked, true) {
             push_lines(&mut out, &[String::new(), MARK.to_owned()]);
         }
@@ -104,21 +101,22 @@ fn setting_on(line: &[u8]) -> Option<Index> {
     find(&name).map(|(index, _)| index)
 }
 
-/// Whether these lines, applied in order, give the setting its current value.
-fn gives_current_value<'l>(
+/// For each setting, whether its lines, applied in order, give it its current value; without lines,
+/// whether it has its default.
+fn give_current_values<'l>(
     config: &Config,
-    index: Index,
-    lines: impl Iterator<Item = &'l [u8]>,
-) -> bool {
-    let mut read = Config::default();
-    for line in lines {
+    default: &Config,
+    lines: impl Iterator<Item = (&'l &'l [u8], &'l Option<Index>)>,
+) -> Vec<bool> {
+    let (mut read, mut are_valid) = (default.clone(), vec![true; SETTINGS.len()]);
+    for (line, index) in lines.filter_map(|(line, index)| Some((line, (*index)?))) {
         let words = parse::directive(line).ok().flatten().map(|(_, words)| words);
         match words.and_then(|w| SETTINGS[index].kind.parse_words(&w).ok()) {
             Some(value) => read.store(index, &value),
-            None => return false,
+            None => are_valid[index] = false,
         }
     }
-    same_text(config, &read, index)
+    (0..SETTINGS.len()).map(|index| are_valid[index] && same_text(config, &read, index)).collect()
 }
 
 fn same_text(config: &Config, read: &Config, index: Index) -> bool {
@@ -131,17 +129,16 @@ fn same_text(config: &Config, read: &Config, index: Index) -> bool {
 }
 
 /// The lines that give a setting its value; none if it is at its default and `needed` is false.
-fn lines_for(config: &Config, index: Index, needed: bool) -> Vec<String> {
+fn lines_for(config: &Config, default: &Config, index: Index, needed: bool) -> Vec<String> {
     let setting = &SETTINGS[index];
     let text = config.text(index);
-    let default = Config::default();
     // The folder always has a value; a file that does not name it does not get a line for it.
     let at_default = text == default.text(index) || (index == DIR && !needed);
     if at_default && !needed {
         return Vec::new();
     }
     if setting.kind == Kind::Limits {
-        return limit_lines(config, &default, setting.name, needed);
+        return limit_lines(config, default, setting.name, needed);
     }
     let value = match setting.kind {
         Kind::Memory(..) | Kind::Backlog => memory_text(text),

@@ -1,6 +1,6 @@
-//! Network and file I/O for one worker thread; it knows nothing of Redis. A `Reactor` implements the
-//! [`Driver`] trait over io_uring, epoll or a simulated network for tests; `Loopback` implements it
-//! without any system call, for counting instructions.
+//! Network and file I/O for one worker thread; it knows nothing of Redis. A `Reactor` implements
+//! the [`Driver`] trait over io_uring, epoll or a simulated network for tests; `Loopback`
+//! implements it without any system call, for counting instructions.
 //!
 //! ```text
 //! worker (crates/server)          calls the driver:

@@ -100,8 +100,8 @@ pub enum Wait {
     Forever,
 }
 
-/// The world under a reactor; files are in its supertrait. `Stream` and `Listener` are names that the poller understands: end
-/// them with `close` and `close_listener`.
+/// The world under a reactor; files are in its supertrait. `Stream` and `Listener` are names that
+/// the poller understands: end them with `close` and `close_listener`.
 pub trait Poller: RawFiles {
     /// An adopted connection.
     type Stream;

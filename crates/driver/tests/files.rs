@@ -57,8 +57,10 @@ impl<W: World> Disk<W> {
         let (mut done, since) = (Vec::new(), Instant::now());
         while done.len() < count {
             assert!(since.elapsed() < Duration::from_secs(60), "{} of {count}", done.len());
-            let until = self.driver.now().plus(1_000_000_000);
-            self.driver.wait(Some(until));
+            // Without a wake-up the wait would last this long.
+            let began = self.driver.refresh_now();
+            self.driver.wait(Some(began.plus(WAIT_NS)));
+            assert!(self.driver.now().since(began) < WAIT_NS, "nothing completes");
             while let Some(event) = self.driver.next() {
                 match event {
                     Event::File(completed) => done.push(completed),
@@ -129,6 +131,9 @@ impl<W: World> Drop for Disk<W> {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
+
+/// Longer than any operation takes.
+const WAIT_NS: u64 = 40_000_000_000;
 
 /// Set in the process that runs under a limit.
 const CHILD: &str = "SHEAFDB_FILES_CHILD";

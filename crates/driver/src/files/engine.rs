@@ -160,7 +160,8 @@ impl<F: Clone> Files<F> {
         let whole = |id, call| Ok(Prepared { file: id, step: Step::Whole, call });
         match op {
             FileOp::Open { path, how } => {
-                if !(how.read || how.write) || how.append && !how.write {
+                let is_usable = how.write || how.read && !how.append;
+                if !is_usable {
                     return Err(Errno::INVAL);
                 }
                 self.open.check_room()?;
@@ -281,10 +282,10 @@ impl<F: Clone> Files<F> {
             }
             (Step::Measuring { file, .. }, Err(errno)) => discard(file, Err(errno.into())),
             (Step::Reading { file, at, wanted }, result) => {
-                on_read(file, at, wanted, buffer, result)
+                on_read(&file, at, wanted, buffer, count(result))
             }
             (Step::Writing { file, at, written }, result) => {
-                on_written(file, at, written, buffer, result)
+                on_written(&file, at, written, buffer, count(result))
             }
             (Step::Closing { id }, result) => {
                 self.open.remove(id);
@@ -348,17 +349,25 @@ fn read<F>(file: F, at: u64, wanted: usize, mut buffer: Vec<u8>) -> Result<RawOp
     Ok(RawOp::Read { file, at, room, buffer })
 }
 
+/// The result of a read or write.
+fn count<F>(result: Result<RawValue<F>, Errno>) -> Result<usize, Errno> {
+    match result? {
+        RawValue::Count(count) => Ok(count),
+        _ => unreachable!("a read or write returns a count"),
+    }
+}
+
 fn on_read<F: Clone>(
-    file: F,
+    file: &F,
     at: u64,
     wanted: usize,
     buffer: Vec<u8>,
-    result: Result<RawValue<F>, Errno>,
+    count: Result<usize, Errno>,
 ) -> Next<F> {
-    match result {
-        Ok(RawValue::Count(count)) if count > 0 && buffer.len() < wanted => {
+    match count {
+        Ok(count) if count > 0 && buffer.len() < wanted => {
             match read(file.clone(), at, wanted, buffer) {
-                Ok(call) => Next::Call(Step::Reading { file, at, wanted }, call),
+                Ok(call) => Next::Call(Step::Reading { file: file.clone(), at, wanted }, call),
                 Err(errno) => Next::Completed(Err(errno.into())),
             }
         }
@@ -375,15 +384,14 @@ fn write<F>(file: F, at: Option<u64>, bytes: Vec<u8>, written: usize) -> RawOp<F
 }
 
 fn on_written<F: Clone>(
-    file: F,
+    file: &F,
     at: Option<u64>,
     before: usize,
     bytes: Vec<u8>,
-    result: Result<RawValue<F>, Errno>,
+    count: Result<usize, Errno>,
 ) -> Next<F> {
-    let count = match result {
-        Ok(RawValue::Count(count)) => count,
-        Ok(_) => unreachable!("a write returns a count"),
+    let count = match count {
+        Ok(count) => count,
         Err(errno) => return Next::Completed(Err(FileError { errno, written: before })),
     };
     let written = before + count;
@@ -395,7 +403,7 @@ fn on_written<F: Clone>(
         return Next::Completed(Err(FileError { errno: Errno::IO, written }));
     }
     let call = write(file.clone(), at, bytes, written);
-    Next::Call(Step::Writing { file, at, written }, call)
+    Next::Call(Step::Writing { file: file.clone(), at, written }, call)
 }
 
 /// Refuses an offset which no file has. (For a ring the greatest number means the end.)

@@ -11,10 +11,10 @@
 //! owns the memory of an operation until it completes. Short reads and writes are continued by the
 //! driver: a write completes when all bytes are written or with an error.
 //!
-//! Every operation completes once, in a later turn, also one which is refused at once: an identifier
-//! that is not open (`BADF`), more than [`OPERATIONS_MAX`] in flight (`AGAIN`), more than
-//! [`FILES_MAX`] files (`MFILE`). What is in flight when a driver is dropped may or may not take
-//! effect, and does not complete.
+//! Every operation completes once, in a later turn, also one which is refused at once: an
+//! identifier that is not open (`BADF`), more than [`OPERATIONS_MAX`] in flight (`AGAIN`), more
+//! than [`FILES_MAX`] files (`MFILE`). What is in flight when a driver is dropped may or may not
+//! take effect, and does not complete.
 //!
 //! ```text
 //! engine.rs   the table of open files, continued reads and writes, operations of several steps

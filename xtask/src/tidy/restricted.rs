@@ -1,45 +1,45 @@
-//! Doors: what only one module may touch. The data path synchronises through `base::sync` alone,
-//! and below the server only `driver` does I/O and reads the clock. Files of a running server go
-//! through the driver's operations; who uses the disk directly is listed and counted, and the count
-//! may only fall.
+//! Restricted items: the data path may synchronise only through `base::sync`, and below the server
+//! only `driver` does I/O and reads the clock. A running server uses files through the driver's
+//! operations. Files which use the disk directly are listed and counted, and the count may only
+//! fall.
 
 use super::Report;
 use super::counts::Found;
 use super::list::List;
-use super::tree::{Tree, production_lines, room};
+use super::tree::{Tree, crate_name, production_lines};
 
 const EXCEPTIONS: &str = "xtask/exceptions.txt";
 
-/// The rooms on the data path.
+/// The crates on the data path.
 const DATA_PATH: &[&str] = &[
     "base", "resp", "driver", "observe", "ingest", "value", "rdb", "keyspace", "config", "command",
     "server",
 ];
-/// The rooms that see neither sockets nor files nor clocks.
+/// The crates which use neither sockets nor files nor clocks.
 const PURE: &[&str] = &["base", "resp", "observe", "ingest", "value", "rdb", "keyspace", "command"];
 
-/// The data path above the driver.
-const NOT_DRIVER: &[&str] = &[
+/// The data path without the driver.
+const ABOVE_DRIVER: &[&str] = &[
     "base", "resp", "observe", "ingest", "value", "rdb", "keyspace", "config", "command", "server",
 ];
 
-/// Words that block on the disk.
+/// Items which block on the disk.
 const DISK: &[&str] = &["std::fs", "rustix::fs", ".exists()"];
 
-/// A word, the rooms where it is forbidden, and where to turn instead.
-const DOORS: &[(&str, &[&str], &str)] = &[
+/// A word, the crates where it is forbidden, and what to use instead.
+const RESTRICTED: &[(&str, &[&str], &str)] = &[
     ("std::sync", DATA_PATH, "base::sync"),
     ("std::thread", DATA_PATH, "base::sync::thread"),
     ("std::net", PURE, "the driver"),
     ("std::fs", DATA_PATH, "the driver's operations on files"),
-    ("rustix::fs", NOT_DRIVER, "the driver's operations on files"),
-    (".exists()", NOT_DRIVER, "the driver's operations on files"),
+    ("rustix::fs", ABOVE_DRIVER, "the driver's operations on files"),
+    (".exists()", ABOVE_DRIVER, "the driver's operations on files"),
     ("Instant::now", PURE, "the time handed in"),
     ("SystemTime::now", PURE, "the time handed in"),
 ];
 
-/// Words that mean unfinished work, in any line. Put together here so that this file does
-/// not hold them.
+/// Words that mean unfinished work, in any line. Joined by `concat!` so that this
+/// file does not contain them.
 const UNFINISHED: &[&str] = &[
     concat!("to", "do!("),
     concat!("unimpl", "emented!("),
@@ -48,14 +48,14 @@ const UNFINISHED: &[&str] = &[
     concat!("db", "g!("),
 ];
 
-/// Collects the files that use the disk directly, each word once, whether or not they are listed.
+/// Collects the files which use the disk directly, once per item, also those which are listed.
 pub fn count(tree: &Tree, found: &mut Found) {
-    let places = found.kind("files that use the disk directly");
+    let places = found.kind("files which use the disk directly");
     for (path, text) in tree.rust() {
-        let Some(room) = room(path) else { continue };
-        for (word, rooms, _) in DOORS.iter().filter(|(word, ..)| DISK.contains(word)) {
+        let Some(name) = crate_name(path) else { continue };
+        for (word, crates, _) in RESTRICTED.iter().filter(|(word, ..)| DISK.contains(word)) {
             let first = production_lines(path, text).find(|(_, line)| line.contains(word));
-            if let Some((at, _)) = first.filter(|_| rooms.contains(&room)) {
+            if let Some((at, _)) = first.filter(|_| crates.contains(&name)) {
                 places.push(format!("{path}:{at}: {word}"));
             }
         }
@@ -71,14 +71,14 @@ pub fn check(tree: &Tree, report: &mut Report) {
                 report.error(format!("{path}:{}: '{word}' is unfinished work", at + 1));
             }
         }
-        let Some(room) = room(path) else { continue };
+        let Some(name) = crate_name(path) else { continue };
         for (at, line) in production_lines(path, text) {
-            for (word, rooms, instead) in DOORS {
-                if rooms.contains(&room)
+            for (word, crates, instead) in RESTRICTED {
+                if crates.contains(&name)
                     && line.contains(word)
                     && !exceptions.allows(&format!("{path} {word}"))
                 {
-                    report.error(format!("{path}:{at}: '{word}' here goes through {instead}"));
+                    report.error(format!("{path}:{at}: '{word}' is forbidden here: use {instead}"));
                 }
             }
         }
@@ -97,24 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn the_data_path_synchronises_through_one_door() {
-        let source = ("crates/keyspace/src/lock.rs", "use std::sync::Mutex;\n");
-        assert_eq!(
-            errors(&[source]),
-            ["crates/keyspace/src/lock.rs:1: 'std::sync' here goes through base::sync"]
-        );
-        let listed = "crates/keyspace/src/lock.rs std::sync # a reason\n";
-        assert!(errors(&[source, (EXCEPTIONS, listed)]).is_empty());
-    }
-
-    #[test]
-    fn files_go_through_the_driver() {
+    fn files_are_used_through_the_driver() {
         let source = ("crates/server/src/a.rs", "use std::fs::File;\nfn f() { std::fs::x() }\n");
         let found = errors(&[source]);
         assert_eq!(found.len(), 2);
-        assert!(found[0].ends_with("'std::fs' here goes through the driver's operations on files"));
+        assert!(found[0].ends_with("forbidden here: use the driver's operations on files"));
         assert_eq!(errors(&[("crates/config/src/a.rs", "let x = path.exists();\n")]).len(), 1);
-        // A listed file is still counted, so the list cannot grow unnoticed.
+        // A listed file is counted, too, so the list cannot grow unnoticed.
         let listed = "crates/server/src/a.rs std::fs # a reason\n";
         let tree = Tree::of(&[source, (EXCEPTIONS, listed)]);
         let (mut report, mut found) = (Report::default(), Found::default());
@@ -122,22 +111,33 @@ mod tests {
         count(&tree, &mut found);
         assert!(report.errors.is_empty());
         assert!(found.places().eq([
-            "files that use the disk directly: crates/server/src/a.rs:1: std::fs".to_owned()
+            "files which use the disk directly: crates/server/src/a.rs:1: std::fs".to_owned()
         ]));
-        // The driver is the door of files, but not of `std::fs`.
+        // The driver makes system calls on files itself, but not with `std::fs`.
         assert!(errors(&[("crates/driver/src/a.rs", "use rustix::fs::open;\n")]).is_empty());
         assert_eq!(errors(&[("crates/driver/src/a.rs", "use std::fs;\n")]).len(), 1);
     }
 
     #[test]
-    fn tests_and_tools_may_do_as_they_like() {
+    fn the_data_path_synchronises_through_base_sync() {
+        let source = ("crates/keyspace/src/lock.rs", "use std::sync::Mutex;\n");
+        assert_eq!(
+            errors(&[source]),
+            ["crates/keyspace/src/lock.rs:1: 'std::sync' is forbidden here: use base::sync"]
+        );
+        let listed = "crates/keyspace/src/lock.rs std::sync # a reason\n";
+        assert!(errors(&[source, (EXCEPTIONS, listed)]).is_empty());
+    }
+
+    #[test]
+    fn tests_and_tools_are_exempt() {
         let source = "fn a() {}\n#[cfg(test)]\nmod tests { use std::thread; }\n";
         assert!(errors(&[("crates/value/src/a.rs", source)]).is_empty());
         assert!(errors(&[("crates/client/src/a.rs", "use std::sync::Arc;\n")]).is_empty());
     }
 
     #[test]
-    fn an_exception_that_nothing_needs_is_refused() {
+    fn an_unused_exception_is_refused() {
         let found = errors(&[(EXCEPTIONS, "crates/base/src/sync.rs std::sync # the door\n")]);
         assert_eq!(found.len(), 1);
         let found = errors(&[(EXCEPTIONS, "crates/base/src/sync.rs std::sync\n")]);
