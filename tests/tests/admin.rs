@@ -217,11 +217,11 @@ fn an_occupied_default_port_is_a_warning_an_occupied_configured_port_an_error() 
     assert!(text.contains(&format!("live page and metrics: http://127.0.0.1:{free}/\n")), "{text}");
     let free = free_addr().expect("a free port").port().to_string();
     let text = printed(&mut bare("open", &["--admin-port", &free, "--admin-bind", "0.0.0.0"]));
-    assert!(text.contains("the live page needs admin-token"), "{text}");
+    assert!(text.contains("set admin-token to get the live page"), "{text}");
     assert!(text.contains(&format!("\nmetrics: http://0.0.0.0:{free}/\n")), "{text}");
     let token = ["--admin-port", &free, "--admin-bind", "0.0.0.0", "--admin-token", "t0p"];
     let text = printed(&mut bare("token", &token));
-    assert!(!text.contains("needs admin-token") && !text.contains("t0p"), "{text}");
+    assert!(!text.contains("set admin-token") && !text.contains("t0p"), "{text}");
     assert!(text.contains(&format!("http://0.0.0.0:{free}/?token=...")), "{text}");
 }
 

@@ -153,7 +153,7 @@ fn log_settings_are_honoured() {
     };
     let line = last(&["CONFIG", "SET", "hz", "20"]);
     assert!(
-        line.starts_with("{\"pid\":") && line.contains("CONFIG SET hz changes nothing"),
+        line.starts_with("{\"pid\":") && line.contains("CONFIG SET hz has no effect"),
         "{line}"
     );
     let line = last(&["CONFIG", "SET", "log-format", "logfmt", "hz", "21"]);
