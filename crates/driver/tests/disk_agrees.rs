@@ -1,7 +1,6 @@
 //! Without faults the simulated disk returns what the system's own files return: the same random
 //! operations on both, one after the other, and the same outcome of each.
 
-#[allow(dead_code)] // some of it is for other tests
 mod common;
 
 use base::prng::Prng;
