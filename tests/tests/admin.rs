@@ -538,7 +538,7 @@ fn a_rewritten_file_follows_no_link_and_stays_private() {
     assert_eq!(std::fs::read_dir(&disk.dir).expect("ours").count(), 2, "no file stays beside it");
 }
 
-/// A worker that shuts down ends its run first: the file is written.
+/// A worker that shuts down ends its run first, also if no session waits for it: the file is written.
 #[test]
 fn a_shutdown_waits_for_the_rewritten_file() {
     let mut disk = SlowDisk::start("shutdown");
@@ -547,6 +547,10 @@ fn a_shutdown_waits_for_the_rewritten_file() {
     writer.send(&encode(&["CONFIG", "REWRITE"])).expect("sent");
     let pipe = opened_by_a_reader(&disk.conf);
     until_last(&mut other, "config|rewrite", 1);
+    // No session waits for the run.
+    let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
+    assert_eq!(other.command(&kill).expect("answered"), Value::Int(1));
+    until_last(&mut other, "config|rewrite", 0);
     other.send(&encode(&["SHUTDOWN"])).expect("sent");
     assert!(other.receive().is_err(), "it closes its connections");
     end_wait(pipe);
