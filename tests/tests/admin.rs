@@ -538,7 +538,7 @@ fn a_rewritten_file_follows_no_link_and_stays_private() {
     assert_eq!(std::fs::read_dir(&disk.dir).expect("ours").count(), 2, "no file stays beside it");
 }
 
-/// A worker that shuts down ends its run first, also if no session waits for it: the file is written.
+/// A worker that shuts down ends its run first, also if no session waits for it.
 #[test]
 fn a_shutdown_waits_for_the_rewritten_file() {
     let mut disk = SlowDisk::start("shutdown");

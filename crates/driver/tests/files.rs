@@ -456,7 +456,7 @@ mod scenarios {
             drop(std::mem::replace(&mut disk.driver, spare));
             // Who used freed memory would write into these.
             let canaries: Vec<Vec<u8>> = (0..200).map(|_| vec![0x55; SIZE]).collect();
-            (&pipe).write_all(&[0xaa; SIZE]).expect("there is room");
+            (&pipe).write_all(&vec![0xaa; SIZE]).expect("there is room");
             let since = Instant::now();
             while disk.descriptors("") > 1 {
                 assert!(since.elapsed() < Duration::from_secs(10), "{}", disk.descriptors(""));

@@ -131,15 +131,14 @@ impl Actor {
             (Some(_), 1) => Some(Errno::EXIST),
             _ => None,
         };
-        self.expected = match errno {
-            Some(errno) => Expected::Outcome(Err(FileError { errno, written: 0 })),
-            None => {
-                let contents = self.model.names.entry(name.to_owned()).or_default();
-                if how.truncate {
-                    contents.clear();
-                }
-                Expected::Opened { name: name.to_owned(), append, len: contents.len() as u64 }
+        self.expected = if let Some(errno) = errno {
+            Expected::Outcome(Err(FileError { errno, written: 0 }))
+        } else {
+            let contents = self.model.names.entry(name.to_owned()).or_default();
+            if how.truncate {
+                contents.clear();
             }
+            Expected::Opened { name: name.to_owned(), append, len: contents.len() as u64 }
         };
         FileOp::Open { path: self.folder.join(name), how }
     }
