@@ -1,6 +1,7 @@
 //! The state of a simulated world.
 
 use super::Faults;
+use super::disk::{DiskFaults, DiskSource, SimDisk};
 use super::pipe::Pipe;
 use crate::PeerAddr;
 use crate::poller::{EVENTS_MAX, Ready, Token, Wait};
@@ -53,6 +54,8 @@ struct Listener {
 struct Worker {
     streams: BTreeMap<usize, (Token, EventFlags)>,
     listeners: BTreeMap<usize, Token>,
+    /// Its operations on files.
+    disk: Option<DiskSource>,
     /// The last wait, if it found nothing.
     asleep: Option<Wait>,
     woken: bool,
@@ -68,6 +71,8 @@ pub struct State {
     pub accept_error: Errno,
     /// The next change of a registration fails.
     pub failing_changes: bool,
+    /// The disk of workers which get no other one.
+    pub disk: SimDisk,
     streams: Vec<Stream>,
     listeners: Vec<Listener>,
     workers: Vec<Worker>,
@@ -82,6 +87,7 @@ impl State {
             failing_accepts: 0,
             accept_error: Errno::MFILE,
             failing_changes: false,
+            disk: SimDisk::new(seed, DiskFaults::NONE),
             streams: Vec::new(),
             listeners: Vec::new(),
             workers: Vec::new(),
@@ -118,8 +124,8 @@ impl State {
 
     // ---- workers
 
-    pub fn add_worker(&mut self) -> usize {
-        self.workers.push(Worker::default());
+    pub fn add_worker(&mut self, disk: DiskSource) -> usize {
+        self.workers.push(Worker { disk: Some(disk), ..Worker::default() });
         self.workers.len() - 1
     }
 
@@ -161,7 +167,9 @@ impl State {
             let flags = self.readiness(*stream) & (*wanted | EventFlags::HUP | EventFlags::ERR);
             (!flags.is_empty()).then_some(Ready { token: *token, flags })
         });
-        listeners.chain(streams).collect()
+        let files = w.disk.as_ref().filter(|disk| disk.has_done(self.now()));
+        let files = files.map(|_| Ready { token: Token::FILES, flags: EventFlags::IN });
+        listeners.chain(streams).chain(files).collect()
     }
 
     fn readiness(&self, stream: usize) -> EventFlags {
@@ -237,9 +245,10 @@ impl State {
     fn next_arrival(&self) -> Option<u64> {
         let now = self.now().0;
         let open = self.streams.iter().filter(|s| !s.reset);
-        open.flat_map(|s| [s.to_server.next_arrival(now), s.to_client.next_arrival(now)])
-            .flatten()
-            .min()
+        let bytes =
+            open.flat_map(|s| [s.to_server.next_arrival(now), s.to_client.next_arrival(now)]);
+        let disks = self.workers.iter().filter_map(|w| w.disk.as_ref());
+        bytes.chain(disks.map(|disk| disk.next_arrival(MonoNs(now)))).flatten().min()
     }
 
     pub fn is_at_rest(&self) -> bool {

@@ -1,5 +1,6 @@
 //! The simulated world as one worker's reactor sees it.
 
+use super::disk::{DiskUser, SimDisk, SimFile};
 use super::net::Side;
 use super::{SimNet, SimSocket};
 use crate::files::raw::{RawDone, RawFiles, RawOp};
@@ -15,7 +16,7 @@ use std::io::IoSlice;
 pub struct SimPoller {
     net: SimNet,
     worker: usize,
-    file_calls: Vec<RawDone<u32>>,
+    disk: DiskUser,
 }
 
 /// An adopted connection; dropping it closes the server's side.
@@ -42,9 +43,10 @@ impl Waker for SimWaker {
 }
 
 impl SimPoller {
-    pub(super) fn new(net: SimNet) -> Self {
-        let worker = net.state().add_worker();
-        Self { net, worker, file_calls: Vec::new() }
+    pub(super) fn new(net: SimNet, disk: SimDisk) -> Self {
+        let disk = DiskUser::new(disk);
+        let worker = net.state().add_worker(disk.source());
+        Self { net, worker, disk }
     }
 }
 
@@ -67,17 +69,17 @@ impl Drop for SimListener {
     }
 }
 
-/// There is no simulated disk yet: every operation fails with `NOSYS`.
 impl RawFiles for SimPoller {
-    type File = u32;
+    type File = SimFile;
 
-    fn submit_file(&mut self, number: u32, _: RawOp<u32>) {
-        let result = Err(Errno::NOSYS);
-        self.file_calls.push(RawDone { number, buffer: Vec::new(), result });
+    fn submit_file(&mut self, number: u32, op: RawOp<SimFile>) {
+        let now = self.net.now();
+        self.disk.submit(now, number, op);
     }
 
-    fn completed_files(&mut self, into: &mut Vec<RawDone<u32>>) {
-        into.append(&mut self.file_calls);
+    fn completed_files(&mut self, into: &mut Vec<RawDone<SimFile>>) {
+        let now = self.net.now();
+        self.disk.take_done(now, into);
     }
 }
 
@@ -112,11 +114,7 @@ impl Poller for SimPoller {
     }
 
     fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait) {
-        let wait = if self.file_calls.is_empty() { wait } else { Wait::NoWait };
         self.net.state().poll(self.worker, ready, wait);
-        if !self.file_calls.is_empty() {
-            ready.push(Ready { token: Token::FILES, flags: EventFlags::IN });
-        }
     }
 
     fn signal(&mut self, _place: usize) -> Option<i32> {
