@@ -462,7 +462,7 @@ fn big_values_move_by_reference() {
     for request in requests {
         let reply = with_args(request, |args| session.reply_to(args));
         assert_eq!(reply.blobs.len(), 1, "{}", shown(request));
-        assert!(same(&reply.blobs[0].1), "{}", shown(request));
+        assert!(same(&reply.blobs[0].blob), "{}", shown(request));
     }
     ask_with_blob(&mut session, &[b"SET", b"k"], 2, &Blob::new(b"12".to_vec()));
     assert!(session.entry(b"k", |entry| matches!(entry.map(|e| e.str()), Some(Str::Int(12)))));
@@ -478,7 +478,7 @@ fn a_reply_does_not_change_with_its_value() {
     let reply = with_args(&[b"GET", b"k"], |args| session.reply_to(args));
     assert_eq!(session.ask_line("SETRANGE k 10 yyy"), Value::Integer(50_000));
     assert_eq!(session.ask_line("APPEND k z"), Value::Integer(50_001));
-    assert_eq!(reply.blobs[0].1.as_slice(), vec![b'x'; 50_000]);
+    assert_eq!(reply.blobs[0].blob.to_vec(), vec![b'x'; 50_000]);
     assert_eq!(session.ask_line("GETRANGE k 9 13").text(), "xyyyx");
 }
 
