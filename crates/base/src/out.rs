@@ -42,7 +42,12 @@ impl BlobPart {
 
     /// The bytes to be sent, as runs of contiguous memory.
     pub fn pages(&self) -> Pages<'_> {
-        self.blob.pages_in(self.range.clone())
+        self.pages_from(0)
+    }
+
+    /// As [`BlobPart::pages`], without the first `skip` bytes.
+    pub fn pages_from(&self, skip: usize) -> Pages<'_> {
+        self.blob.pages_in(self.range.start + skip..self.range.end)
     }
 
     /// The same part at another position.

@@ -67,7 +67,7 @@ fn ask_with_blob(session: &mut Session, request: &[&[u8]], at: usize, blob: &Blo
         base.extend_from_slice(word);
     }
     spans.insert(at, Span { start: Span::BLOB, len: 0 });
-    session.reply_to(Args::new(&base, &spans, std::slice::from_ref(blob)))
+    session.reply_to(Args::new(&base, &spans, &[blob.clone().into()]))
 }
 
 fn shown(request: &[&[u8]]) -> String {
@@ -434,7 +434,7 @@ fn lengths_at_their_bound() {
 fn big_values_move_by_reference() {
     let mut session = Session::new();
     let blob = Blob::new(vec![b'x'; 100_000]);
-    let same = |other: &Blob| std::ptr::eq(other.as_slice(), blob.as_slice());
+    let same = |other: &Blob| other.is_same(&blob);
     let requests: [(&[&[u8]], usize); 6] = [
         (&[b"SET", b"k"], 2),
         (&[b"SET", b"k", b"EX", b"10"], 2),

@@ -290,7 +290,7 @@ impl<'a> Reply<'a> {
         self.header(lead, len);
         let header_len = self.out.bytes.len() - body;
         self.out.bytes[at.bytes..].rotate_right(header_len);
-        for (position, _) in &mut self.out.blobs[at.blobs..] {
+        for BlobPart { position, .. } in &mut self.out.blobs[at.blobs..] {
             *position += header_len;
         }
     }

@@ -1,7 +1,7 @@
 //! One connection's conversation without its socket: bytes in, replies out, one request at a time.
 
-use base::Blob;
 use resp::{
+    BigArg,
     Args, Assembler, BULK_MAX_LEAST, Framed, Limits, OutBuf, Proto, ProtocolError, Reply, Span,
     frame,
 };
@@ -49,7 +49,7 @@ pub struct RespSession<E> {
     limits: Limits,
     request_max: usize,
     spans: Vec<Span>,
-    blobs: Vec<Blob>,
+    blobs: Vec<BigArg>,
     /// A request that is too big to be executed where it arrives.
     big: Option<Box<Assembler>>,
     end: Option<Ending>,

@@ -28,10 +28,7 @@ impl Piece {
             Piece::Bytes(bytes) => (Some(&bytes[skip..]), None),
             Piece::Shared(part) => (None, Some(part)),
         };
-        let pages = move |part: &BlobPart| {
-            part.blob.pages_in(part.range.start + skip..part.range.end)
-        };
-        bytes.into_iter().chain(part.into_iter().flat_map(pages))
+        bytes.into_iter().chain(part.into_iter().flat_map(move |part| part.pages_from(skip)))
     }
 }
 
