@@ -331,11 +331,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         let old_len = blob.len();
         let from = at.min(old_len);
         let overwritten = from..(at + bytes.len()).clamp(from, old_len);
-        let in_place = if blob.is_paged() {
-            overwritten.len() <= SAVED_MAX
-        } else {
-            !blob.is_shared()
-        };
+        let in_place =
+            if blob.is_paged() { overwritten.len() <= SAVED_MAX } else { !blob.is_shared() };
         if !in_place {
             self.replace(Payload::Blob(blob.clone()), self.entry.expiry());
             self.guard.change_blob(self.entry, |blob| blob.write_at(at, bytes));

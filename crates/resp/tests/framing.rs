@@ -236,10 +236,11 @@ proptest! {
         prop_assert_eq!(owned(copy.args()), request);
         for index in 0..copy.args().len() {
             let pair = (assembler.args().blob(index), copy.args().blob(index));
-            prop_assert!(match pair {
+            let shared = match pair {
                 (Some(original), Some(shared)) => original.is_same(shared),
                 pair => pair == (None, None),
-            });
+            };
+            prop_assert!(shared, "a big buffer is shared");
         }
     }
 }

@@ -138,7 +138,8 @@ fn a_slice_at_the_border_of_a_page_shares_pages() {
 /// Where a change begins: near borders of pages, nodes, the block, and anywhere.
 fn place() -> impl Strategy<Value = usize> {
     prop_oneof![
-        (0..40_usize, -3..4_isize).prop_map(|(page, by)| (page * PAGE_BYTES).saturating_add_signed(by)),
+        (0..40_usize, -3..4_isize)
+            .prop_map(|(page, by)| (page * PAGE_BYTES).saturating_add_signed(by)),
         (-3..4_isize).prop_map(|by| BLOCK_MAX.saturating_add_signed(by)),
         (-3..4_isize).prop_map(|by| (FANOUT * PAGE_BYTES).saturating_add_signed(by)),
         0..3 * BLOCK_MAX,

@@ -13,8 +13,10 @@ const NODE_BYTES: usize = FANOUT * PAGE_BYTES;
 /// What a page costs besides its bytes: the block with its count and its vector.
 const PAGE_OVERHEAD: usize = COUNT_BYTES + size_of::<Page>();
 /// What a node costs.
-const NODE_OVERHEAD: usize =
-    COUNT_BYTES + size_of::<Node>() + FANOUT * size_of::<Shared<Page>>() + size_of::<Shared<Node>>();
+const NODE_OVERHEAD: usize = COUNT_BYTES
+    + size_of::<Node>()
+    + FANOUT * size_of::<Shared<Page>>()
+    + size_of::<Shared<Node>>();
 /// The last page of a string grows by at least so many bytes.
 const GROWTH_MIN: usize = 1 << 10;
 
@@ -157,7 +159,9 @@ impl Tree {
             if first.len() == PAGE_BYTES {
                 self.replace_page(index, first);
             } else {
-                self.edit_page(index, |page| page[offset..offset + first.len()].copy_from_slice(first));
+                self.edit_page(index, |page| {
+                    page[offset..offset + first.len()].copy_from_slice(first)
+                });
             }
             place += first.len();
             bytes = rest;

@@ -1,9 +1,8 @@
 //! One connection's conversation without its socket: bytes in, replies out, one request at a time.
 
 use resp::{
-    BigArg,
-    Args, Assembler, BULK_MAX_LEAST, Framed, Limits, OutBuf, Proto, ProtocolError, Reply, Span,
-    frame,
+    Args, Assembler, BULK_MAX_LEAST, BigArg, Framed, Limits, OutBuf, Proto, ProtocolError, Reply,
+    Span, frame,
 };
 
 use super::input::Input;
