@@ -99,7 +99,8 @@ impl Tree {
         if !self.len.is_multiple_of(PAGE_BYTES) {
             let taken = bytes.len().min(PAGE_BYTES - self.len % PAGE_BYTES);
             let (first, rest) = bytes.split_at(taken);
-            self.grow_last(taken, |page| page.extend_from_slice(first));
+            let room = self.room_for(self.len % PAGE_BYTES + taken);
+            self.grow_last(taken, room, |page| page.extend_from_slice(first));
             bytes = rest;
         }
         for part in bytes.chunks(PAGE_BYTES) {
@@ -110,17 +111,20 @@ impl Tree {
     }
 
     /// As [`Tree::append`], for a string that will have `len` bytes in the end: allocates no more
-    /// than that.
+    /// than that, and at most twice what has been appended.
     pub fn append_of(&mut self, bytes: &[u8], len: usize) {
+        let end = len.max(self.len + bytes.len());
         let mut rest = bytes;
         while !rest.is_empty() {
-            let offset = self.len % PAGE_BYTES;
-            if offset == 0 {
-                let capacity = PAGE_BYTES.min(len.max(self.len + rest.len()) - self.len);
-                self.push(Vec::with_capacity(capacity));
+            let used = self.len % PAGE_BYTES;
+            let start = self.len - used;
+            if used == 0 {
+                self.push(Vec::new());
             }
-            let (first, behind) = rest.split_at(rest.len().min(PAGE_BYTES - offset));
-            self.grow_last(first.len(), |page| page.extend_from_slice(first));
+            let (first, behind) = rest.split_at(rest.len().min(PAGE_BYTES - used));
+            let room = used + first.len() + start.max(used);
+            let room = room.min(PAGE_BYTES).min(end - start);
+            self.grow_last(first.len(), room, |page| page.extend_from_slice(first));
             rest = behind;
         }
     }
@@ -129,7 +133,8 @@ impl Tree {
     pub fn append_zeros(&mut self, mut count: usize) {
         if !self.len.is_multiple_of(PAGE_BYTES) {
             let taken = count.min(PAGE_BYTES - self.len % PAGE_BYTES);
-            self.grow_last(taken, |page| page.resize(page.len() + taken, 0));
+            let room = self.room_for(self.len % PAGE_BYTES + taken);
+            self.grow_last(taken, room, |page| page.resize(page.len() + taken, 0));
             count -= taken;
         }
         while count >= PAGE_BYTES {
@@ -227,29 +232,16 @@ impl Tree {
         PAGE_BYTES.min((len + spare).next_multiple_of(GROWTH_MIN))
     }
 
-    /// Appends `count` bytes to the last page, which has room for them below [`PAGE_BYTES`].
-    fn grow_last(&mut self, count: usize, f: impl FnOnce(&mut Vec<u8>)) {
-        let (index, used) = (self.nodes_last_page(), self.last_len());
-        let room = self.room_for(used + count);
-        self.edit_page(index, |page| {
+    /// Appends `count` bytes to the last page, which holds at most [`PAGE_BYTES`] then; a page that
+    /// must grow gets `room` bytes.
+    fn grow_last(&mut self, count: usize, room: usize, f: impl FnOnce(&mut Vec<u8>)) {
+        self.edit_page(self.len / PAGE_BYTES, |page| {
             if page.capacity() - page.len() < count {
                 page.reserve_exact(room - page.len());
             }
             f(page);
         });
         self.len += count;
-    }
-
-    /// The index of the last page.
-    fn nodes_last_page(&self) -> usize {
-        let last = self.nodes.last().expect("it has a page");
-        (self.nodes.len() - 1) * FANOUT + last.0.len() - 1
-    }
-
-    /// Bytes of the last page.
-    fn last_len(&self) -> usize {
-        let last = self.nodes.last().expect("it has a page");
-        last.0.last().expect("a node has a page").0.len()
     }
 
     /// Appends a page.
