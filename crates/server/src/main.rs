@@ -14,13 +14,12 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// misses the translation buffers for the entry's page, and the prefetch that should hide the miss
 /// stalls on it instead. There is no `fork` whose copies huge pages would make expensive. One arena
 /// to begin with, so that an empty server touches few of them; every further worker gets one of its
-/// own. No random offset in front of a large allocation: it would add 4 KiB to each page of 64 KiB
-/// of a big string.
+/// own.
 // SAFETY: jemalloc looks for a symbol of this name and type: a pointer to a string that ends in
 // zero.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub static MALLOC_CONF: Option<&'static libc::c_char> = {
-    const OPTIONS: &[u8] = b"thp:always,narenas:1,cache_oblivious:false\0";
+    const OPTIONS: &[u8] = b"thp:always,narenas:1\0";
     // SAFETY: the first byte of a static string, aligned to one byte, valid for ever.
     Some(unsafe { &*OPTIONS.as_ptr().cast::<libc::c_char>() })
 };
