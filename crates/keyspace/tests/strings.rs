@@ -42,16 +42,13 @@ fn held(guard: &mut Guard<'_>, key: &Key<'_>) -> Option<Blob> {
 }
 
 fn write(guard: &mut Guard<'_>, key: &Key<'_>, at: usize, bytes: &[u8]) {
-    match guard.entry_mut(Event::SILENT, DB, key) {
-        Some(mut entry) => {
-            entry.write_at(at, bytes);
-        }
-        None => {
-            let mut new = Blob::default();
-            new.write_at(at, bytes);
-            guard.insert(Event::SILENT, DB, key, NewStr::Blob(new), None);
-        }
+    if let Some(mut entry) = guard.entry_mut(Event::SILENT, DB, key) {
+        entry.write_at(at, bytes);
+        return;
     }
+    let mut new = Blob::default();
+    new.write_at(at, bytes);
+    guard.insert(Event::SILENT, DB, key, NewStr::Blob(new), None);
 }
 
 #[derive(Clone, Debug)]
@@ -103,7 +100,8 @@ fn run(guard: &mut Guard<'_>, keys: [&Key<'_>; 2], model: &mut Model, call: &Cal
         Call::Copy(k) => {
             if let Some(blob) = held(guard, keys[k]) {
                 guard.insert(Event::SILENT, DB, keys[1 - k], NewStr::Blob(blob), None);
-                model[1 - k] = model[k].clone();
+                let copy = model[k].clone();
+                model[1 - k] = copy;
             }
         }
         Call::Remove(k) => {
@@ -249,7 +247,9 @@ fn the_reclaimer_frees_the_pages() {
             write(guard, keys[0], 0, &text(8 << 20, 1));
             write(guard, keys[1], 0, &text(2 << 20, 1));
             guard.commit();
-            keys.iter().for_each(|key| assert!(guard.remove(Event::SILENT, DB, key)));
+            for key in keys {
+                assert!(guard.remove(Event::SILENT, DB, key));
+            }
         });
     }
     reclaimer.close();
