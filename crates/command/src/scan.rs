@@ -116,7 +116,7 @@ impl<'a> ElementScan<'a> {
     /// Shows an element if it matches.
     pub fn show(&mut self, name: Text<'_>, value: Text<'_>, show: Show) {
         let matched = self.pattern.is_none_or(|pattern| {
-            matches(pattern, name.bytes(&mut IntText::default()), Case::Sensitive)
+            matches(pattern, &name.bytes(&mut IntText::default()), Case::Sensitive)
         });
         if matched {
             self.shown += if show == Show::Pairs { 2 } else { 1 };

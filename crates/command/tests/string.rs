@@ -69,7 +69,7 @@ fn ask_with_blob(session: &mut Session, request: &[&[u8]], at: usize, blob: &Blo
         base.extend_from_slice(word);
     }
     spans.insert(at, Span { start: Span::BLOB, len: 0 });
-    session.reply_to(Args::new(&base, &spans, std::slice::from_ref(blob)))
+    session.reply_to(Args::new(&base, &spans, &[blob.clone().into()]))
 }
 
 fn shown(request: &[&[u8]]) -> String {
@@ -437,7 +437,7 @@ fn lengths_are_limited_to_the_byte() {
 fn large_values_are_shared_without_a_copy() {
     let mut session = Session::new();
     let blob = Blob::new(vec![b'x'; 100_000]);
-    let same = |other: &Blob| std::ptr::eq(other.as_slice(), blob.as_slice());
+    let same = |other: &Blob| other.is_same(&blob);
     let requests: [(&[&[u8]], usize); 6] = [
         (&[b"SET", b"k"], 2),
         (&[b"SET", b"k", b"EX", b"10"], 2),
@@ -465,7 +465,7 @@ fn large_values_are_shared_without_a_copy() {
     for request in requests {
         let reply = with_args(request, |args| session.reply_to(args));
         assert_eq!(reply.blobs.len(), 1, "{}", shown(request));
-        assert!(same(&reply.blobs[0].1), "{}", shown(request));
+        assert!(same(&reply.blobs[0].blob), "{}", shown(request));
     }
     ask_with_blob(&mut session, &[b"SET", b"k"], 2, &Blob::new(b"12".to_vec()));
     assert!(session.entry(b"k", |entry| matches!(entry.map(|e| e.str()), Some(Str::Int(12)))));
@@ -481,7 +481,7 @@ fn a_reply_does_not_change_with_its_value() {
     let reply = with_args(&[b"GET", b"k"], |args| session.reply_to(args));
     assert_eq!(session.ask_line("SETRANGE k 10 yyy"), Value::Integer(50_000));
     assert_eq!(session.ask_line("APPEND k z"), Value::Integer(50_001));
-    assert_eq!(reply.blobs[0].1.as_slice(), vec![b'x'; 50_000]);
+    assert_eq!(reply.blobs[0].blob.to_vec(), vec![b'x'; 50_000]);
     assert_eq!(session.ask_line("GETRANGE k 9 13").text(), "xyyyx");
 }
 

@@ -258,10 +258,10 @@ impl<M: Send> Driver for Loopback<M> {
         let pipe = &mut self.pipes[conn.index as usize];
         let before = pipe.output.len();
         let mut at = s.start;
-        for (position, blob) in &self.out.blobs[s.blob_start..s.blob_end] {
-            pipe.output.extend_from_slice(&self.out.bytes[at..*position]);
-            pipe.output.extend_from_slice(blob.as_slice());
-            at = *position;
+        for part in &self.out.blobs[s.blob_start..s.blob_end] {
+            pipe.output.extend_from_slice(&self.out.bytes[at..part.position]);
+            part.pages().for_each(|page| pipe.output.extend_from_slice(page));
+            at = part.position;
         }
         pipe.output.extend_from_slice(&self.out.bytes[at..s.end]);
         let sent = (pipe.output.len() - before) as u64;

@@ -4,6 +4,7 @@
 mod common;
 
 use base::Blob;
+use base::out::BlobPart;
 use base::prng::Prng;
 use common::{Calm, Client, Happened, Server, World, noise, read_some, send};
 use driver::sim::Ending;
@@ -89,7 +90,7 @@ fn send_mixed<W: World>(server: &mut Server<W>, conn: driver::ConnId, pieces: &[
     let out = server.driver.io().1;
     for (i, piece) in pieces.iter().enumerate() {
         if i % 2 == 1 {
-            out.blobs.push((out.bytes.len(), Blob::new(piece.clone())));
+            out.blobs.push(BlobPart::whole(out.bytes.len(), Blob::new(piece.clone())));
         } else {
             out.bytes.extend_from_slice(piece);
         }

@@ -608,10 +608,12 @@ impl EntryPtr {
     }
 }
 
-/// Bytes of a string outside its entry: its buffer, and the block with the reference count.
+/// Bytes of a string outside its entry, O(1): its buffer or its pages, and the block with the
+/// reference count. Pages which other strings share count for each of them.
 pub(crate) fn blob_memory(blob: &Blob) -> usize {
-    const COUNTED: usize = heap_bytes(2 * size_of::<usize>() + size_of::<Vec<u8>>());
-    heap_bytes(blob.capacity().max(1)) + COUNTED
+    let heap = blob.capacity();
+    let bytes = if blob.is_paged() { heap } else { heap_bytes(heap.max(1)) };
+    bytes + heap_bytes(Blob::HEAD_BYTES)
 }
 
 /// Bytes of a collection outside its entry, the box included.

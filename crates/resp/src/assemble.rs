@@ -1,10 +1,10 @@
 //! A request that arrives in pieces: each byte is parsed once, as it arrives.
 //!
 //! The grammar is that of [`frame`](crate::frame); the property tests hold the two together. A big
-//! argument is received into the buffer in which it is stored later. That buffer grows with the
-//! bytes that have arrived, not with the announced length.
+//! argument is received into the buffer in which it is stored later, page by page if it is long.
+//! That buffer grows with the bytes that have arrived, not with the announced length.
 
-use base::Blob;
+use base::blob::Builder;
 
 use crate::args::Args;
 use crate::error::ProtocolError;
@@ -21,7 +21,7 @@ pub struct Assembler {
     /// The unfinished header or inline line.
     line: Vec<u8>,
     /// The unfinished big argument.
-    big: Vec<u8>,
+    big: Builder,
     /// The finished arguments, and the bytes of an unfinished small one.
     request: OwnedRequest,
     /// Arguments that are not complete yet.
@@ -71,7 +71,7 @@ impl Assembler {
             limits,
             step: Step::First,
             line: Vec::new(),
-            big: Vec::new(),
+            big: Builder::default(),
             request: OwnedRequest::default(),
             missing: 0,
             small_bytes_max,
@@ -188,6 +188,9 @@ impl Assembler {
                 let len = number::bulk_length(&self.line, &self.limits)?;
                 let small = len < BIG_BULK && self.request.has_room_for(len, self.small_bytes_max);
                 self.step = if small { Step::Small { len, left: len } } else { Step::Big { len } };
+                if !small {
+                    self.big = Builder::with_len(len);
+                }
             }
         }
         self.line.clear();
@@ -211,14 +214,9 @@ impl Assembler {
 
     fn big(&mut self, rest: &[u8], len: usize) -> usize {
         let taken = (len - self.big.len()).min(rest.len());
-        let needed = self.big.len() + taken;
-        if needed > self.big.capacity() {
-            let capacity = (self.big.capacity() * 2).max(needed).min(len);
-            self.big.reserve_exact(capacity - self.big.len());
-        }
-        self.big.extend_from_slice(&rest[..taken]);
+        self.big.extend(&rest[..taken]);
         if self.big.len() == len {
-            self.request.push_blob(Blob::new(std::mem::take(&mut self.big)));
+            self.request.push_blob(std::mem::take(&mut self.big).finish());
             self.step = Step::Ending { first: None };
         }
         taken

@@ -130,10 +130,10 @@ fn a_large_value_is_sent_by_reference() {
     reply.null();
     let to = reply.position();
     assert_eq!(out.bytes, b"+OK\r\n$100000\r\n\r\n$-1\r\n");
-    assert_eq!(out.blobs[0].0, b"+OK\r\n$100000\r\n".len());
-    assert_eq!(out.blobs[0].1.as_slice().as_ptr(), blob.as_slice().as_ptr(), "not copied");
+    assert_eq!(out.blobs[0].position, b"+OK\r\n$100000\r\n".len());
+    assert!(out.blobs[0].blob.is_same(&blob), "not copied");
     assert_eq!(out.len_between(from, to), b"$100000\r\n\r\n$-1\r\n".len() + 100_000);
-    let whole = [b"+OK\r\n$100000\r\n", blob.as_slice(), b"\r\n$-1\r\n"].concat();
+    let whole = [b"+OK\r\n$100000\r\n", &*blob.to_slice(), b"\r\n$-1\r\n"].concat();
     assert_eq!(out.to_vec(), whole);
     out.truncate(from);
     assert_eq!(out.to_vec(), b"+OK\r\n");

@@ -1,9 +1,8 @@
 //! One connection's conversation without its socket: bytes in, replies out, one request at a time.
 
-use base::Blob;
 use resp::{
-    Args, Assembler, BULK_MAX_LEAST, Framed, Limits, OutBuf, Proto, ProtocolError, Reply, Span,
-    frame,
+    Args, Assembler, BULK_MAX_LEAST, BigArg, Framed, Limits, OutBuf, Proto, ProtocolError, Reply,
+    Span, frame,
 };
 
 use super::input::Input;
@@ -49,7 +48,7 @@ pub struct RespSession<E> {
     limits: Limits,
     request_max: usize,
     spans: Vec<Span>,
-    blobs: Vec<Blob>,
+    blobs: Vec<BigArg>,
     /// A request that is too big to be executed where it arrives.
     big: Option<Box<Assembler>>,
     end: Option<Ending>,

@@ -45,7 +45,7 @@ pub fn getbit(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let offset = offset(ctx.arg(2), ctx.settings)?;
     let key = ctx.key(1);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
-    let on = text.is_some_and(|text| bitmap::bit(text.bytes(&mut IntText::default()), offset));
+    let on = text.is_some_and(|text| bitmap::bit(&text.bytes(&mut IntText::default()), offset));
     ctx.reply.integer(i64::from(on));
     Ok(Done::Replied)
 }

@@ -129,10 +129,10 @@ fn read(ctx: &mut Ctx<'_, '_>, steps: &[Step]) -> Result<Done, Error> {
     let key = ctx.key(1);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
     let mut scratch = IntText::default();
-    let bytes = text.as_ref().map_or(&b""[..], |text| text.bytes(&mut scratch));
+    let bytes = text.as_ref().map(|text| text.bytes(&mut scratch)).unwrap_or_default();
     ctx.reply.array(steps.len());
     for step in steps {
-        ctx.reply.integer(step.field.get(bytes, step.offset));
+        ctx.reply.integer(step.field.get(&bytes, step.offset));
     }
     Ok(Done::Replied)
 }
@@ -157,7 +157,7 @@ fn prepare(entry: &mut EntryMut<'_, '_>, len: usize) -> bool {
 }
 
 fn get(entry: &EntryMut<'_, '_>, step: &Step) -> i64 {
-    step.field.get(entry.str().bytes(&mut IntText::default()), step.offset)
+    step.field.get(&entry.str().bytes(&mut IntText::default()), step.offset)
 }
 
 fn put(entry: &mut EntryMut<'_, '_>, step: &Step, value: i64) {

@@ -2,6 +2,7 @@
 
 use base::Blob;
 use keyspace::Event;
+use std::borrow::Cow;
 use value::Str;
 use value::bitmap::{Operation, combine};
 
@@ -19,10 +20,10 @@ enum Operand {
 }
 
 impl Operand {
-    fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> Cow<'_, [u8]> {
         match self {
-            Operand::Big(blob) => blob.as_slice(),
-            Operand::Small(bytes) => bytes,
+            Operand::Big(blob) => blob.to_slice(),
+            Operand::Small(bytes) => Cow::Borrowed(bytes),
         }
     }
 }
@@ -43,7 +44,8 @@ pub fn bitop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             Some(text) => Operand::Small(text.to_vec()),
         });
     }
-    let sources: Vec<&[u8]> = sources.iter().map(Operand::bytes).collect();
+    let sources: Vec<Cow<'_, [u8]>> = sources.iter().map(Operand::bytes).collect();
+    let sources: Vec<&[u8]> = sources.iter().map(|source| &**source).collect();
     if sources.iter().map(|source| source.len()).sum::<usize>() >= LONG_BYTES
         && let Err(parked) = ctx.guard.try_mark_long()
     {

@@ -137,8 +137,8 @@ fn scan<R>(
         Str::Blob(blob) if blob.len() >= LONG_BYTES => {
             let blob = blob.clone();
             let marked = ctx.guard.try_mark_long();
-            Ok(marked.map(|()| Some(look(blob.as_slice(), range))))
+            Ok(marked.map(|()| Some(look(&blob.to_slice(), range))))
         }
-        text => Ok(Ok(Some(look(text.bytes(&mut IntText::default()), range)))),
+        text => Ok(Ok(Some(look(&text.bytes(&mut IntText::default()), range)))),
     }
 }

@@ -21,7 +21,7 @@ pub fn describe(entry: Entry<'_>, now: UnixMs, settings: &Settings) -> String {
         (None, Some(big)) => std::ptr::from_ref(big).cast(),
         (None, None) => match entry.str() {
             Str::Bytes(bytes) => bytes.as_ptr(),
-            Str::Blob(blob) => blob.as_slice().as_ptr(),
+            Str::Blob(blob) => blob.pages().next().map_or(std::ptr::null(), <[u8]>::as_ptr),
             Str::Int(_) => entry.key().as_ptr_range().end,
         },
     };
@@ -104,7 +104,9 @@ pub fn text_lengths(entry: Entry<'_>) -> Option<String> {
     let (len, room, own) = match entry.is_string().then(|| entry.str())? {
         Str::Int(_) => return None,
         Str::Bytes(bytes) => (bytes.len(), allocated - used, 0),
-        Str::Blob(blob) => (blob.len(), blob.capacity() - blob.len(), blob.capacity()),
+        Str::Blob(blob) => {
+            (blob.len(), blob.capacity().saturating_sub(blob.len()), blob.capacity())
+        }
     };
     Some(format!(
         "key_sds_len:{}, key_sds_avail:0, key_zmalloc: {allocated}, val_sds_len:{len}, \

@@ -27,9 +27,9 @@ pub fn digest(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             if let Err(parked) = ctx.guard.try_mark_long() {
                 return Ok(Done::Park(parked));
             }
-            of_bytes(blob.as_slice())
+            of_bytes(&blob.to_slice())
         }
-        text => of_bytes(text.bytes(&mut IntText::default())),
+        text => of_bytes(&text.bytes(&mut IntText::default())),
     };
     ctx.reply.bulk(&digest);
     Ok(Done::Replied)
@@ -52,7 +52,7 @@ pub(super) fn has_digest(stored: Str<'_>, digest: &[u8]) -> Result<bool, Error> 
     if digest.len() != DIGEST_CHARS {
         return Err(Error::DigestWanted);
     }
-    Ok(digest.eq_ignore_ascii_case(&of_bytes(stored.bytes(&mut IntText::default()))))
+    Ok(digest.eq_ignore_ascii_case(&of_bytes(&stored.bytes(&mut IntText::default()))))
 }
 
 fn of_bytes(bytes: &[u8]) -> [u8; DIGEST_CHARS] {

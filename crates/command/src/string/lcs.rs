@@ -30,7 +30,7 @@ pub fn lcs(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (a, b) = (capture(ctx, 1), capture(ctx, 2));
     let (a, b) = (a?, b?);
     let options = options?;
-    let (a, b) = (a.as_slice(), b.as_slice());
+    let (a, b) = (&*a.to_slice(), &*b.to_slice());
     let cells = (a.len() as u64 + 1).saturating_mul(b.len() as u64 + 1);
     if cells.saturating_mul(CELL_BYTES) > ctx.settings.bulk_len_max {
         return Err(Error::LcsMemory);

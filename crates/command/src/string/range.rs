@@ -9,6 +9,9 @@ use crate::error::Error;
 use crate::events;
 use crate::parse::integer;
 
+/// So many bytes of a big string are replied by reference.
+const REFERENCE_MIN: usize = 16 * 1024;
+
 /// `GETRANGE key start end`: both ends included, negative ones count from the string's end.
 pub fn getrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (start, end) = (integer(ctx.arg(2))?, integer(ctx.arg(3))?);
@@ -16,7 +19,7 @@ pub fn getrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?.unwrap_or(Str::Bytes(b""));
     let (from, to) = bounds(start, end, text.len());
     match text {
-        Str::Blob(blob) if to - from == blob.len() => ctx.reply.bulk_blob(blob),
+        Str::Blob(blob) if to - from >= REFERENCE_MIN => ctx.reply.bulk_part(blob, from..to),
         _ => ctx.reply.bulk(&text.bytes(&mut IntText::default())[from..to]),
     }
     Ok(Done::Replied)

@@ -64,7 +64,10 @@ pub(super) fn new_text<'a>(args: &Args<'a>, i: usize) -> NewStr<'a> {
 
 #[cold]
 fn adopt(blob: &Blob) -> NewStr<'_> {
-    if blob.len() > INLINE_MAX { NewStr::Blob(blob.clone()) } else { encode(blob.as_slice()) }
+    match blob.contiguous() {
+        Some(bytes) if bytes.len() <= INLINE_MAX => encode(bytes),
+        _ => NewStr::Blob(blob.clone()),
+    }
 }
 
 /// Stores a text that is `raw` however short it is, under a key that was not there or is replaced
@@ -85,5 +88,8 @@ pub(crate) fn insert_raw(
 
 /// True if a stored string is this text.
 pub(super) fn equals(stored: Str<'_>, text: &[u8]) -> bool {
-    stored.len() == text.len() && stored.bytes(&mut IntText::default()) == text
+    match stored {
+        Str::Blob(blob) => *blob == *text,
+        short => *short.bytes(&mut IntText::default()) == *text,
+    }
 }

@@ -132,7 +132,7 @@ pub(crate) fn copy(from: OutPos, to: OutPos, out: &OutBuf) -> OutBuf {
     let blobs = out.blobs[from.blobs..to.blobs].iter();
     OutBuf {
         bytes: out.bytes[from.bytes..to.bytes].to_vec(),
-        blobs: blobs.map(|(at, blob)| (at - from.bytes, blob.clone())).collect(),
+        blobs: blobs.map(|part| part.moved_to(part.position - from.bytes)).collect(),
     }
 }
 

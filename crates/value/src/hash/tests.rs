@@ -186,7 +186,7 @@ proptest! {
         let big = Hash::of_packed(&packed);
         prop_assert_eq!(big.len(), model.len() as u64);
         for (name, value) in &model {
-            prop_assert_eq!(big.get(name).expect("it was set").bytes(), value);
+            prop_assert_eq!(&*big.get(name).expect("it was set").bytes(), value);
         }
     }
 }

@@ -23,7 +23,7 @@ fn contents(big: &Big) -> Vec<Vec<u8>> {
     match big {
         Big::List(list) => list.iter().map(|i| i.bytes(&mut scratch).to_vec()).collect(),
         Big::Set(set) => set.iter().map(<[u8]>::to_vec).collect(),
-        Big::Hash(hash) => hash.iter().map(|(f, v)| [f, b"=", v.bytes()].concat()).collect(),
+        Big::Hash(hash) => hash.iter().map(|(f, v)| [f, b"=", &*v.bytes()].concat()).collect(),
         Big::Zset(zset) => {
             zset.iter().map(|s| [s.member, &s.score.to_le_bytes()].concat()).collect()
         }

@@ -98,7 +98,7 @@ impl Consumers {
         match self {
             Self::Few { places, by_name } => seek(places, by_name, name).ok().map(|at| by_name[at]),
             Self::Many { by_name, .. } => {
-                with_key(name, |key| by_name.get(key).map(|val| place(val.bytes())))
+                with_key(name, |key| by_name.get(key).map(|val| place(val.short())))
             }
         }
     }
@@ -108,7 +108,7 @@ impl Consumers {
         match self {
             Self::Few { by_name, .. } => by_name.get(rank).copied(),
             Self::Many { by_name, .. } => {
-                by_name.at(rank as u64).map(|item| place(item.value.bytes()))
+                by_name.at(rank as u64).map(|item| place(item.value.short()))
             }
         }
     }
@@ -119,7 +119,7 @@ impl Consumers {
             Self::Few { by_name, .. } => (by_name.as_slice(), None),
             Self::Many { by_name, .. } => (&[][..], Some(by_name.iter())),
         };
-        let many = many.into_iter().flatten().map(|item| place(item.value.bytes()));
+        let many = many.into_iter().flatten().map(|item| place(item.value.short()));
         let mut ids = few.iter().copied().chain(many);
         (0..self.len()).map(move |_| {
             let id = ids.next().expect("as many as there are");
