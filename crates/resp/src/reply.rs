@@ -116,6 +116,12 @@ impl<'a> Reply<'a> {
         self.raw(b"\r\n");
     }
 
+    /// The header of a bulk string: `len` bytes follow ([`Reply::raw`]), and a line ending.
+    #[inline]
+    pub fn bulk_header(&mut self, len: usize) {
+        self.header(b'$', len);
+    }
+
     /// A bulk string by reference.
     #[inline]
     pub fn bulk_blob(&mut self, value: &Blob) {

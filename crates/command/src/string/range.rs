@@ -2,15 +2,15 @@
 
 use value::{IntText, Str};
 
-use super::text::{insert_raw, lookup, new_text, text_of};
+use super::text::{insert_at, lookup, new_text, text_of};
 use crate::ctx::{Ctx, Settings};
 use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::integer;
 
-/// So many bytes of a big string are replied by reference.
-const REFERENCE_MIN: usize = 16 * 1024;
+/// A part of so many bytes is replied by reference.
+const REFERENCE_MIN: usize = 16 << 10;
 
 /// `GETRANGE key start end`: both ends included, negative ones count from the string's end.
 pub fn getrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
@@ -20,7 +20,12 @@ pub fn getrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (from, to) = bounds(start, end, text.len());
     match text {
         Str::Blob(blob) if to - from >= REFERENCE_MIN => ctx.reply.bulk_part(blob, from..to),
-        _ => ctx.reply.bulk(&text.bytes(&mut IntText::default())[from..to]),
+        Str::Blob(blob) => {
+            ctx.reply.bulk_header(to - from);
+            blob.pages_in(from..to).for_each(|run| ctx.reply.raw(run));
+            ctx.reply.raw(b"\r\n");
+        }
+        short => ctx.reply.bulk(&short.bytes(&mut IntText::default())[from..to]),
     }
     Ok(Done::Replied)
 }
@@ -60,11 +65,8 @@ pub fn setrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         None if bytes.is_empty() => 0,
         None => {
             let at = allowed(ctx.settings, offset, bytes)?;
-            let mut text = vec![0; at + bytes.len()];
-            text[at..].copy_from_slice(bytes);
-            let len = text.len();
-            insert_raw(events::SETRANGE, ctx.guard, ctx.db, &key, text);
-            len
+            insert_at(events::SETRANGE, ctx.guard, ctx.db, &key, at, bytes);
+            at + bytes.len()
         }
     };
     ctx.reply.integer(len as i64);
