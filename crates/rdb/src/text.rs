@@ -45,7 +45,7 @@ impl TextPayload {
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.len());
         all.extend_from_slice(&self.head);
-        self.body.pages().for_each(|run| all.extend_from_slice(run));
+        self.body.copy_to(0..self.body.len(), &mut all);
         all.extend_from_slice(&self.tail);
         all
     }
@@ -97,13 +97,13 @@ impl TextDump {
             Some(_) => (&self.text, count / COMPRESSION_COST),
             None => (&self.body, count),
         };
-        let range = self.at..source.len().min(self.at + count);
+        let range = self.at..source.len().min(self.at.saturating_add(count));
         self.at = range.end;
         if self.compressor.is_some() {
             self.compress(range);
             return None;
         }
-        for run in runs(&self.body, range) {
+        for run in self.body.pages_in(range) {
             self.sum = crc64(self.sum, run);
         }
         (self.at == self.body.len()).then(|| self.payload())
@@ -111,7 +111,7 @@ impl TextDump {
 
     fn compress(&mut self, range: Range<usize>) {
         let Some(compressor) = &mut self.compressor else { return };
-        for run in runs(&self.text, range) {
+        for run in self.text.pages_in(range) {
             self.body.append(compressor.push(run));
         }
         if self.body.len() > self.text.len() - COMPRESS_SAVES - 1 {
@@ -166,10 +166,7 @@ impl TextRestore {
     /// which is worth steps: [`restore`](crate::restore) reads it.
     pub fn new(payload: Blob) -> Option<Self> {
         let mut head = Vec::with_capacity(HEAD_MAX);
-        payload
-            .pages()
-            .take(1)
-            .for_each(|run| head.extend_from_slice(&run[..run.len().min(HEAD_MAX)]));
+        payload.copy_to(0..HEAD_MAX, &mut head);
         let mut reader = Reader::new(&head);
         if reader.byte() != Ok(types::STRING) {
             return None;
@@ -209,7 +206,7 @@ impl TextRestore {
         if self.at == 0 {
             self.check_version()?;
         }
-        for run in runs(&self.payload, range.clone()) {
+        for run in self.payload.pages_in(range.clone()) {
             self.sum = crc64(self.sum, run);
         }
         let part = range.start.max(self.body.start)..range.end.min(self.body.end);
@@ -240,7 +237,7 @@ impl TextRestore {
     /// Takes a part of the body.
     fn take(&mut self, part: Range<usize>) -> Result<(), Error> {
         let mut at = part.start;
-        for run in runs(&self.payload, part) {
+        for run in self.payload.pages_in(part) {
             at += run.len();
             match &mut self.decompressor {
                 Some(decompressor) => {
@@ -253,25 +250,15 @@ impl TextRestore {
     }
 
     /// The text, after the last step.
-    pub fn into_text(self) -> Blob {
-        self.text
+    pub fn take_text(&mut self) -> Blob {
+        std::mem::take(&mut self.text)
     }
-}
-
-/// The runs of a range, which lies within the bytes.
-fn runs(blob: &Blob, range: Range<usize>) -> impl Iterator<Item = &[u8]> {
-    let mut left = range.len();
-    blob.pages_from(range.start).map_while(move |run| {
-        let run = &run[..run.len().min(left)];
-        left -= run.len();
-        (!run.is_empty()).then_some(run)
-    })
 }
 
 /// Fills `to` with the bytes from `at` on, which are there.
 fn copy(blob: &Blob, at: usize, to: &mut [u8]) {
     let mut filled = 0;
-    for run in runs(blob, at..at + to.len()) {
+    for run in blob.pages_in(at..at + to.len()) {
         to[filled..filled + run.len()].copy_from_slice(run);
         filled += run.len();
     }
@@ -300,7 +287,7 @@ mod tests {
         loop {
             match restore.step(STEP) {
                 Ok(false) => {}
-                Ok(true) => return Some(Ok(restore.into_text())),
+                Ok(true) => return Some(Ok(restore.take_text())),
                 Err(why) => return Some(Err(why)),
             }
         }

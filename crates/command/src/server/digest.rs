@@ -86,7 +86,7 @@ fn add_stream(all: &mut Digest, stream: &Stream) {
     for entry in stream.iter() {
         all.follow(hash(&[&entry.id.to_bytes()]));
         for (name, value) in entry.fields() {
-            all.follow(hash(&[&name.bytes(&mut name_text), &value.bytes(&mut value_text)]));
+            all.follow(hash(&[name.bytes(&mut name_text), value.bytes(&mut value_text)]));
         }
     }
     let marks = stream.marks();
