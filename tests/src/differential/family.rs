@@ -4,6 +4,7 @@
 //! replies are not determined to the byte. [`ENABLED`] says which ones the server under test must
 //! know; adding a name there is all that its owner does.
 
+mod bigstring;
 mod bitmap;
 mod blocking;
 mod database;
@@ -33,6 +34,7 @@ pub const ENABLED: &[&str] = &[
     "database",
     "transactions",
     "bitmap",
+    "bigstring",
     "hyperloglog",
     "list",
     "hash",
@@ -54,6 +56,7 @@ pub static FAMILIES: &[&Family] = &[
     &zset::FAMILY,
     &geo::FAMILY,
     &bitmap::FAMILY,
+    &bigstring::FAMILY,
     &hyperloglog::FAMILY,
     &sort::FAMILY,
     &dump::FAMILY,
