@@ -484,11 +484,11 @@ fn free_outside(mut gone: Gone, source: &mut Source<'_>, reclaimer: &Reclaimer) 
     }
     let string = entry.blob().cloned();
     if let Some(big) = gone.take_box() {
-        reclaimer.give(*big);
+        reclaimer.reclaim(*big);
     }
     gone.free(source);
     if let Some(string) = string {
-        reclaimer.give_string(string); // last: whoever drops the last reference frees the pages
+        reclaimer.reclaim_string(string); // last: whoever drops the last reference frees the pages
     }
     NODES_MAX
 }
