@@ -229,3 +229,70 @@ fn long_arguments_are_written_where_redis_writes_them() {
     pair.ask("SETRANGE a -1 x");
     pair.ask("STRLEN a");
 }
+
+/// Elements, members, fields and values may be as long as strings.
+#[test]
+fn collections_hold_elements_of_many_pages() {
+    let mut pair = Pair::new(37);
+    let mut long = vec![b'e'; BLOCK_MAX + PAGE_BYTES + 1];
+    let mut other = long.clone();
+    *other.last_mut().expect("not empty") = b'f';
+    long[5] = b'-';
+    let (a, b): (&[u8], &[u8]) = (&long, &other);
+    let requests: [&[&[u8]]; 32] = [
+        &[b"RPUSH", b"list", a, b"short", b, a],
+        &[b"LLEN", b"list"],
+        &[b"LINDEX", b"list", b"2"],
+        &[b"LPOS", b"list", b],
+        &[b"LPOS", b"list", a, b"RANK", b"-1"],
+        &[b"LREM", b"list", b"1", a],
+        &[b"LINSERT", b"list", b"BEFORE", b, a],
+        &[b"LSET", b"list", b"0", b],
+        &[b"LRANGE", b"list", b"0", b"-1"],
+        &[b"SORT", b"list", b"ALPHA"],
+        &[b"HSET", b"hash", b"f", a, a, b],
+        &[b"HSTRLEN", b"hash", b"f"],
+        &[b"HGET", b"hash", a],
+        &[b"HINCRBY", b"hash", b"f", b"1"],
+        &[b"HINCRBYFLOAT", b"hash", b"f", b"1"],
+        &[b"HMGET", b"hash", b"f", b"none"],
+        &[b"SADD", b"set", a, b, a],
+        &[b"SISMEMBER", b"set", b],
+        &[b"SREM", b"set", b],
+        &[b"SMEMBERS", b"set"],
+        &[b"ZADD", b"zset", b"1", a, b"1", b],
+        &[b"ZRANK", b"zset", b],
+        &[b"ZRANGE", b"zset", b"0", b"-1", b"WITHSCORES"],
+        &[b"ZLEXCOUNT", b"zset", b"-", b"+"],
+        &[b"XADD", b"stream", b"1-1", a, b],
+        &[b"XRANGE", b"stream", b"-", b"+"],
+        &[b"COPY", b"list", b"to"],
+        &[b"LPOP", b"list", b"9"],
+        &[b"LRANGE", b"to", b"0", b"-1"],
+        &[b"SET", b"counter", a],
+        &[b"INCRBYFLOAT", b"counter", b"1"],
+        &[b"PFCOUNT", b"counter"],
+    ];
+    for request in requests {
+        let (ours, theirs) = (pair.session.ask(request), pair.oracle.ask(request));
+        assert!(ours == theirs, "{} on {}", name(request[0]), name(request[1]));
+    }
+    for key in ["to", "hash", "set", "zset", "stream"] {
+        let payload = pair.ours(&[b"DUMP", key.as_bytes()]);
+        let request: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), b"0", &payload, b"REPLACE"];
+        let ok = Value::Simple("OK".to_owned());
+        assert_eq!((pair.session.ask(&request), pair.oracle.ask(&request)), (ok.clone(), ok));
+        let read: &[&[u8]] = match key {
+            "to" => &[b"LRANGE", b"to", b"0", b"-1"],
+            "hash" => &[b"HMGET", b"hash", b"f", a],
+            "set" => &[b"SMEMBERS", b"set"],
+            "zset" => &[b"ZRANGE", b"zset", b"0", b"-1", b"WITHSCORES"],
+            _ => &[b"XRANGE", b"stream", b"-", b"+"],
+        };
+        assert!(pair.session.ask(read) == pair.oracle.ask(read), "{key} after RESTORE");
+    }
+}
+
+fn name(word: &[u8]) -> String {
+    String::from_utf8_lossy(word).into_owned()
+}

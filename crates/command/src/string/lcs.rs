@@ -204,7 +204,12 @@ impl Search {
 
     fn compute_rows(&mut self, are_kept: bool) {
         let table = &self.table;
-        let count = (STEP_WORDS / table.words.max(1)).max(1);
+        // Nothing is in common with an empty string.
+        if table.words == 0 {
+            self.done = table.long.len();
+            return;
+        }
+        let count = (STEP_WORDS / table.words).max(1);
         let end = table.long.len().min(self.done + count);
         let (row, rows, places) = (&mut self.row, &mut self.rows, &self.places);
         for &byte in table.long.pages_in(self.done..end).flatten() {
