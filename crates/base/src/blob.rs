@@ -48,6 +48,8 @@ enum Body {
     Pages(Box<Tree>),
 }
 
+const _: () = assert!(size_of::<Blob>() == 8 && size_of::<Body>() == 24);
+
 impl Default for Body {
     fn default() -> Self {
         Self::Block(Vec::new())

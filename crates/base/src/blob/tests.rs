@@ -1,3 +1,5 @@
+//! Strings against vectors, counted pages, and memory.
+
 use super::tree::{FANOUT, PAGE_BYTES};
 use super::*;
 use proptest::prelude::*;

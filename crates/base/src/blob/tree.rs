@@ -165,7 +165,7 @@ impl Tree {
                 self.replace_page(index, first);
             } else {
                 self.edit_page(index, |page| {
-                    page[offset..offset + first.len()].copy_from_slice(first)
+                    page[offset..offset + first.len()].copy_from_slice(first);
                 });
             }
             place += first.len();
