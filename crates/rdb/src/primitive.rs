@@ -16,7 +16,7 @@ const FORM: u8 = 0xc0;
 const INT_8: u8 = 0xc0;
 const INT_16: u8 = 0xc1;
 const INT_32: u8 = 0xc2;
-const LZF: u8 = 0xc3;
+pub(crate) const LZF: u8 = 0xc3;
 /// Lengths of a score as text that are none.
 const TEXT_NAN: u8 = 253;
 const TEXT_INF: u8 = 254;
@@ -24,7 +24,7 @@ const TEXT_NEG_INF: u8 = 255;
 /// Strings up to here are never compressed.
 const COMPRESS_ABOVE: usize = 20;
 /// Compression must save more than so many bytes.
-const COMPRESS_SAVES: usize = 4;
+pub(crate) const COMPRESS_SAVES: usize = 4;
 /// Texts up to here may become a 32-bit integer.
 const INT_TEXT_MAX: usize = 11;
 
@@ -35,7 +35,7 @@ pub struct Reader<'a> {
 }
 
 /// How a string begins.
-enum Head {
+pub(crate) enum Head {
     Plain(u64),
     Int(i64),
     Lzf,
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         lzf::decompress(self.take(packed)?, len as usize, out)
     }
 
-    fn head(&mut self) -> Result<Head, Error> {
+    pub(crate) fn head(&mut self) -> Result<Head, Error> {
         let first = self.byte()?;
         Ok(match first & FORM {
             0x00 => Head::Plain(u64::from(first)),

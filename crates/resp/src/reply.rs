@@ -116,6 +116,18 @@ impl<'a> Reply<'a> {
         self.raw(b"\r\n");
     }
 
+    /// The header of a bulk string: `len` bytes follow ([`Reply::raw`]), and a line ending.
+    #[inline]
+    pub fn bulk_header(&mut self, len: usize) {
+        self.header(b'$', len);
+    }
+
+    /// A part of a bulk string behind [`Reply::bulk_header`], by reference.
+    pub fn raw_blob(&mut self, value: &Blob) {
+        let position = self.out.bytes.len();
+        self.out.blobs.push(BlobPart::whole(position, value.clone()));
+    }
+
     /// A bulk string by reference.
     #[inline]
     pub fn bulk_blob(&mut self, value: &Blob) {

@@ -407,3 +407,121 @@ fn changes_of_many_pending_entries_run_in_short_steps() {
     }
     too_long.assert_none();
 }
+
+/// Bytes of a long string.
+const LONG: usize = 128 << 20;
+
+/// A world with `ones`, a long string of set bits, and `zeros`, as long.
+fn long_strings() -> World {
+    let mut world = World::new();
+    world.line(&["SET", "other", "there"]);
+    world.line(&["SETRANGE", "zeros", &(LONG - 1).to_string(), "\0"]);
+    assert_eq!(world.line(&["BITOP", "NOT", "ones", "zeros"]).0, format!(":{LONG}"));
+    world
+}
+
+#[test]
+fn long_strings_are_read_and_combined_in_short_steps() {
+    let mut world = long_strings();
+    let (bits, len) = (format!(":{}", LONG * 8), format!(":{LONG}"));
+    assert_eq!(world.line(&["SETBIT", "ones", &(LONG * 8 - 1).to_string(), "0"]).0, ":1");
+    let cleared = format!(":{}", LONG * 8 - 1);
+    let digest = world.line(&["DIGEST", "ones"]).0;
+    let digest = digest.trim_start_matches("$16\r\n");
+    let mut too_long = TooLong::default();
+    too_long.check_changes(
+        &mut world,
+        &[
+            (&[], &["BITCOUNT", "ones"], &cleared),
+            (&[], &["BITPOS", "ones", "0"], &cleared),
+            (&[], &["BITPOS", "zeros", "1"], ":-1"),
+            (&[], &["DIGEST", "ones"], &format!("$16\r\n{digest}")),
+            (&[], &["BITOP", "NOT", "to", "ones"], &len),
+            (&[], &["BITOP", "XOR", "to", "ones", "zeros"], &len),
+            (&[], &["SET", "ones", "other", "IFDNE", digest], "$-1"),
+            (&[], &["DELEX", "ones", "IFDNE", digest], ":0"),
+        ],
+    );
+    assert_eq!(world.line(&["BITCOUNT", "to"]).0, cleared);
+    assert_ne!(cleared, bits);
+    // A payload of zeros is short, so that the test is fast; and it is read back in steps.
+    too_long.unless("DUMP".to_owned(), || {
+        let (_, times) = world.ask_bulks(&["DUMP", "ones"]);
+        judge("DUMP", times)
+    });
+    let (payload, _) = world.ask_bulks(&["DUMP", "ones"]);
+    let end = payload.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    let payload = &payload[end..payload.len() - 2];
+    too_long.unless("RESTORE".to_owned(), || {
+        let head = format!("*5\r\n$7\r\nRESTORE\r\n$2\r\nto\r\n$1\r\n0\r\n${}\r\n", payload.len());
+        let request = [head.as_bytes(), payload, b"\r\n$7\r\nREPLACE\r\n"].concat();
+        let (got, times) = world.ask(&request, |got| got.ends_with(b"\r\n"));
+        assert_eq!(got, b"+OK\r\n");
+        judge("RESTORE", times)
+    });
+    assert_eq!(world.line(&["BITCOUNT", "to"]).0, cleared);
+    too_long.assert_none();
+}
+
+/// A change of a string which a reader holds copies the pages that it writes to.
+#[test]
+fn changes_of_long_strings_beside_readers_are_short() {
+    let mut world = long_strings();
+    let at = (LONG / 2).to_string();
+    let bit = (LONG * 4 + 3).to_string();
+    let mut too_long = TooLong::default();
+    for command in [
+        &["SETRANGE", "held", &at, "changed"][..],
+        &["SETBIT", "held", &bit, "0"],
+        &["APPEND", "held", "changed"],
+        &["BITFIELD", "held", "SET", "u63", &bit, "5"],
+        &["SETBIT", "far", "4294967295", "1"],
+        &["GETRANGE", "held", &at, &(LONG / 2 + 1_000).to_string()],
+        &["DEL", "held"],
+    ] {
+        too_long.unless(format!("{command:?}"), || {
+            world.line(&["DEL", "far"]);
+            assert_eq!(world.line(&["COPY", "ones", "held", "REPLACE"]).0, ":1");
+            // Somebody is reading it.
+            world.0.driver().write(1, &encode(&["BITCOUNT", "held"]));
+            world.0.turn();
+            world.0.driver().write(0, &encode(command));
+            let before = cpu_ns();
+            world.0.turn();
+            let time = cpu_ns() - before;
+            println!("{command:?}: {} us", time / 1000);
+            while !world.0.driver().received(1).ends_with(b"\r\n") {
+                world.0.turn();
+            }
+            let counted = String::from_utf8_lossy(world.0.driver().received(1)).into_owned();
+            assert_eq!(counted.trim_end(), format!(":{}", LONG * 8), "as it was before the change");
+            while world.0.driver().received(0).is_empty() {
+                world.0.turn();
+            }
+            world.0.driver().forget(0);
+            world.0.driver().forget(1);
+            time <= 2_000_000
+        });
+    }
+    too_long.assert_none();
+}
+
+/// A source which changes while it is combined is combined again.
+#[test]
+fn a_combination_is_that_of_the_moment_when_it_is_stored() {
+    let mut world = long_strings();
+    world.0.driver().write(0, &encode(&["BITOP", "NOT", "to", "zeros"]));
+    for _ in 0..20 {
+        world.0.turn();
+    }
+    assert!(world.0.driver().received(0).is_empty(), "it is under way");
+    world.0.driver().write(1, &encode(&["SETBIT", "zeros", "77", "1"]));
+    world.0.turn();
+    assert_eq!(world.0.driver().received(1), b":0\r\n");
+    world.0.driver().forget(1);
+    while world.0.driver().received(0).is_empty() {
+        world.0.turn();
+    }
+    world.0.driver().forget(0);
+    assert_eq!(world.line(&["BITCOUNT", "to"]).0, format!(":{}", LONG * 8 - 1));
+}

@@ -2,6 +2,7 @@
 
 use base::UnixMs;
 use keyspace::Entry;
+use rdb::primitive::put_length;
 use rdb::{Item, Nodes, Options, Saver, Source};
 use std::fmt::Write;
 use value::{Encoding, Str};
@@ -25,7 +26,10 @@ pub fn describe(entry: Entry<'_>, now: UnixMs, settings: &Settings) -> String {
             Str::Int(_) => entry.key().as_ptr_range().end,
         },
     };
-    let len = serialized_len(&Stored::of(entry));
+    let len = match entry.is_string().then(|| entry.str()) {
+        Some(Str::Blob(blob)) => text_len(blob.len()),
+        _ => serialized_len(&Stored::of(entry)),
+    };
     let idle = entry.idle_seconds(now);
     let used = (now.0 / 1000 - idle as i64).rem_euclid(CLOCK_SECONDS);
     let mut text = format!(
@@ -115,6 +119,13 @@ pub fn text_lengths(entry: Entry<'_>) -> Option<String> {
     ))
 }
 
+/// The bytes that a string of `len` bytes takes in a snapshot, if it is no integer.
+fn text_len(len: usize) -> usize {
+    let mut head = Vec::new();
+    put_length(&mut head, len as u64);
+    head.len() + len
+}
+
 /// The bytes that a value takes in a snapshot.
 fn serialized_len(stored: &Stored<'_>) -> usize {
     let mut saver = Saver::new(Options { compress: false, ..Options::default() });
@@ -125,6 +136,7 @@ fn serialized_len(stored: &Stored<'_>) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::text_len;
     use crate::parts::Stored;
     use value::Str;
 
@@ -144,6 +156,7 @@ mod tests {
             let mut prng = base::prng::Prng::new(7);
             let text: Vec<u8> = (0..n).map(|_| prng.draw() as u8).collect();
             assert_eq!(len(Str::Bytes(&text)), expected, "{n}");
+            assert_eq!(text_len(n), expected, "{n}");
         }
         assert_eq!(len(Str::Bytes(b"12")), 2);
         assert_eq!(len(Str::Bytes(b"012")), 4);

@@ -11,18 +11,26 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use base::Blob;
 use command::Error;
-use resp::{Args, OutBuf, Proto, Reply, Span};
+use resp::{Args, BigArg, OutBuf, Proto, Reply, Span};
 
-/// Calls `f` with a request of these arguments.
+/// A longer argument arrives in a buffer of its own.
+const BIG_BULK: usize = 32 * 1024;
+
+/// Calls `f` with a request of these arguments; long ones stand in buffers of their own.
 pub fn with_args<T>(words: &[&[u8]], f: impl FnOnce(Args<'_>) -> T) -> T {
-    let mut base = Vec::new();
-    let mut spans = Vec::new();
+    let (mut base, mut spans, mut big) = (Vec::new(), Vec::new(), Vec::new());
     for word in words {
-        spans.push(Span { start: base.len() as u32, len: word.len() as u32 });
-        base.extend_from_slice(word);
+        if word.len() >= BIG_BULK {
+            spans.push(Span { start: Span::BLOB | big.len() as u32, len: 0 });
+            big.push(BigArg::from(Blob::from(*word)));
+        } else {
+            spans.push(Span { start: base.len() as u32, len: word.len() as u32 });
+            base.extend_from_slice(word);
+        }
     }
-    f(Args::new(&base, &spans, &[]))
+    f(Args::new(&base, &spans, &big))
 }
 
 /// The words of a line. `""` is an empty word.
