@@ -38,7 +38,9 @@ struct Client {
 }
 
 fn config() -> Config {
-    Config { bind: vec![Bind { host: "127.0.0.1".into(), optional: false }], ..Config::default() }
+    let mut config = Config::default();
+    config.bind = vec![Bind { host: "127.0.0.1".into(), optional: false }];
+    config
 }
 
 impl World {
