@@ -220,6 +220,66 @@ fn a_server_dies(seed: u64) -> Summary {
     world.shut_down()
 }
 
+/// Four clients set and get for a simulated second.
+fn a_second(seed: u64) -> Summary {
+    let mut world = World::start(seed, Rates::ROUGH, CUTTING);
+    let mut clients: Vec<Client> = (0..4).map(|_| world.connect()).collect();
+    let mut replies = [0; 4];
+    let end = world.net.now().plus(SECOND);
+    let net = world.net.clone();
+    world.run(|prng| {
+        for (client, replies) in clients.iter_mut().zip(&mut replies) {
+            if client.unsent.is_empty() && client.got.is_empty() {
+                client.say(&["SET", "key", "value"]);
+                client.say(&["GET", "key"]);
+            }
+            assert_eq!(client.pump(prng), None, "nobody closes");
+            while client.take_reply().is_some() {
+                *replies += 1;
+            }
+        }
+        net.now() >= end
+    });
+    let replies: u32 = replies.iter().sum();
+    assert!(replies > 1_000, "{replies} replies");
+    eprintln!("{replies} replies");
+    world.baton.end()
+}
+
+/// The price of the baton: loads with and without it, and hand-overs between two threads.
+fn prices(seed: u64) -> Summary {
+    use base::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    const LOADS: u32 = 50_000_000;
+    let number = base::sync::Arc::new(AtomicU64::new(1));
+    let loads = |count: u32| {
+        let since = std::time::Instant::now();
+        let sum: u64 = (0..count).map(|_| number.load(Relaxed)).sum();
+        assert_eq!(sum, count.into());
+        since.elapsed().as_secs_f64() * 1e9 / f64::from(count)
+    };
+    let outside_ns = loads(LOADS);
+    let baton = Baton::start(Options { seed, rates: Rates::CALM, trace: None });
+    let inside_ns = loads(LOADS);
+    baton.set_rates(Rates { switch_one_in: 1, ..Rates::CALM });
+    let since = std::time::Instant::now();
+    let threads = [0, 1].map(|_| {
+        let number = number.clone();
+        base::sync::thread::spawn(move || {
+            (0..200_000).for_each(|_| assert!(number.load(Relaxed) > 0))
+        })
+    });
+    for thread in threads {
+        thread.join().expect("it only loads");
+    }
+    let summary = baton.end();
+    let hand_over_ns = since.elapsed().as_secs_f64() * 1e9 / summary.hand_overs as f64;
+    eprintln!(
+        "a load {outside_ns:.2} ns outside a world, {inside_ns:.2} ns as a switch point; \
+         a hand-over {hand_over_ns:.0} ns"
+    );
+    summary
+}
+
 /// Not a test by itself: what the others run in a process of its own, as `STORY SEED` says.
 #[test]
 fn one_run() {
@@ -230,6 +290,8 @@ fn one_run() {
     let summary = match story {
         "clients" => clients_at_work(seed),
         "dies" => a_server_dies(seed),
+        "second" => a_second(seed),
+        "prices" => prices(seed),
         other => panic!("no story {other}"),
     };
     println!("RESULT {summary:?}");
@@ -256,6 +318,11 @@ fn clients_are_served_as_the_seed_decides() {
     for seed in 0..5 {
         assert_eq!(result_of("clients", seed), results[seed as usize], "the same run again");
     }
+}
+
+#[test]
+fn a_simulated_second_passes() {
+    assert_eq!(result_of("second", 1), result_of("second", 1));
 }
 
 #[test]
