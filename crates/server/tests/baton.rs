@@ -254,7 +254,7 @@ fn prices(seed: u64) -> Summary {
     let loads = |count: u32| {
         let since = std::time::Instant::now();
         let sum: u64 = (0..count).map(|_| number.load(Relaxed)).sum();
-        assert_eq!(sum, count.into());
+        assert_eq!(sum, u64::from(count));
         since.elapsed().as_secs_f64() * 1e9 / f64::from(count)
     };
     let outside_ns = loads(LOADS);
