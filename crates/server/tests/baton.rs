@@ -7,7 +7,7 @@ mod sim_world;
 
 use base::MonoNs;
 use base::prng::Prng;
-use base::sync::baton::{Baton, Options, Rates, Status, Summary};
+use base::sync::baton::{Baton, Options, Rates, START_NS, Status, Summary};
 use driver::PeerAddr;
 use driver::sim::{Ending, Faults, SimClient, SimNet};
 use server::boot::simulated::{self, Server};
@@ -21,6 +21,8 @@ const SECOND: u64 = 1_000_000_000;
 /// Simulated time after which a run that has not ended has failed.
 const LIMIT_NS: u64 = 120 * SECOND;
 const ROUNDS: usize = 60;
+/// The clients' work takes at most 30 ms; who is not woken waits for timers of up to 100 ms.
+const WORK_NS_MAX: u64 = 60_000_000;
 
 /// A world with one server.
 struct World {
@@ -75,7 +77,7 @@ impl World {
                 return;
             }
             let now = self.net.now();
-            let late = now.0 > base::sync::baton::START_NS + LIMIT_NS;
+            let late = now.0 > START_NS + LIMIT_NS;
             assert!(!late, "the run does not end\n{}", self.baton.report());
             self.net.wait(moment, Some(MonoNs(now.0 + SECOND)));
         }
@@ -181,6 +183,8 @@ fn clients_at_work(seed: u64) -> Summary {
     let most = (CLIENTS * ROUNDS / 4) as i64;
     assert_eq!(counts, (1..=most).collect());
     assert_eq!(popped.len(), 2 * ROUNDS / 4);
+    let took_ns = world.net.now().0 - START_NS;
+    assert!(took_ns < WORK_NS_MAX, "{took_ns} ns: something waited for a timer of the server");
     world.shut_down()
 }
 
@@ -312,7 +316,7 @@ fn result_of(story: &str, seed: u64) -> String {
 
 #[test]
 fn clients_are_served_as_the_seed_decides() {
-    let results: Vec<String> = (0..20).map(|seed| result_of("clients", seed)).collect();
+    let results: Vec<String> = (0..60).map(|seed| result_of("clients", seed)).collect();
     let distinct: BTreeSet<&String> = results.iter().collect();
     assert_eq!(distinct.len(), results.len(), "each seed is another run");
     for seed in 0..5 {
