@@ -1,5 +1,5 @@
 //! Random operands compared with a real redis-server, if there is one on PATH: floats, extended
-//! sums, integers_match_redis and glob patterns_match_redis must be accepted, refused and answered the same way.
+//! sums, integers and glob patterns must be accepted, refused and answered the same way.
 //!
 //! `SHEAFDB_LIVE_SEED` and `SHEAFDB_LIVE_ROUNDS` repeat or extend a run. Without a redis-server the
 //! tests pass with a note, unless `CI` is set: then they fail.

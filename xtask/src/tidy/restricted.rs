@@ -62,7 +62,8 @@ pub fn count(tree: &Tree, found: &mut Found) {
     }
 }
 
-/// Checks all sources. An entry of the exceptions reads `path word`.
+/// Checks all sources. An entry of the exceptions reads `path word`; a path that ends in `/` stands
+/// for all files below it.
 pub fn check(tree: &Tree, report: &mut Report) {
     let mut exceptions = List::read(tree, EXCEPTIONS, report);
     for (path, text) in tree.rust() {
@@ -76,7 +77,7 @@ pub fn check(tree: &Tree, report: &mut Report) {
             for (word, crates, instead) in RESTRICTED {
                 if crates.contains(&name)
                     && line.contains(word)
-                    && !exceptions.allows(&format!("{path} {word}"))
+                    && !is_allowed(&mut exceptions, path, word)
                 {
                     report.error(format!("{path}:{at}: '{word}' is forbidden here: use {instead}"));
                 }
@@ -84,6 +85,12 @@ pub fn check(tree: &Tree, report: &mut Report) {
         }
     }
     exceptions.finish(report);
+}
+
+/// True if the file or a folder above it is listed with this word.
+fn is_allowed(exceptions: &mut List<'_>, path: &str, word: &str) -> bool {
+    let folders = path.match_indices('/').map(|(at, _)| &path[..=at]);
+    folders.chain([path]).any(|listed| exceptions.allows(&format!("{listed} {word}")))
 }
 
 #[cfg(test)]
@@ -127,6 +134,10 @@ mod tests {
         );
         let listed = "crates/keyspace/src/lock.rs std::sync # a reason\n";
         assert!(errors(&[source, (EXCEPTIONS, listed)]).is_empty());
+        let folder = "crates/keyspace/src/ std::sync # a reason\n";
+        assert!(errors(&[source, (EXCEPTIONS, folder)]).is_empty());
+        let part_of_a_name = "crates/keyspace/src/lo std::sync # a reason\n";
+        assert_eq!(errors(&[source, (EXCEPTIONS, part_of_a_name)]).len(), 2);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::disk::{DiskUser, SimDisk, SimFile};
 use super::net::Side;
-use super::{SimNet, SimSocket};
+use super::{SimNet, SimSocket, world};
 use crate::files::raw::{RawDone, RawFiles, RawOp};
 use crate::mailbox::Waker;
 use crate::poller::{Poller, Ready, Token, Wait};
@@ -86,14 +86,18 @@ impl RawFiles for SimPoller {
 impl Poller for SimPoller {
     type Stream = SimStream;
     type Listener = SimListener;
-    const SLEEPS: bool = false;
+    const SLEEPS: bool = cfg!(sim);
 
     fn clock(&self) -> Clock {
+        #[cfg(sim)]
+        if world::is_active() {
+            return Clock::Baton;
+        }
         Clock::Virtual(self.net.state().clock())
     }
 
     fn unix_ns(&self) -> i64 {
-        self.net.state().unix_ns()
+        self.net.state().unix_ns(self.worker)
     }
 
     fn seed(&mut self) -> u64 {
@@ -114,6 +118,9 @@ impl Poller for SimPoller {
     }
 
     fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait) {
+        if world::is_active() {
+            return world::poll(&self.net, self.worker, ready, wait);
+        }
         self.net.state().poll(self.worker, ready, wait);
     }
 

@@ -225,7 +225,7 @@ proptest! {
             big.undo(&mut log);
         }
         prop_assert_eq!(snapshot(of(&mut big)), was);
-        // Later steps have the same result as without the undo_restores_a_stream ones.
+        // Later steps have the same result as without the undone ones.
         let mut model = kept_model.clone();
         for step in &after {
             apply(&mut big, &mut model, step, &mut log);

@@ -70,7 +70,8 @@ pub use store::FILE_BYTES_MAX;
 
 use crate::files::raw::{RawDone, RawOp, RawValue};
 use base::MonoNs;
-use base::sync::{Arc, Mutex, MutexGuard};
+use base::sync::Arc;
+use base::sync::outside::{Mutex, MutexGuard};
 use queue::Queue;
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -210,6 +211,13 @@ pub(super) struct DiskSource {
 }
 
 impl DiskSource {
+    /// Ends the process: its operations in flight happen or not.
+    #[cfg(sim)]
+    pub fn end(&self) {
+        let spent = self.disk.queue().end_process(self.process);
+        drop(spent);
+    }
+
     /// True if an operation has completed at `now`.
     pub fn has_done(&self, now: MonoNs) -> bool {
         self.disk.queue().has_done(self.process, now)
