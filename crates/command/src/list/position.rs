@@ -1,4 +1,4 @@
-//! Positions in a list, from indexes which may count from its end.
+//! Positions in a list, from indexes_count_from_both_ends which may count from its end.
 
 /// The position that an index means, which counts from the end if negative.
 pub(super) fn position(index: i64, len: u64) -> Option<u64> {
@@ -6,7 +6,7 @@ pub(super) fn position(index: i64, len: u64) -> Option<u64> {
     (at < len).then_some(at)
 }
 
-/// The positions between two indexes, both included: the first, and how many.
+/// The positions between two indexes_count_from_both_ends, both included: the first, and how many.
 pub(super) fn bounds(start: i64, stop: i64, len: u64) -> (u64, u64) {
     let len = len as i64;
     let from = if start < 0 { (start + len).max(0) } else { start };
@@ -19,7 +19,7 @@ mod tests {
     use super::{bounds, position};
 
     #[test]
-    fn indexes() {
+    fn indexes_count_from_both_ends() {
         assert_eq!(position(0, 0), None);
         assert_eq!((position(2, 3), position(3, 3)), (Some(2), None));
         assert_eq!((position(-3, 3), position(-4, 3)), (Some(0), None));
@@ -27,7 +27,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges() {
+    fn ranges_are_clamped_to_the_list() {
         assert_eq!(bounds(0, -1, 5), (0, 5));
         assert_eq!(bounds(-3, -2, 5), (2, 2));
         assert_eq!(bounds(-100, 100, 5), (0, 5));

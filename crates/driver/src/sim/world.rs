@@ -84,7 +84,8 @@ impl State {
         }
         self.world.workers[worker].1 = Waker::of_this_thread();
         let arrivals = self.workers[worker].streams.keys().map(|s| self.next_arrival_at(*s));
-        Polled::Waits(arrivals.chain([limit]).flatten().min())
+        let disk = self.workers[worker].disk.as_ref().map(|d| d.next_arrival(self.now()));
+        Polled::Waits(arrivals.chain([limit, disk.flatten()]).flatten().min())
     }
 
     /// When the next bytes, or the end, arrive at an end of this stream.
