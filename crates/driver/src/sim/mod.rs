@@ -117,6 +117,11 @@ impl SimNet {
         self.state().failing_changes = true;
     }
 
+    /// Steps the wall clock, forwards or backwards. The monotonic clock stays.
+    pub fn step_wall_clock(&self, by_ns: i64) {
+        self.state().wall_step_ns += by_ns;
+    }
+
     /// Replaces the faults; bytes that are already buffered stay.
     pub fn set_faults(&self, faults: Faults) {
         self.state().faults = faults;

@@ -62,6 +62,8 @@ struct Worker {
 #[derive(Debug)]
 pub struct State {
     clock: Arc<AtomicU64>,
+    /// How far the wall clock was stepped.
+    pub wall_step_ns: i64,
     prng: Prng,
     pub faults: Faults,
     pub failing_accepts: u32,
@@ -77,6 +79,7 @@ impl State {
     pub fn new(seed: u64, faults: Faults) -> Self {
         Self {
             clock: Arc::new(AtomicU64::new(START_NS)),
+            wall_step_ns: 0,
             prng: Prng::new(seed),
             faults,
             failing_accepts: 0,
@@ -93,7 +96,7 @@ impl State {
     }
 
     pub fn unix_ns(&self) -> i64 {
-        START_UNIX_NS + self.now().since(MonoNs(START_NS)) as i64
+        START_UNIX_NS + self.now().since(MonoNs(START_NS)) as i64 + self.wall_step_ns
     }
 
     pub fn clock(&self) -> Arc<AtomicU64> {
