@@ -25,6 +25,7 @@ const STEPS: &[Step] = &[
     ("clippy", &[], clippy),
     ("release", &[], release::run),
     ("shuttle", &[], shuttle),
+    ("baton", &[], baton),
     ("build", &["clippy"], build),
     ("unit", BUILT, unit),
     ("harness", BUILT, harness),
@@ -83,6 +84,9 @@ const RELEASE: &[(&str, &str)] = &[("SHEAFDB_PROFILE", "release")];
 /// The crates whose kernels are model-checked, and what their model tests have in their paths.
 const MODELLED: &[(&str, &str)] =
     &[("sheafdb-base", "sync::"), ("sheafdb-driver", "mailbox::"), ("sheafdb-keyspace", "models")];
+
+/// The crates with tests of simulated worlds, and what these have in their paths.
+const SIMULATED: &[(&str, &str)] = &[("sheafdb-base", "sync::")];
 
 /// The names of all steps.
 pub fn step_names() -> Vec<&'static str> {
@@ -181,20 +185,29 @@ fn io_backends(root: &Path) -> Result<&'static [&'static str], String> {
     }
 }
 
-/// Model tests need another build of everything, so they have a target folder of their own. One
-/// command for all crates: what they share is built once.
 fn shuttle(root: &Path) -> Result<(), String> {
-    let mut command = cargo(root, &["test", "--lib", "--quiet", "--target-dir", "target/shuttle"]);
-    for (package, _) in MODELLED {
+    library_tests(root, "shuttle", MODELLED)
+}
+
+fn baton(root: &Path) -> Result<(), String> {
+    library_tests(root, "sim", SIMULATED)
+}
+
+/// The chosen unit tests of some crates under `--cfg NAME`. That needs another build of everything,
+/// so it has a target folder of its own. One command for all crates: what they share is built once.
+fn library_tests(root: &Path, cfg: &str, chosen: &[(&str, &str)]) -> Result<(), String> {
+    let target = format!("target/{cfg}");
+    let mut command = cargo(root, &["test", "--lib", "--quiet", "--target-dir", &target]);
+    for (package, _) in chosen {
         command.args(["--package", package]);
     }
-    command.arg("--").args(MODELLED.iter().map(|(_, filter)| filter));
-    command.env("RUSTFLAGS", "--cfg shuttle");
+    command.arg("--").args(chosen.iter().map(|(_, filter)| filter));
+    command.env("RUSTFLAGS", format!("--cfg {cfg}"));
     let told = output(&mut command)?;
     print!("{told}");
     let crates = passed(&told).into_iter().filter(|count| *count > 0).count();
-    if crates < MODELLED.len() {
-        return Err(format!("of {} crates only {crates} have model tests", MODELLED.len()));
+    if crates < chosen.len() {
+        return Err(format!("of {} crates only {crates} have such tests", chosen.len()));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The driver's clock: real, or virtual in the simulator.
 
 use base::sync::Arc;
-use base::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use base::sync::hint::{AtomicU64, Ordering::Relaxed};
 use base::{MonoNs, UnixMs};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -12,7 +12,14 @@ pub enum Clock {
     System,
     /// The simulator's.
     Virtual(Arc<AtomicU64>),
+    /// That of the simulated world to which the calling thread belongs.
+    #[cfg(sim)]
+    Baton,
 }
+
+/// The longest that reading the clock of a world takes: so a loop that waits for a time ends.
+#[cfg(sim)]
+const READ_NS_MAX: u64 = 200;
 
 impl Clock {
     /// Nanoseconds since an arbitrary start.
@@ -24,6 +31,11 @@ impl Clock {
                 MonoNs(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
             }
             Clock::Virtual(at) => MonoNs(at.load(Relaxed)),
+            #[cfg(sim)]
+            Clock::Baton => {
+                base::sync::baton::pass_time_cheaply(READ_NS_MAX);
+                MonoNs(base::sync::baton::now_ns().unwrap_or_default())
+            }
         }
     }
 
@@ -32,7 +44,7 @@ impl Clock {
     pub fn unix_us(&self, turn: MonoNs, turn_ms: UnixMs) -> i64 {
         match self {
             Clock::System => unix_ns() / 1000,
-            Clock::Virtual(_) => turn_ms.0 * 1000 + (self.now().since(turn) / 1000) as i64,
+            _ => turn_ms.0 * 1000 + (self.now().since(turn) / 1000) as i64,
         }
     }
 }

@@ -43,7 +43,7 @@ pub use base::out::OutBuf;
 pub use clock::Clock;
 pub use mailbox::{Mailbox, MailboxSender};
 pub use process::{
-    ProcessTimes, cpus_allowed, physical_memory_bytes, process_times, raise_file_limit,
+    ProcessTimes, cpus_allowed, physical_memory_bytes, process_id, process_times, raise_file_limit,
     resident_bytes, spawn_helper, spawn_worker,
 };
 pub use socket::{ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};

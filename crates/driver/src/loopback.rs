@@ -12,7 +12,7 @@ use crate::{
 };
 use base::prng::Prng;
 use base::sync::Arc;
-use base::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use base::sync::hint::{AtomicU64, Ordering::Relaxed};
 use base::{MonoNs, UnixMs};
 use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,7 @@
 //! The process around the workers: threads, limits, memory, processor time.
 
+use base::sync::is_simulated;
+use base::sync::thread::{Builder, JoinHandle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors needed besides clients: listeners, event loops, log, a few spare.
@@ -14,16 +16,16 @@ const FILES_AHEAD: u64 = 1024;
 pub fn spawn_worker(
     id: usize,
     run: impl FnOnce() + Send + 'static,
-) -> std::io::Result<std::thread::JoinHandle<()>> {
-    std::thread::Builder::new().name(format!("worker-{id}")).spawn(run)
+) -> std::io::Result<JoinHandle<()>> {
+    Builder::new().name(format!("worker-{id}")).spawn(run)
 }
 
 /// Starts a thread that serves no connections.
 pub fn spawn_helper(
     name: &str,
     run: impl FnOnce() + Send + 'static,
-) -> std::io::Result<std::thread::JoinHandle<()>> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(run)
+) -> std::io::Result<JoinHandle<()>> {
+    Builder::new().name(name.to_owned()).spawn(run)
 }
 
 /// Processors this process may use: affinity, further bounded by a cgroup's quota.
@@ -65,8 +67,16 @@ pub(crate) fn draw_seeds() -> std::io::Result<(u64, u128)> {
     Ok((u64::from_ne_bytes(seed), u128::from_ne_bytes(secret)))
 }
 
+/// Number of this process.
+pub fn process_id() -> u32 {
+    if is_simulated() { 1 } else { std::process::id() }
+}
+
 /// Resident memory of this process, bytes.
 pub fn resident_bytes() -> u64 {
+    if is_simulated() {
+        return 0;
+    }
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = text.split(' ').nth(1).and_then(|p| p.parse().ok()).unwrap_or(0);
     pages * rustix::param::page_size() as u64
@@ -74,6 +84,9 @@ pub fn resident_bytes() -> u64 {
 
 /// Memory of the machine, bytes.
 pub fn physical_memory_bytes() -> u64 {
+    if is_simulated() {
+        return 16 << 30;
+    }
     let info = rustix::system::sysinfo();
     info.totalram as u64 * u64::from(info.mem_unit.max(1))
 }
@@ -94,6 +107,9 @@ pub struct ProcessTimes {
 /// Processor time used so far.
 #[allow(unsafe_code)]
 pub fn process_times() -> ProcessTimes {
+    if is_simulated() {
+        return ProcessTimes::default();
+    }
     // SAFETY: `rusage` is plain numbers, for which zero is valid; getrusage fills the struct it is
     // given.
     let all = unsafe {

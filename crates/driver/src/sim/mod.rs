@@ -11,19 +11,28 @@
 //! its worker as asleep and returns. When all workers are asleep and none has an event ready or
 //! due, the clock jumps to the next arrival or deadline. If there is neither, the world is at rest:
 //! `wait` returns without events, and the test has to act.
+//!
+//! Under `--cfg sim`, in a world of the baton (`base::sync::baton`), the workers run in threads of
+//! their own instead, and the clock is the world's. A poll that finds nothing blocks its thread, and
+//! whoever changes what it waits for wakes it.
 
 mod net;
 mod peer;
 mod pipe;
 mod poller;
+#[cfg_attr(not(sim), path = "no_world.rs")]
+mod world;
 
 pub use peer::{Ending, SimClient};
 pub use poller::{SimListener, SimPoller, SimStream};
+#[cfg(sim)]
+pub use world::Moment;
 
 use crate::reactor::Reactor;
 use crate::spin::SpinOptions;
 use base::MonoNs;
-use base::sync::{Arc, Mutex, MutexGuard};
+use base::sync::Arc;
+use base::sync::outside::{Mutex, MutexGuard};
 use net::State;
 
 /// A driver on the simulated network.
@@ -75,7 +84,9 @@ pub struct SimNet(Arc<Mutex<State>>);
 impl SimNet {
     /// The world that belongs to this seed.
     pub fn new(seed: u64, faults: Faults) -> Self {
-        Self(Arc::new(Mutex::new(State::new(seed, faults))))
+        let net = Self(Arc::new(Mutex::new(State::new(seed, faults))));
+        world::close_with_groups(&net);
+        net
     }
 
     /// The driver of one more worker. (It does not spin: a poll takes no virtual time.)
@@ -117,17 +128,19 @@ impl SimNet {
         self.state().failing_changes = true;
     }
 
-    /// Steps the wall clock, forwards or backwards. The monotonic clock stays.
-    pub fn step_wall_clock(&self, by_ns: i64) {
-        self.state().wall_step_ns += by_ns;
-    }
-
     /// Replaces the faults; bytes that are already buffered stay.
     pub fn set_faults(&self, faults: Faults) {
         self.state().faults = faults;
     }
 
+    /// Each use is a system call, and so a switch point.
+    #[cfg_attr(sim, track_caller)]
     fn state(&self) -> MutexGuard<'_, State> {
+        world::call();
+        self.locked()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
         self.0.lock().expect("the simulated world does not panic while it is held")
     }
 }

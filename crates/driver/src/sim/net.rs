@@ -2,12 +2,13 @@
 
 use super::Faults;
 use super::pipe::Pipe;
+use super::world::World;
 use crate::PeerAddr;
 use crate::poller::{EVENTS_MAX, Ready, Token, Wait};
 use base::MonoNs;
 use base::prng::Prng;
 use base::sync::Arc;
-use base::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use base::sync::hint::{AtomicU64, Ordering::Relaxed};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, VecDeque};
@@ -29,18 +30,18 @@ pub enum Side {
 }
 
 #[derive(Debug)]
-struct Stream {
-    to_server: Pipe,
-    to_client: Pipe,
-    client_closed: bool,
-    server_closed: bool,
-    reset: bool,
+pub struct Stream {
+    pub to_server: Pipe,
+    pub to_client: Pipe,
+    pub client_closed: bool,
+    pub server_closed: bool,
+    pub reset: bool,
     client_addr: PeerAddr,
     server_addr: PeerAddr,
 }
 
 #[derive(Debug)]
-struct Listener {
+pub struct Listener {
     addr: PeerAddr,
     queue: VecDeque<usize>,
     queue_max: usize,
@@ -50,36 +51,35 @@ struct Listener {
 
 /// What a worker has registered, and whether it sleeps.
 #[derive(Debug, Default)]
-struct Worker {
-    streams: BTreeMap<usize, (Token, EventFlags)>,
-    listeners: BTreeMap<usize, Token>,
+pub struct Worker {
+    pub streams: BTreeMap<usize, (Token, EventFlags)>,
+    pub listeners: BTreeMap<usize, Token>,
     /// The last wait, if it found nothing.
     asleep: Option<Wait>,
-    woken: bool,
+    pub woken: bool,
     gone: bool,
 }
 
 #[derive(Debug)]
 pub struct State {
     clock: Arc<AtomicU64>,
-    /// How far the wall clock was stepped.
-    pub wall_step_ns: i64,
     prng: Prng,
     pub faults: Faults,
     pub failing_accepts: u32,
     pub accept_error: Errno,
     /// The next change of a registration fails.
     pub failing_changes: bool,
-    streams: Vec<Stream>,
-    listeners: Vec<Listener>,
-    workers: Vec<Worker>,
+    pub streams: Vec<Stream>,
+    pub listeners: Vec<Listener>,
+    pub workers: Vec<Worker>,
+    /// What the world of the baton adds, if there is one.
+    pub world: World,
 }
 
 impl State {
     pub fn new(seed: u64, faults: Faults) -> Self {
         Self {
             clock: Arc::new(AtomicU64::new(START_NS)),
-            wall_step_ns: 0,
             prng: Prng::new(seed),
             faults,
             failing_accepts: 0,
@@ -88,15 +88,18 @@ impl State {
             streams: Vec::new(),
             listeners: Vec::new(),
             workers: Vec::new(),
+            world: World::default(),
         }
     }
 
     pub fn now(&self) -> MonoNs {
-        MonoNs(self.clock.load(Relaxed))
+        MonoNs(World::now_ns().unwrap_or_else(|| self.clock.load(Relaxed)))
     }
 
-    pub fn unix_ns(&self) -> i64 {
-        START_UNIX_NS + self.now().since(MonoNs(START_NS)) as i64 + self.wall_step_ns
+    /// The wall clock of a worker's machine.
+    pub fn unix_ns(&self, worker: usize) -> i64 {
+        let since_start = self.now().since(MonoNs(START_NS)) as i64;
+        START_UNIX_NS + since_start + self.world.clock_step_ns(worker)
     }
 
     pub fn clock(&self) -> Arc<AtomicU64> {
@@ -123,6 +126,7 @@ impl State {
 
     pub fn add_worker(&mut self) -> usize {
         self.workers.push(Worker::default());
+        self.world.add_worker();
         self.workers.len() - 1
     }
 
@@ -132,6 +136,7 @@ impl State {
 
     pub fn wake(&mut self, worker: usize) {
         self.workers[worker].woken = true;
+        self.world.wake(worker, self.now());
     }
 
     pub fn register(&mut self, worker: usize, stream: usize, token: Token, flags: EventFlags) {
@@ -153,18 +158,21 @@ impl State {
     }
 
     /// What is ready, in a random order; as epoll would see it.
-    fn ready_of(&self, worker: usize) -> Vec<Ready> {
+    pub fn ready_of(&self, worker: usize) -> Vec<Ready> {
         let w = &self.workers[worker];
         let listeners = w
             .listeners
             .iter()
             .filter(|(listener, _)| !self.listeners[**listener].queue.is_empty())
             .map(|(_, token)| Ready { token: *token, flags: EventFlags::IN });
-        let streams = w.streams.iter().filter_map(|(stream, (token, wanted))| {
-            let flags = self.readiness(*stream) & (*wanted | EventFlags::HUP | EventFlags::ERR);
-            (!flags.is_empty()).then_some(Ready { token: *token, flags })
-        });
+        let streams = w.streams.keys().filter_map(|stream| self.ready(worker, *stream));
         listeners.chain(streams).collect()
+    }
+
+    pub fn ready(&self, worker: usize, stream: usize) -> Option<Ready> {
+        let (token, wanted) = *self.workers[worker].streams.get(&stream)?;
+        let flags = self.readiness(stream) & (wanted | EventFlags::HUP | EventFlags::ERR);
+        (!flags.is_empty()).then_some(Ready { token, flags })
     }
 
     fn readiness(&self, stream: usize) -> EventFlags {
@@ -201,6 +209,11 @@ impl State {
         if !found.is_empty() || wait == Wait::NoWait {
             self.workers[worker].asleep = None;
         }
+        self.take(worker, found, ready);
+    }
+
+    /// Ends a poll that found this.
+    pub fn take(&mut self, worker: usize, mut found: Vec<Ready>, ready: &mut Vec<Ready>) {
         self.workers[worker].woken = false;
         let blind = self.faults.blind_poll_one_in;
         if !found.is_empty() && self.happens(blind) {
@@ -265,6 +278,7 @@ impl State {
         }
         let queue = VecDeque::new();
         self.listeners.push(Listener { addr, queue, queue_max, overflows: 0, open: true });
+        self.world.add_listener();
         Ok(self.listeners.len() - 1)
     }
 
@@ -287,7 +301,8 @@ impl State {
     }
 
     pub fn connect(&mut self, to: &PeerAddr) -> Option<usize> {
-        let listener = self.listeners.iter_mut().find(|l| l.open && l.addr == *to)?;
+        let number = self.listeners.iter().position(|l| l.open && l.addr == *to)?;
+        let listener = &mut self.listeners[number];
         if listener.queue.len() >= listener.queue_max {
             listener.overflows += 1;
             return None;
@@ -307,6 +322,8 @@ impl State {
             client_addr,
             server_addr: to.clone(),
         });
+        self.world.add_stream(number);
+        self.tell_acceptor(number);
         Some(stream)
     }
 
@@ -339,7 +356,10 @@ impl State {
         match s.to_server.read(room, now, part.then_some(&mut self.prng)) {
             0 if s.to_server.end_arrived(now) => Ok(0),
             0 => Err(Errno::AGAIN),
-            n => Ok(n),
+            n => {
+                self.tell(stream);
+                Ok(n)
+            }
         }
     }
 
@@ -358,6 +378,7 @@ impl State {
     pub fn shutdown_server(&mut self, stream: usize) {
         let at = self.arrival();
         self.streams[stream].to_client.end(at);
+        self.tell(stream);
     }
 
     /// True if bytes for the server have arrived.
@@ -387,6 +408,7 @@ impl State {
             return Err(Errno::AGAIN);
         }
         pipe.write(&bytes[..count], at);
+        self.tell(stream);
         Ok(count)
     }
 
@@ -407,10 +429,12 @@ impl State {
         };
         pipe.end(at);
         s.reset |= unread;
+        self.tell(stream);
     }
 
     pub fn reset(&mut self, stream: usize) {
         self.streams[stream].reset = true;
+        self.tell(stream);
     }
 
     fn maybe_reset(&mut self, stream: usize) {
@@ -432,12 +456,17 @@ impl State {
     pub fn client_read(&mut self, stream: usize, room: &mut [u8]) -> usize {
         let now = self.now().0;
         let s = &mut self.streams[stream];
-        s.to_client.read(room, now, None)
+        let count = s.to_client.read(room, now, None);
+        if count > 0 {
+            self.tell(stream);
+        }
+        count
     }
 
     pub fn shutdown_client(&mut self, stream: usize) {
         let at = self.arrival();
         self.streams[stream].to_server.end(at);
+        self.tell(stream);
     }
 
     pub fn client_addr(&self, stream: usize) -> PeerAddr {

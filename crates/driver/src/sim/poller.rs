@@ -1,7 +1,7 @@
 //! The simulated world as one worker's reactor sees it.
 
 use super::net::Side;
-use super::{SimNet, SimSocket};
+use super::{SimNet, SimSocket, world};
 use crate::mailbox::Waker;
 use crate::poller::{Poller, Ready, Token, Wait};
 use crate::socket::Inner;
@@ -68,14 +68,18 @@ impl Drop for SimListener {
 impl Poller for SimPoller {
     type Stream = SimStream;
     type Listener = SimListener;
-    const SLEEPS: bool = false;
+    const SLEEPS: bool = cfg!(sim);
 
     fn clock(&self) -> Clock {
+        #[cfg(sim)]
+        if world::is_active() {
+            return Clock::Baton;
+        }
         Clock::Virtual(self.net.state().clock())
     }
 
     fn unix_ns(&self) -> i64 {
-        self.net.state().unix_ns()
+        self.net.state().unix_ns(self.worker)
     }
 
     fn seed(&mut self) -> u64 {
@@ -96,6 +100,9 @@ impl Poller for SimPoller {
     }
 
     fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait) {
+        if world::is_active() {
+            return world::poll(&self.net, self.worker, ready, wait);
+        }
         self.net.state().poll(self.worker, ready, wait);
     }
 

@@ -3,6 +3,8 @@
 pub mod allocator;
 pub mod io_backend;
 pub mod process;
+#[cfg(sim)]
+pub mod simulated;
 
 use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
@@ -112,23 +114,11 @@ where
     P::Listener: Send,
 {
     let threads = drivers.len();
-    value::set_secret(drivers[0].secret());
-    let senders: Vec<_> = drivers.iter().map(Driver::mailbox).collect();
-    let mut listeners = open_listeners(&mut drivers[0], &config)?;
-    let ports = open_ingest(&mut drivers[0], &config, threads)?;
-    listeners.extend(ports.iter().map(|port| port.listener));
+    let listening = listen(&config, &mut drivers[0], threads)?;
     let admin = web::open(&config)?;
     let pidfile = write_pidfile(&config)?;
     let supervised = config.supervised;
-    let mut shared = make_shared(config, &mut drivers[0], threads, allocator.memory);
-    shared.ingest.open = ports;
-    shared.facts.tools = allocator.tools;
-    shared.facts.io_backend = io_backend;
-    let shared = Arc::new(shared);
-    shared.keyspace.set_waker(Box::new(WakeByMail(senders.clone())));
-    if shared.mailboxes.set(senders).is_err() {
-        return Err("the mailboxes were set twice".into());
-    }
+    let (shared, listeners) = share(config, io_backend, &mut drivers, listening, allocator)?;
     banner(&shared, threads, admin.as_ref());
     if let Some(daemon) = daemon {
         daemon.ready().map_err(|e| format!("cannot let go of the terminal: {e}"))?;
@@ -143,6 +133,46 @@ where
     drop(pidfile);
     log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
     Ok(())
+}
+
+/// The listeners of worker 0, and those of them which are ingest listeners.
+struct Listening {
+    all: Vec<ListenerId>,
+    ingest: Vec<IngestPort>,
+}
+
+fn listen<P: Poller>(
+    config: &Config,
+    driver: &mut Reactor<P, Message>,
+    threads: usize,
+) -> Result<Listening, String> {
+    value::set_secret(driver.secret());
+    let mut all = open_listeners(driver, config)?;
+    let ingest = open_ingest(driver, config, threads)?;
+    all.extend(ingest.iter().map(|port| port.listener));
+    Ok(Listening { all, ingest })
+}
+
+/// What the workers share, complete, and the listeners of worker 0.
+fn share<P: Poller>(
+    config: Config,
+    io_backend: &'static str,
+    drivers: &mut [Reactor<P, Message>],
+    listening: Listening,
+    allocator: Allocator,
+) -> Result<(Arc<Shared>, Vec<ListenerId>), String> {
+    let threads = drivers.len();
+    let senders: Vec<_> = drivers.iter().map(Driver::mailbox).collect();
+    let mut shared = make_shared(config, &mut drivers[0], threads, allocator.memory);
+    shared.ingest.open = listening.ingest;
+    shared.facts.tools = allocator.tools;
+    shared.facts.io_backend = io_backend;
+    let shared = Arc::new(shared);
+    shared.keyspace.set_waker(Box::new(WakeByMail(senders.clone())));
+    if shared.mailboxes.set(senders).is_err() {
+        return Err("the mailboxes were set twice".into());
+    }
+    Ok((shared, listening.all))
 }
 
 /// Worker 0 runs on the main thread: a process of one thread pays for no reference count on its
@@ -198,7 +228,7 @@ fn run_worker<D: Driver<Message = Message>>(id: usize, worker: Worker<D>) {
 fn run_or_exit(who: std::fmt::Arguments<'_>, run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         log::warning(format_args!("A panic in {who}, outside of any command: the server ends"));
-        std::process::exit(1);
+        base::sync::exit(1);
     }
 }
 

@@ -128,7 +128,7 @@ impl Core {
         field(t, "multiplexing_api", facts.io_backend);
         field(t, "atomicvar_api", "rust");
         field(t, "gcc_version", "0.0.0");
-        field(t, "process_id", std::process::id());
+        field(t, "process_id", driver::process_id());
         field(t, "process_supervised", crate::boot::process::supervisor(config.supervised));
         field(t, "run_id", &facts.run_id);
         field(t, "tcp_port", facts.port);
