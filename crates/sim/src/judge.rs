@@ -8,9 +8,11 @@ use crate::plan::MS;
 use crate::session::Question;
 use crate::trace::WORLD;
 use crate::world::World;
+use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use client::{Decoder, Value, encode};
 use driver::sim::SimClient;
+use server::shared::Shared;
 
 /// A reply comes within this time; nobody else is there.
 const REPLY_NS_MAX: u64 = 30_000 * MS;
@@ -55,7 +57,8 @@ pub fn judge(world: &mut World, questions: Vec<Question>) -> Result<(), String> 
 fn wait(world: &mut World, ns: u64) {
     let end = world.now() + ns;
     while world.now() < end {
-        world.turn_server(end);
+        let moment = world.net.moment();
+        world.rest(moment, end);
     }
 }
 
@@ -66,6 +69,7 @@ fn ask(world: &mut World, conn: &SimClient, args: &[Vec<u8>]) -> Result<Value, S
     let (mut got, mut tried) = (Vec::new(), 0);
     let end = world.now() + REPLY_NS_MAX;
     while world.now() < end {
+        let moment = world.net.moment();
         let written = conn.write(&unsent);
         unsent.drain(..written);
         let mut room = [0; 16 << 10];
@@ -81,14 +85,19 @@ fn ask(world: &mut World, conn: &SimClient, args: &[Vec<u8>]) -> Result<Value, S
         if conn.ending().is_some() {
             break;
         }
-        world.turn_server(if written + read > 0 { world.now() } else { end });
+        world.rest(moment, if written + read > 0 { world.now() } else { end });
     }
     Err(format!("at the end {} has no reply", args[0].escape_ascii()))
 }
 
+fn shared(world: &World) -> Result<Arc<Shared>, String> {
+    let host = world.host.as_ref().ok_or("there is no server at the end")?;
+    host.shared()?.ok_or_else(|| "the server has not started at the end".into())
+}
+
 /// No session, wait, watch or byte of a client that has left.
 fn nobody_is_left(world: &World) -> Result<(), String> {
-    let shared = world.host.as_ref().ok_or("there is no server at the end")?.shared();
+    let shared = shared(world)?;
     for (what, count) in [
         ("sessions", shared.connections()),
         ("registered clients", shared.registry.len() as u64),
@@ -133,10 +142,7 @@ fn memory_adds_up(world: &mut World, conn: &SimClient) -> Result<(), String> {
         return Err(format!("FLUSHALL is answered {reply:?}"));
     }
     wait(world, SETTLED_NS);
-    let shared = world.host.as_ref().ok_or("there is no server at the end")?.shared();
-    let reclaimer = shared.keyspace.reclaimer();
-    reclaimer.close();
-    reclaimer.serve();
+    let shared = shared(world)?;
     let memory = shared.keyspace.memory();
     if memory.entries != 0 || memory.buckets != 0 {
         return Err(format!("without keys the memory in use is {memory:?}"));

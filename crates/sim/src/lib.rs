@@ -1,5 +1,6 @@
 //! Servers, clients and a network in one process, driven from one seed, in which everything goes
-//! wrong on purpose. `docs/simulation.md` describes it for those who run it.
+//! wrong on purpose. `docs/simulation.md` describes it for those who run it. All of it exists only
+//! under `--cfg sim`, because its servers run on the threads of a baton (`base::sync`).
 //!
 //! ```text
 //! swarm      one child process per seed; totals                       (swarm.rs)
@@ -12,6 +13,8 @@
 //!     books  what was asked and answered, and whether it can be true  (books/)
 //!     judge  what is asked of a run at its end                        (judge.rs)
 //! ```
+
+#![cfg(sim)]
 
 pub mod books;
 pub mod clients;

@@ -2,11 +2,15 @@
 //! of each family there are.
 
 use base::prng::Prng;
+use base::sync::baton::Rates;
 use driver::sim::Faults;
 use std::fmt;
 
 /// A millisecond in nanoseconds.
 pub const MS: u64 = 1_000_000;
+
+/// Holds that one reply may meet.
+const HOLDS_IN_A_ROW: u64 = 30;
 
 /// Clients of each family.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,8 +58,8 @@ pub struct Plan {
     pub deaf_one_in: u64,
     /// A client writes and reads in small pieces.
     pub small_pieces: bool,
-    /// A worker is not given its turn for a while.
-    pub hold_one_in: u64,
+    /// How often threads of the server are switched and held.
+    pub rates: Rates,
     /// The server is killed, or ended in order, and started again so many times.
     pub restarts: u64,
     /// Accepts fail for a while.
@@ -93,7 +97,7 @@ impl Plan {
             cut_one_in: one_of(p, &[0, 0, 400, 1500]),
             deaf_one_in: one_of(p, &[0, 0, 500]),
             small_pieces: p.chance(1, 3),
-            hold_one_in: one_of(p, &[0, 10, 50]),
+            rates: draw_rates(p),
             restarts: one_of(p, &[0, 0, 0, 1, 2]),
             failing_accepts: p.chance(1, 4),
             clock_steps,
@@ -110,12 +114,28 @@ impl Plan {
     /// server. Each filled buffer costs a way there and back.
     pub fn patience_ns(&self, bytes: usize) -> u64 {
         let rounds = 4 + 2 * (bytes / self.faults.buffer_bytes.max(1)) as u64;
-        10 * MS + rounds * self.faults.delay_ns_max * 2
+        30 * MS + rounds * self.faults.delay_ns_max * 2 + self.hold_ns()
+    }
+
+    /// How long holds delay something, all together. Several threads may be held one after the
+    /// other.
+    pub fn hold_ns(&self) -> u64 {
+        HOLDS_IN_A_ROW * self.rates.hold_ns_max
     }
 }
 
 fn one_of(prng: &mut Prng, of: &[u64]) -> u64 {
     of[prng.below(of.len() as u64) as usize]
+}
+
+/// From hardly any switches to holds of a quarter of a second.
+fn draw_rates(p: &mut Prng) -> Rates {
+    let switch_one_in = one_of(p, &[0, 30, 200, 2_000]) as u32;
+    let (hold_one_in, hold_ns_max) =
+        [(0, 0), (0, 0), (2_000, MS / 10), (20_000, 4 * MS), (200_000, 250 * MS)]
+            [p.below(5) as usize];
+    let early_one_in = one_of(p, &[0, 50]) as u32;
+    Rates { switch_one_in, hold_one_in, hold_ns_max, early_one_in }
 }
 
 fn draw_network(p: &mut Prng) -> Faults {

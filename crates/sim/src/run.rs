@@ -7,6 +7,7 @@ use crate::plan::{MS, Plan};
 use crate::session::Actor;
 use crate::trace::WORLD;
 use crate::world::{Phase, Tally, World};
+use base::sync::baton::Status;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
@@ -85,11 +86,7 @@ impl Mishaps {
             self.dies_ns = u64::MAX;
             self.end_server(world);
         }
-        if world.host.as_ref().is_some_and(|host| host.is_ending() && host.has_ended()) {
-            world.note(WORLD, format_args!("the server has ended"));
-            world.host = None;
-            self.starts_ns = world.soon(DOWN_NS_MAX);
-        }
+        self.see_server(world);
         if now >= self.starts_ns {
             self.starts_ns = u64::MAX;
             self.start_server(world, actors);
@@ -117,22 +114,44 @@ impl Mishaps {
         (self.accepts_fail_ns, self.clock_steps_ns) = (u64::MAX, u64::MAX);
     }
 
+    /// Whether the server lives as it must.
+    fn see_server(&mut self, world: &mut World) {
+        let Some(host) = &world.host else { return };
+        let (status, is_ending) = (host.status(&world.baton), host.is_ending());
+        let why = host.shared().err();
+        match status {
+            Status::Running => return,
+            Status::Exited(0) if is_ending => {}
+            Status::Killed => {}
+            Status::Exited(code) => {
+                let why = why.map_or(String::new(), |why| format!(": {why}"));
+                world.fail(format!("the server exited with {code}{why}"));
+            }
+        }
+        world.note(WORLD, format_args!("the server is gone: {status:?}"));
+        world.host = None;
+        self.starts_ns = world.soon(DOWN_NS_MAX);
+    }
+
     fn end_server(&mut self, world: &mut World) {
         let Some(host) = &world.host else { return };
-        if world.prng.chance(1, 2) {
-            host.begin_end();
+        let group = host.group();
+        if world.prng.chance(1, 3) {
+            let _ = host.begin_end();
             world.count("ends in order", WORLD, format_args!("the server ends in order"));
-            return;
+        } else {
+            let points = world.prng.below(3_000);
+            world.baton.kill_after(group, points);
+            let text = format_args!("the server is killed in {points} switch points");
+            world.count("kills of the server", WORLD, text);
         }
-        world.host = None;
-        world.count("kills of the server", WORLD, format_args!("the server is killed"));
-        self.starts_ns = world.soon(DOWN_NS_MAX);
     }
 
     fn start_server(&mut self, world: &mut World, actors: &mut [Box<dyn Actor>]) {
         world.note(WORLD, format_args!("a server starts"));
         world.epoch += 1;
-        world.host = Some(Host::start(&world.net, &world.plan));
+        world.reset_clock();
+        world.host = Some(Host::start(&world.baton, &world.net, &world.plan, world.epoch));
         world.books.registers.restart();
         world.books.transactions.restart();
         for actor in actors {
@@ -157,9 +176,19 @@ pub fn run(plan: Plan, whole_trace: bool) -> Outcome {
     } else if ran.is_err() {
         world.fail("a panic which the hook did not see");
     }
+    let summary = world.baton.summary();
+    world.note(WORLD, format_args!("{summary:?}"));
+    if world.failure.is_some() {
+        let report = world.baton.report();
+        report.lines().for_each(|line| world.note(WORLD, format_args!("{line}")));
+    }
+    let mut tally = std::mem::take(&mut world.tally);
+    tally.insert("holds of a thread", summary.holds);
+    tally.insert("hand-overs", summary.hand_overs);
+    tally.insert("switch points", summary.points);
     Outcome {
         failure: world.failure.clone(),
-        tally: std::mem::take(&mut world.tally),
+        tally,
         digest: world.trace.digest(),
         simulated_ns: world.elapsed_ns(),
         trace: world.trace.to_string(),
@@ -200,6 +229,7 @@ fn live(world: &mut World) {
 fn run_until(world: &mut World, actors: &mut [Box<dyn Actor>], mishaps: &mut Mishaps, end: u64) {
     let (mut rounds, mut last) = (0, world.now());
     while world.now() < end && world.failure.is_none() {
+        let moment = world.net.moment();
         let mut until = end.min(mishaps.turn(world, actors));
         for actor in actors.iter_mut() {
             until = until.min(actor.turn(world));
@@ -207,7 +237,7 @@ fn run_until(world: &mut World, actors: &mut [Box<dyn Actor>], mishaps: &mut Mis
         if actors.iter().all(|actor| actor.has_left()) {
             return;
         }
-        world.turn_server(until);
+        world.rest(moment, until);
         if let Some(panic) = first_panic() {
             world.fail(format!("a panic: {panic}"));
         }

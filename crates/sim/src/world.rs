@@ -2,13 +2,17 @@
 
 use crate::books::Books;
 use crate::host::Host;
-use crate::plan::Plan;
+use crate::plan::{MS, Plan};
 use crate::trace::{Trace, WORLD};
 use base::prng::Prng;
-use driver::sim::{SimDriver, SimNet};
-use driver::{Driver, PeerAddr};
+use base::sync::baton::{Baton, Options, Rates};
+use driver::PeerAddr;
+use driver::sim::{Moment, SimNet};
 use std::collections::BTreeMap;
 use std::fmt;
+
+/// How much later than [`driver::clock::RESYNC_NS`] a worker may notice a step of the wall clock.
+const LATE_NS: u64 = 20 * MS;
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub type Tally = BTreeMap<&'static str, u64>;
 pub struct World {
     /// What was drawn.
     pub plan: Plan,
+    /// Hands the processor from thread to thread.
+    pub baton: Baton,
     /// The network.
     pub net: SimNet,
     /// The server, unless it is dead.
@@ -53,8 +59,6 @@ pub struct World {
     /// When the run began.
     began_ns: u64,
     tick: u64,
-    /// Sleeps for the clients: the clock of the network regards it as one more worker.
-    sleeper: SimDriver<()>,
     /// How far the wall clock was stepped: since when, and by how much in all.
     steps: Vec<(u64, i64)>,
 }
@@ -62,11 +66,13 @@ pub struct World {
 impl World {
     /// The world of a plan, with its first server.
     pub fn new(plan: Plan) -> Self {
+        let options = Options { seed: plan.seed, rates: plan.rates, trace: None };
+        let baton = Baton::start(options);
         let net = SimNet::new(plan.seed, plan.faults);
-        let host = Host::start(&net, &plan);
+        let host = Host::start(&baton, &net, &plan, 0);
         let began_ns = net.now().0;
         Self {
-            sleeper: net.driver(),
+            baton,
             host: Some(host),
             prng: Prng::new(!plan.seed),
             trace: Trace::default(),
@@ -138,14 +144,9 @@ impl World {
         self.now() + self.prng.below(max_ns + 1)
     }
 
-    /// One round of the server. Time passes if nobody has anything to do before `until_ns`.
-    pub fn turn_server(&mut self, until_ns: u64) {
-        if let Some(host) = &mut self.host {
-            let held = host.turn(&mut self.prng, self.plan.hold_one_in);
-            *self.tally.entry("holds of a worker").or_default() += held;
-        }
-        self.sleeper.wait(Some(base::MonoNs(until_ns)));
-        while self.sleeper.next().is_some() {}
+    /// Lets the servers run until clients may see something new since `moment`, or until this time.
+    pub fn rest(&mut self, moment: Moment, until_ns: u64) {
+        self.net.wait(moment, Some(base::MonoNs(until_ns)));
     }
 
     /// From now on nothing is cut, and polls see all; delays and small buffers stay.
@@ -156,27 +157,34 @@ impl World {
             ..self.plan.faults
         };
         self.net.set_faults(faults);
+        self.baton.set_rates(Rates { hold_one_in: 0, ..self.plan.rates });
     }
 
     /// Steps the wall clock.
     pub fn step_clock(&mut self, by_ms: i64) {
-        self.net.step_wall_clock(by_ms * 1_000_000);
+        let Some(host) = &self.host else { return };
+        self.net.step_wall_clock(host.group(), by_ms * 1_000_000);
         let all = self.steps.last().map_or(0, |(_, all)| *all) + by_ms * 1_000_000;
         self.steps.push((self.now(), all));
     }
 
-    /// The earliest and the latest that the wall clock showed between two times of the simulation,
-    /// as nanoseconds from an arbitrary beginning.
+    /// A server starts on a machine whose wall clock was never stepped.
+    pub fn reset_clock(&mut self) {
+        self.steps.push((self.now(), 0));
+    }
+
+    /// The earliest and the latest that the wall clock of a worker showed between two times of the
+    /// simulation, as nanoseconds from an arbitrary beginning. A worker notices a step late.
     pub fn wall_between(&self, from_ns: u64, to_ns: u64) -> (i64, i64) {
-        let mut found: Vec<i64> = Vec::new();
+        let late = driver::clock::RESYNC_NS + LATE_NS + self.plan.hold_ns();
+        let mut range: Option<(i64, i64)> = None;
         for (at, (since, all)) in self.steps.iter().enumerate() {
-            let end = self.steps.get(at + 1).map_or(u64::MAX, |(next, _)| *next);
+            let end = self.steps.get(at + 1).map_or(u64::MAX, |(next, _)| next.saturating_add(late));
             if *since <= to_ns && end >= from_ns {
-                found.push(from_ns.max(*since) as i64 + all);
-                found.push(to_ns.min(end) as i64 + all);
+                let (least, most) = range.unwrap_or((i64::MAX, i64::MIN));
+                range = Some((least.min(from_ns as i64 + all), most.max(to_ns as i64 + all)));
             }
         }
-        let least = found.iter().min().copied().unwrap_or(0);
-        (least, found.iter().max().copied().unwrap_or(0))
+        range.unwrap_or_default()
     }
 }

@@ -55,18 +55,17 @@ impl Family for Expirer {
     fn answered(&mut self, world: &mut World, ask: Ask, reply: Value, span: Span) {
         self.is_asking = false;
         let (from, to) = world.wall_between(span.call_ns, span.ret_ns);
+        let late_ns = LATE_NS + world.plan.hold_ns() as i64;
         match (ask, self.set) {
             (Ask::Set(ttl), _) if reply == Value::ok() => self.set = Some((from, to, ttl)),
-            // Keys hide from clients while a pause holds back their removal.
-            (Ask::Get, Some((set_from, set_to, ttl))) if reply == Value::bulk("x") => {
-                if from > set_to + ttl + LATE_NS {
+            (Ask::Get, Some((_, set_to, ttl))) if reply == Value::bulk("x") => {
+                if from > set_to + ttl + late_ns {
                     let late = (from - set_to - ttl) / MS as i64;
                     world.fail(format!("c{}: a key is seen {late} ms after its end", self.who));
                 }
-                let _ = set_from;
             }
             (Ask::Get, Some((set_from, _, ttl))) if reply.is_null() => {
-                if to < set_from + ttl - LATE_NS {
+                if to < set_from + ttl - late_ns {
                     let early = (set_from + ttl - to) / MS as i64;
                     world.fail(format!("c{}: a key is gone {early} ms before its end", self.who));
                 }
