@@ -17,7 +17,7 @@ use config::Config;
 use driver::sim::{SimDriver, SimNet};
 
 /// A simulated server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Server {
     /// What dies with it.
     pub group: Group,
@@ -25,7 +25,6 @@ pub struct Server {
 }
 
 /// How its start went.
-#[derive(Debug)]
 enum Start {
     UnderWay,
     Running(Arc<Shared>),

@@ -152,6 +152,9 @@ pub fn follow(config: &Config) {
 }
 
 fn write(level: LogLevel, text: Arguments<'_>) {
+    if base::sync::is_simulated() && level != LogLevel::Warning {
+        return; // several servers share this process
+    }
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let unix_ms = now.map_or(0, |d| d.as_millis() as i64);
     match LOG.get() {

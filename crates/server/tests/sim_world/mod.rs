@@ -299,7 +299,7 @@ impl Reply {
 }
 
 /// The first reply and its length, if it is whole.
-fn parse(bytes: &[u8]) -> Option<(Reply, usize)> {
+pub fn parse(bytes: &[u8]) -> Option<(Reply, usize)> {
     let line = bytes.windows(2).position(|two| two == b"\r\n")?;
     let text = String::from_utf8(bytes[1..line].to_vec()).expect("lines are ASCII here");
     let number = || text.parse::<i64>().expect("a number");

@@ -84,6 +84,12 @@ impl<T: ?Sized> std::ops::DerefMut for MutexGuard<'_, T> {
     }
 }
 
+impl<T: ?Sized + std::fmt::Display> std::fmt::Display for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
 impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         if self.inner.take().is_some() {
@@ -147,8 +153,14 @@ impl Condvar {
 
 /// As std's. Its initialiser passes switch points without effect, because another thread which
 /// needs the value would really block.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct OnceLock<T>(real::OnceLock<T>);
+
+impl<T> Default for OnceLock<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl<T> OnceLock<T> {
     /// As std's.

@@ -1,0 +1,267 @@
+//! Whole servers of several workers in a world of the baton. Each seed runs in a process of its own
+//! (this program again), because a killed server is never freed.
+#![cfg(sim)]
+
+#[allow(dead_code)] // some of it is for other tests
+mod sim_world;
+
+use base::MonoNs;
+use base::prng::Prng;
+use base::sync::baton::{Baton, Options, Rates, Status, Summary};
+use driver::PeerAddr;
+use driver::sim::{Ending, Faults, SimClient, SimNet};
+use server::boot::simulated::{self, Server};
+use server::config::{Bind, Config};
+use sim_world::{CUTTING, Reply, encode, parse};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+const WORKERS: usize = 3;
+const SECOND: u64 = 1_000_000_000;
+/// Simulated time after which a run that has not ended has failed.
+const LIMIT_NS: u64 = 120 * SECOND;
+const ROUNDS: usize = 60;
+
+/// A world with one server.
+struct World {
+    baton: Baton,
+    net: SimNet,
+    server: Server,
+    prng: Prng,
+}
+
+/// A connection, and what it waits for.
+struct Client {
+    conn: SimClient,
+    unsent: Vec<u8>,
+    got: Vec<u8>,
+}
+
+fn config() -> Config {
+    Config { bind: vec![Bind { host: "127.0.0.1".into(), optional: false }], ..Config::default() }
+}
+
+impl World {
+    fn start(seed: u64, rates: Rates, faults: Faults) -> Self {
+        let trace = std::env::var_os("BATON_TRACE").map(|path| {
+            let file = std::fs::File::create(path).expect("a file for the trace");
+            Box::new(std::io::BufWriter::new(file)) as Box<dyn std::io::Write + Send>
+        });
+        let baton = Baton::start(Options { seed, rates, trace });
+        let net = SimNet::new(seed, faults);
+        let server = simulated::start(&baton, "server", &net, config(), WORKERS);
+        Self { baton, net, server, prng: Prng::new(!seed) }
+    }
+
+    /// Connects as soon as the server listens.
+    fn connect(&self) -> Client {
+        let addr = PeerAddr::Tcp("127.0.0.1:6379".parse().expect("an address"));
+        loop {
+            if let Some(conn) = self.net.connect(&addr) {
+                return Client { conn, unsent: Vec::new(), got: Vec::new() };
+            }
+            self.server.shared().expect("it starts");
+            base::sync::thread::sleep(std::time::Duration::from_micros(100));
+        }
+    }
+
+    /// Lets clients take their turns until `turn` says that all is done.
+    fn run(&mut self, mut turn: impl FnMut(&mut Prng) -> bool) {
+        loop {
+            let moment = self.net.moment();
+            if turn(&mut self.prng) {
+                return;
+            }
+            let now = self.net.now();
+            let late = now.0 > base::sync::baton::START_NS + LIMIT_NS;
+            assert!(!late, "the run does not end\n{}", self.baton.report());
+            self.net.wait(moment, Some(MonoNs(now.0 + SECOND)));
+        }
+    }
+
+    /// Ends the server in order.
+    fn shut_down(mut self) -> Summary {
+        let mut client = self.connect();
+        client.say(&["SHUTDOWN", "NOSAVE"]);
+        self.run(|prng| client.pump(prng).is_some());
+        while self.baton.status(self.server.group) == Status::Running {
+            base::sync::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_eq!(self.baton.status(self.server.group), Status::Exited(0));
+        self.baton.end()
+    }
+}
+
+impl Client {
+    fn say(&mut self, args: &[&str]) {
+        self.unsent.extend(encode(args));
+    }
+
+    /// Writes and reads what the network takes and has, in parts; returns how the connection ended.
+    fn pump(&mut self, prng: &mut Prng) -> Option<Ending> {
+        let part = 1 + prng.below(40) as usize;
+        while !self.unsent.is_empty() {
+            let written = self.conn.write(&self.unsent[..part.min(self.unsent.len())]);
+            if written == 0 {
+                break;
+            }
+            self.unsent.drain(..written);
+        }
+        let mut room = [0; 4096];
+        loop {
+            match self.conn.read(&mut room) {
+                0 => return self.conn.ending(),
+                read => self.got.extend(&room[..read]),
+            }
+        }
+    }
+
+    fn take_reply(&mut self) -> Option<Reply> {
+        let (reply, len) = parse(&self.got)?;
+        self.got.drain(..len);
+        Some(reply)
+    }
+}
+
+/// What a client does in round `n` of its own; its request and the test of the reply.
+fn request(client: usize, n: usize) -> Vec<String> {
+    let words: &[&str] = match (client, n % 4) {
+        (_, 0) => &["SET", "key", "value"],
+        (_, 1) => &["GET", "key"],
+        (_, 2) => &["INCR", "counter"],
+        (0 | 1, _) => &["RPUSH", "list", "value"],
+        (_, _) => &["BLPOP", "list", "0"],
+    };
+    let own = |word: &&str| match *word {
+        "key" => format!("key:{client}"),
+        "value" => format!("{client}.{}", n - n % 4),
+        word => word.to_owned(),
+    };
+    words.iter().map(own).collect()
+}
+
+/// Four clients write and read keys of their own, count together, push and pop.
+fn clients_at_work(seed: u64) -> Summary {
+    const CLIENTS: usize = 4;
+    let mut world = World::start(seed, Rates::ROUGH, CUTTING);
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| world.connect()).collect();
+    let mut rounds = [0; CLIENTS];
+    let (mut counts, mut popped) = (BTreeSet::new(), BTreeSet::new());
+    let mut asked = [false; CLIENTS];
+    world.run(|prng| {
+        for (i, client) in clients.iter_mut().enumerate() {
+            if rounds[i] == ROUNDS {
+                continue;
+            }
+            if !std::mem::replace(&mut asked[i], true) {
+                let words = request(i, rounds[i]);
+                client.say(&words.iter().map(String::as_str).collect::<Vec<_>>());
+            }
+            assert_eq!(client.pump(prng), None, "nobody closes");
+            let Some(reply) = client.take_reply() else { continue };
+            let value = format!("{i}.{}", rounds[i] - rounds[i] % 4);
+            match (rounds[i] % 4, reply) {
+                (0, reply) => assert_eq!(reply, Reply::ok()),
+                (1, reply) => assert_eq!(reply, Reply::Bulk(value)),
+                (2, reply) => assert!(counts.insert(reply.integer()), "counted twice"),
+                (_, Reply::Array(pair)) => {
+                    let [Reply::Bulk(_), Reply::Bulk(element)] = &pair[..] else {
+                        panic!("{pair:?}")
+                    };
+                    assert!(popped.insert(element.clone()), "{element} was popped twice");
+                }
+                (_, reply) => assert!((1..).contains(&reply.integer())),
+            }
+            (rounds[i], asked[i]) = (rounds[i] + 1, false);
+        }
+        rounds == [ROUNDS; CLIENTS]
+    });
+    let most = (CLIENTS * ROUNDS / 4) as i64;
+    assert_eq!(counts, (1..=most).collect());
+    assert_eq!(popped.len(), 2 * ROUNDS / 4);
+    world.shut_down()
+}
+
+/// The server dies in the middle of something; its clients are told, and a new one takes its place.
+fn a_server_dies(seed: u64) -> Summary {
+    let mut world = World::start(seed, Rates::ROUGH, CUTTING);
+    let mut clients: Vec<Client> = (0..3).map(|_| world.connect()).collect();
+    let points = 500 + world.prng.below(20_000);
+    world.baton.kill_after(world.server.group, points);
+    let mut endings = [None; 3];
+    let mut replies = 0;
+    world.run(|prng| {
+        for (client, ending) in clients.iter_mut().zip(&mut endings).filter(|(_, e)| e.is_none()) {
+            if client.unsent.is_empty() {
+                client.say(&["INCR", "counter"]);
+            }
+            *ending = client.pump(prng);
+            while client.take_reply().is_some() {
+                replies += 1;
+            }
+        }
+        endings.iter().all(Option::is_some)
+    });
+    assert_eq!(world.baton.status(world.server.group), Status::Killed);
+    drop(clients);
+    world.server = simulated::start(&world.baton, "second", &world.net, config(), WORKERS);
+    let mut client = world.connect();
+    client.say(&["INCR", "counter"]);
+    let mut reply = None;
+    world.run(|prng| {
+        assert_eq!(client.pump(prng), None, "nobody closes");
+        reply = client.take_reply();
+        reply.is_some()
+    });
+    assert_eq!(reply, Some(Reply::Integer(1)), "nothing is kept in memory only");
+    drop(client);
+    world.shut_down()
+}
+
+/// Not a test by itself: what the others run in a process of its own, as `STORY SEED` says.
+#[test]
+fn one_run() {
+    let Ok(run) = std::env::var("BATON_RUN") else { return };
+    let (story, seed) = run.split_once(' ').expect("a story and a seed");
+    let seed = seed.parse().expect("a number");
+    let since = std::time::Instant::now();
+    let summary = match story {
+        "clients" => clients_at_work(seed),
+        "dies" => a_server_dies(seed),
+        other => panic!("no story {other}"),
+    };
+    println!("RESULT {summary:?}");
+    eprintln!("{:?} of real time", since.elapsed());
+}
+
+/// The line which a run of this seed prints at its end.
+fn result_of(story: &str, seed: u64) -> String {
+    let program = std::env::current_exe().expect("this program");
+    let mut command = Command::new(program);
+    command.args(["--exact", "one_run", "--nocapture"]).env("BATON_RUN", format!("{story} {seed}"));
+    let output = command.output().expect("it starts");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let result = told.lines().find_map(|line| line.split_once("RESULT ")).map(|(_, text)| text);
+    let failure = || format!("{told}\n{}", String::from_utf8_lossy(&output.stderr));
+    result.unwrap_or_else(|| panic!("{story} with seed {seed}: {}", failure())).to_owned()
+}
+
+#[test]
+fn clients_are_served_as_the_seed_decides() {
+    let results: Vec<String> = (0..20).map(|seed| result_of("clients", seed)).collect();
+    let distinct: BTreeSet<&String> = results.iter().collect();
+    assert_eq!(distinct.len(), results.len(), "each seed is another run");
+    for seed in 0..5 {
+        assert_eq!(result_of("clients", seed), results[seed as usize], "the same run again");
+    }
+}
+
+#[test]
+fn a_server_dies_and_another_takes_its_place() {
+    for seed in 0..20 {
+        let result = result_of("dies", seed);
+        if seed < 5 {
+            assert_eq!(result_of("dies", seed), result, "the same run again");
+        }
+    }
+}
