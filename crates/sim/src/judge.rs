@@ -70,7 +70,7 @@ fn ask(world: &mut World, conn: &SimClient, args: &[Vec<u8>]) -> Result<Value, S
     let end = world.now() + REPLY_NS_MAX;
     while world.now() < end {
         let moment = world.net.moment();
-        let written = conn.write(&unsent);
+        let written = if unsent.is_empty() { 0 } else { conn.write(&unsent) };
         unsent.drain(..written);
         let mut room = [0; 16 << 10];
         let read = conn.read(&mut room);

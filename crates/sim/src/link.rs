@@ -10,6 +10,9 @@ const READ_MAX: usize = 16 << 10;
 /// How long a client does not read, at most.
 const DEAF_NS_MAX: u64 = 150_000_000;
 
+/// Accepts in a row that fail.
+pub const FAILING_ACCEPTS_MAX: u64 = 4;
+
 /// A connection.
 pub struct Link {
     conn: SimClient,
@@ -41,7 +44,9 @@ impl Link {
     pub fn open(world: &mut World, who: u32, to: &PeerAddr) -> Option<Self> {
         let conn = world.net.connect(to)?;
         world.note(who, format_args!("connects as {}", conn.addr()));
-        let moved_ns = world.now();
+        // The server may have to try again to accept it.
+        let retries = if world.plan.failing_accepts { FAILING_ACCEPTS_MAX } else { 0 };
+        let moved_ns = world.now() + retries * driver::reactor::ACCEPT_RETRY_NS;
         let (unsent, got) = (Vec::new(), Vec::new());
         Some(Self { conn, who, unsent, got, deaf_until_ns: 0, moved_ns, was_cut: false })
     }
@@ -68,7 +73,7 @@ impl Link {
         let deaf = now < self.deaf_until_ns;
         let read = if deaf { 0 } else { self.read(world) };
         if written + read > 0 {
-            self.moved_ns = now;
+            self.moved_ns = self.moved_ns.max(now);
             if self.is_cut_now(world) {
                 return Turn::Ended(None);
             }

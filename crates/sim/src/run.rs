@@ -3,6 +3,7 @@
 use crate::clients;
 use crate::host::Host;
 use crate::judge;
+use crate::link::FAILING_ACCEPTS_MAX;
 use crate::plan::{MS, Plan};
 use crate::session::Actor;
 use crate::trace::WORLD;
@@ -93,8 +94,7 @@ impl Mishaps {
         }
         if now >= self.accepts_fail_ns {
             self.accepts_fail_ns = world.soon(world.plan.time_ns);
-            let count = 1 + world.prng.below(4) as u32;
-            world.disturb(u64::from(count) * (driver::reactor::ACCEPT_RETRY_NS + MS));
+            let count = 1 + world.prng.below(FAILING_ACCEPTS_MAX) as u32;
             world.count("failing accepts", WORLD, format_args!("{count} accepts fail"));
             world.net.fail_accepts(count);
         }
