@@ -98,7 +98,7 @@ impl Link {
         }
         let mut part = self.unsent.len();
         if world.plan.small_pieces && world.prng.chance(1, 2) {
-            part = world.prng.below(part.min(40) as u64 + 1) as usize;
+            part = 1 + world.prng.below(part.min(40) as u64) as usize;
         }
         let written = self.conn.write(&self.unsent[..part]);
         self.unsent.drain(..written);

@@ -8,12 +8,12 @@ use crate::plan::{MS, Plan};
 use crate::session::Actor;
 use crate::trace::WORLD;
 use crate::world::{Phase, Tally, World};
-use base::sync::baton::Status;
+use base::sync::baton::{Group, Status};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// Rounds without time passing, after which a run is stuck.
-const ROUNDS_MAX: u32 = 200_000;
+/// Rounds after which a run is stuck.
+const ROUNDS_MAX: u32 = 400_000;
 /// All have left so long after the last request, simulated time.
 const LEAVING_NS_MAX: u64 = 60_000 * MS;
 /// How long a dead server is down, at most.
@@ -62,6 +62,8 @@ struct Mishaps {
     starts_ns: u64,
     accepts_fail_ns: u64,
     clock_steps_ns: u64,
+    /// A server that dies after some more switch points.
+    dying: Option<Group>,
 }
 
 impl Mishaps {
@@ -77,6 +79,7 @@ impl Mishaps {
             starts_ns: u64::MAX,
             accepts_fail_ns: sometime(accepts),
             clock_steps_ns: sometime(steps),
+            dying: None,
         }
     }
 
@@ -108,8 +111,11 @@ impl Mishaps {
         due.into_iter().min().unwrap_or(u64::MAX)
     }
 
-    /// Nothing more goes wrong; a server that is down starts.
-    fn end(&mut self) {
+    /// Nothing more goes wrong; a server that was to die dies at once, and one that is down starts.
+    fn end(&mut self, world: &World) {
+        if let Some(group) = self.dying.take() {
+            world.baton.kill(group);
+        }
         (self.restarts_left, self.dies_ns) = (0, u64::MAX);
         (self.accepts_fail_ns, self.clock_steps_ns) = (u64::MAX, u64::MAX);
     }
@@ -129,7 +135,7 @@ impl Mishaps {
             }
         }
         world.note(WORLD, format_args!("the server is gone: {status:?}"));
-        world.host = None;
+        (world.host, self.dying) = (None, None);
         self.starts_ns = world.soon(DOWN_NS_MAX);
     }
 
@@ -142,6 +148,7 @@ impl Mishaps {
         } else {
             let points = world.prng.below(3_000);
             world.baton.kill_after(group, points);
+            self.dying = Some(group);
             let text = format_args!("the server is killed in {points} switch points");
             world.count("kills of the server", WORLD, text);
         }
@@ -206,7 +213,7 @@ fn live(world: &mut World) {
     }
     world.phase = Phase::Ending;
     world.note(WORLD, format_args!("clients leave"));
-    mishaps.end();
+    mishaps.end(world);
     world.calm_network();
     let left_until = world.now() + LEAVING_NS_MAX;
     run_until(world, &mut actors, &mut mishaps, left_until);
@@ -227,24 +234,29 @@ fn live(world: &mut World) {
 
 /// Turns of all until this time, or until all clients have left.
 fn run_until(world: &mut World, actors: &mut [Box<dyn Actor>], mishaps: &mut Mishaps, end: u64) {
-    let (mut rounds, mut last) = (0, world.now());
+    let mut rounds = 0;
     while world.now() < end && world.failure.is_none() {
         let moment = world.net.moment();
         let mut until = end.min(mishaps.turn(world, actors));
+        let mut first = "the world".to_owned();
         for actor in actors.iter_mut() {
-            until = until.min(actor.turn(world));
+            let wants = actor.turn(world);
+            if wants < until && rounds == ROUNDS_MAX {
+                first = actor.state();
+            }
+            until = until.min(wants);
         }
+        if rounds == ROUNDS_MAX {
+            let left = until.saturating_sub(world.now());
+            world.fail(format!("somebody is busy for ever: {first}, again in {left} ns"));
+        }
+        rounds += 1;
         if actors.iter().all(|actor| actor.has_left()) {
             return;
         }
         world.rest(moment, until);
         if let Some(panic) = first_panic() {
             world.fail(format!("a panic: {panic}"));
-        }
-        rounds = if world.now() > last { 0 } else { rounds + 1 };
-        last = world.now();
-        if rounds > ROUNDS_MAX {
-            world.fail("time stands still: somebody is busy for ever");
         }
     }
 }

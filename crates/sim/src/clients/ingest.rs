@@ -223,13 +223,11 @@ impl Actor for Producer {
                 let patience = self.check_patience(world);
                 let sent = self.sent;
                 self.go_on(world);
-                let later = self.not_before_ns.max(world.now() + 1);
-                let more = world.phase == Phase::Busy && self.sent - self.acked < AHEAD_MAX;
-                match self.sent > sent {
-                    true => world.now(),
-                    false if more => until.min(patience).min(later),
-                    false => until.min(patience),
-                }
+                // Without credit it waits for the server.
+                let is_resting = self.not_before_ns > world.now();
+                let later = if is_resting { self.not_before_ns } else { u64::MAX };
+                let until = until.min(patience).min(later);
+                if self.sent > sent { world.now() } else { until }
             }
         }
     }
