@@ -251,7 +251,7 @@ fn run_until(world: &mut World, actors: &mut [Box<dyn Actor>], mishaps: &mut Mis
             world.fail(format!("somebody is busy for ever: {first}, again in {left} ns"));
         }
         rounds += 1;
-        if actors.iter().all(|actor| actor.has_left()) {
+        if actors.iter().all(|actor| actor.has_left()) && world.is_served() {
             return;
         }
         world.rest(moment, until);

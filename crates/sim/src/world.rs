@@ -92,6 +92,12 @@ impl World {
         }
     }
 
+    /// True if there is a server which has started and lives on.
+    pub fn is_served(&self) -> bool {
+        let host = self.host.as_ref().filter(|host| !host.is_ending());
+        host.is_some_and(|host| matches!(host.shared(), Ok(Some(_))))
+    }
+
     /// Simulated time, nanoseconds.
     pub fn now(&self) -> u64 {
         self.net.now().0
