@@ -71,6 +71,15 @@ fn step(state: State, did: Did) -> Option<State> {
 /// # Panics
 /// If there are more than [`OPS_MAX`] operations.
 pub fn is_linearizable(ops: &[Op]) -> bool {
+    verdict(ops, usize::MAX).unwrap_or_default()
+}
+
+/// As [`is_linearizable`], but `None` if the answer is not found among so many states. Each lost
+/// operation may double their number.
+///
+/// # Panics
+/// If there are more than [`OPS_MAX`] operations.
+pub fn verdict(ops: &[Op], states_max: usize) -> Option<bool> {
     assert!(ops.len() <= OPS_MAX, "histories are bounded");
     let bits = |wanted: &dyn Fn(&Op) -> bool| {
         let chosen = ops.iter().enumerate().filter(|(_, op)| wanted(op));
@@ -81,23 +90,29 @@ pub fn is_linearizable(ops: &[Op]) -> bool {
     let mut todo = vec![(0u128, State(None))];
     while let Some((done, state)) = todo.pop() {
         if done & answered == answered {
-            return true;
+            return Some(true);
+        }
+        if seen.len() == states_max {
+            return None;
         }
         if !seen.insert((done, state)) {
             continue;
         }
         let open = || ops.iter().enumerate().filter(move |(i, _)| done >> i & 1 == 0);
-        let first_return =
-            open().filter(|(_, op)| !op.did.is_lost()).map(|(_, op)| op.ret).min();
+        let first_return = open().filter(|(_, op)| !op.did.is_lost()).map(|(_, op)| op.ret).min();
         let first_return = first_return.unwrap_or(u64::MAX);
-        for (i, op) in open().filter(|(_, op)| op.call <= first_return) {
-            let Some(next) = step(state, op.did) else { continue };
-            // What could take effect only before this one was sent never did.
-            let too_late = bits(&|other| other.did.is_lost() && other.ret < op.call);
-            todo.push((done | 1 << i | too_late, next));
+        // Those that were answered are tried first: most lost ones never took effect.
+        for lost in [true, false] {
+            let now = |op: &Op| op.call <= first_return && op.did.is_lost() == lost;
+            for (i, op) in open().filter(|(_, op)| now(op)) {
+                let Some(next) = step(state, op.did) else { continue };
+                // What could take effect only before this one was sent never did.
+                let too_late = bits(&|other| other.did.is_lost() && other.ret < op.call);
+                todo.push((done | 1 << i | too_late, next));
+            }
         }
     }
-    false
+    Some(false)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::run::{cargo, check, cpu_s, output};
 use crate::side_by_side::{self, Plan};
-use crate::{guards, lines, release, tidy};
+use crate::{guards, lines, release, sim, tidy};
 
 /// Its name, the steps that must have passed before, and what it does. The needs are about time
 /// only: each step builds what it lacks.
@@ -26,6 +26,7 @@ const STEPS: &[Step] = &[
     ("release", &[], release::run),
     ("shuttle", &[], shuttle),
     ("baton", &[], baton),
+    ("sim", &["baton"], sim::step),
     ("build", &["clippy"], build),
     ("unit", BUILT, unit),
     ("harness", BUILT, harness),

@@ -93,7 +93,9 @@ fn one(seed: u64, time_ms: u64, trace: bool) -> ExitCode {
     match outcome.failure {
         None => ExitCode::SUCCESS,
         Some(failure) => {
-            println!("seed {seed}: {failure}\nrepeat it: cargo xtask sim --seed {seed} --time {time_ms}");
+            println!(
+                "seed {seed}: {failure}\nrepeat it: cargo xtask sim --seed {seed} --time {time_ms}"
+            );
             ExitCode::FAILURE
         }
     }

@@ -153,6 +153,7 @@ fn memory_adds_up(world: &mut World, conn: &SimClient) -> Result<(), String> {
 fn tally(world: &mut World) {
     let counts = [
         ("operations on registers", world.books.registers.len() as u64),
+        ("histories of registers that stay undecided", world.books.registers.undecided() as u64),
         ("transactions", world.books.transactions.len() as u64),
         ("waits that were served", world.books.queues.served),
     ];

@@ -124,7 +124,7 @@ impl Link {
         }
         if world.happens(world.plan.deaf_one_in) {
             self.deaf_until_ns = world.soon(DEAF_NS_MAX);
-            self.moved_ns = self.deaf_until_ns;
+            self.moved_ns = self.moved_ns.max(self.deaf_until_ns);
             world.count("clients that do not read", self.who, format_args!("does not read"));
         }
         if !world.happens(world.plan.cut_one_in) {

@@ -69,10 +69,8 @@ struct Mishaps {
 impl Mishaps {
     fn new(world: &mut World) -> Self {
         let plan = &world.plan;
-        let (restarts, accepts, steps) =
-            (plan.restarts, plan.failing_accepts, plan.clock_steps);
-        let mut sometime =
-            |on: bool| if on { world.soon(world.plan.time_ns) } else { u64::MAX };
+        let (restarts, accepts, steps) = (plan.restarts, plan.failing_accepts, plan.clock_steps);
+        let mut sometime = |on: bool| if on { world.soon(world.plan.time_ns) } else { u64::MAX };
         Self {
             restarts_left: restarts,
             dies_ns: sometime(restarts > 0),

@@ -232,7 +232,10 @@ impl<F: Family> Session<F> {
                 || self.epoch != world.epoch
                 || world.host.as_ref().is_none_or(crate::host::Host::is_ending);
             if !explained {
-                world.fail(format!("c{}: the server closed a connection without a reason", self.who));
+                world.fail(format!(
+                    "c{}: the server closed a connection without a reason",
+                    self.who
+                ));
             }
         }
         let until = gone.and_then(|addr| world.books.killed.get(&addr.to_string()).copied());
@@ -337,6 +340,7 @@ impl<F: Family> Actor for Session<F> {
     }
 
     fn on_restart(&mut self, world: &mut World) {
+        self.questions.clear();
         self.family.on_restart(world);
     }
 

@@ -82,13 +82,7 @@ fn read_kept(path: &str) -> Result<Vec<u64>, String> {
         .collect()
 }
 
-fn work(
-    range: &Range,
-    kept: &[u64],
-    next: &AtomicU64,
-    totals: &Mutex<Totals>,
-    started: Instant,
-) {
+fn work(range: &Range, kept: &[u64], next: &AtomicU64, totals: &Mutex<Totals>, started: Instant) {
     loop {
         let number = next.fetch_add(1, Relaxed);
         let seed = match kept.get(number as usize) {
@@ -146,11 +140,7 @@ impl Totals {
 
 fn print(totals: &Totals, took: Duration) {
     let hours = totals.simulated_ns as f64 / 3.6e12;
-    println!(
-        "{} seeds, {hours:.3} simulated hours, in {:.1} s",
-        totals.seeds,
-        took.as_secs_f64()
-    );
+    println!("{} seeds, {hours:.3} simulated hours, in {:.1} s", totals.seeds, took.as_secs_f64());
     for (kind, count) in &totals.tally {
         println!("{count:>12}  {kind}");
     }

@@ -157,11 +157,8 @@ impl World {
 
     /// From now on nothing is cut, and polls see all; delays and small buffers stay.
     pub fn calm_network(&mut self) {
-        let faults = driver::sim::Faults {
-            reset_one_in: 0,
-            blind_poll_one_in: 0,
-            ..self.plan.faults
-        };
+        let faults =
+            driver::sim::Faults { reset_one_in: 0, blind_poll_one_in: 0, ..self.plan.faults };
         self.net.set_faults(faults);
         self.baton.set_rates(Rates { hold_one_in: 0, ..self.plan.rates });
     }
@@ -185,7 +182,8 @@ impl World {
         let late = driver::clock::RESYNC_NS + LATE_NS + self.plan.hold_ns();
         let mut range: Option<(i64, i64)> = None;
         for (at, (since, all)) in self.steps.iter().enumerate() {
-            let end = self.steps.get(at + 1).map_or(u64::MAX, |(next, _)| next.saturating_add(late));
+            let end =
+                self.steps.get(at + 1).map_or(u64::MAX, |(next, _)| next.saturating_add(late));
             if *since <= to_ns && end >= from_ns {
                 let (least, most) = range.unwrap_or((i64::MAX, i64::MIN));
                 range = Some((least.min(from_ns as i64 + all), most.max(to_ns as i64 + all)));

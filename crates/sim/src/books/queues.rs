@@ -99,7 +99,8 @@ impl Queues {
             match self.elements.get_mut(element) {
                 Some(known) if known.queue == queue => known.left += 1,
                 _ => {
-                    let text = format!("{element} is in queue {queue:?}, and nobody pushed it there");
+                    let text =
+                        format!("{element} is in queue {queue:?}, and nobody pushed it there");
                     self.wrong.get_or_insert(text);
                 }
             }

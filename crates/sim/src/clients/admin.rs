@@ -45,7 +45,7 @@ const TEXTS: &[&str] =
 impl Admin {
     /// Reads twice after the pause was acknowledged, with some time between.
     fn pause(world: &mut World) -> Vec<Vec<Request<Ask>>> {
-        let ms = 5 + world.prng.below(40);
+        let ms = 10 + world.prng.below(60);
         let slow = world.plan.faults.delay_ns_max;
         world.disturb(ms * MS + 10 * slow);
         world.count("pauses", WORLD, format_args!("CLIENT PAUSE {ms}"));
@@ -55,7 +55,10 @@ impl Admin {
         vec![
             vec![Request::words(&format!("CLIENT PAUSE {ms} WRITE"), Ask::Pause(ms * MS))],
             vec![Request::words(&mget, Ask::Frozen(false))],
-            vec![Request::words(&mget, Ask::Frozen(true)), Request::words("CLIENT UNPAUSE", Ask::Any)],
+            vec![
+                Request::words(&mget, Ask::Frozen(true)),
+                Request::words("CLIENT UNPAUSE", Ask::Any),
+            ],
         ]
     }
 
@@ -133,7 +136,9 @@ impl Family for Admin {
             Ask::Last if reply == Value::simple("PONG") => self.is_asking = false,
             Ask::Any | Ask::Last => {}
             Ask::Pause(ns) => {
-                let until = span.call_ns + ns;
+                // Whole milliseconds, of a turn that may have begun before the request.
+                let early_ns = 2 * MS + world.plan.hold_ns();
+                let until = (span.call_ns + ns).saturating_sub(early_ns);
                 world.pause_until_ns = until;
             }
             Ask::Frozen(false) => self.before = Some(reply),

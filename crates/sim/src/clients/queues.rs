@@ -154,7 +154,8 @@ impl Family for Popper {
     }
 
     fn answered(&mut self, world: &mut World, ask: Pop, reply: Value, span: Span) {
-        if reply.is_null() || matches!(&reply, Value::Error(text) if text.starts_with(b"UNBLOCKED")) {
+        if reply.is_null() || matches!(&reply, Value::Error(text) if text.starts_with(b"UNBLOCKED"))
+        {
             return;
         }
         let Some((queue, elements)) = popped(ask, &reply) else {

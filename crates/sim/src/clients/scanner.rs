@@ -64,7 +64,11 @@ impl Scanner {
     fn change(&self, name: &str, add: bool) -> Vec<Request<Ask>> {
         let own = format!("{}:{}", self.who, self.generation);
         let texts = if add {
-            [format!("SET {name} x"), format!("HSET sh{own} {name} x"), format!("SADD ss{own} {name}")]
+            [
+                format!("SET {name} x"),
+                format!("HSET sh{own} {name} x"),
+                format!("SADD ss{own} {name}"),
+            ]
         } else {
             [format!("DEL {name}"), format!("HDEL sh{own} {name}"), format!("SREM ss{own} {name}")]
         };
@@ -105,9 +109,11 @@ impl Scanner {
             self.seen.insert(name);
         }
         if self.cursor == b"0" {
-            let missing = (0..STAY).map(|n| self.name('k', n)).find(|name| !self.seen.contains(name));
+            let missing =
+                (0..STAY).map(|n| self.name('k', n)).find(|name| !self.seen.contains(name));
             if let Some(missing) = missing {
-                world.fail(format!("c{}: {:?}: a scan did not find {missing}", self.who, self.what));
+                world
+                    .fail(format!("c{}: {:?}: a scan did not find {missing}", self.who, self.what));
             }
         }
     }

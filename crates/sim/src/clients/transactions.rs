@@ -120,7 +120,9 @@ impl Part {
         let appends = self.ops.len();
         for (at, op) in self.ops.iter_mut().enumerate() {
             match (op, &self.args[0][..], reply) {
-                (Op::Read { seen, .. }, b"MGET", Value::Array(all)) => *seen = elements(all.get(at)?)?,
+                (Op::Read { seen, .. }, b"MGET", Value::Array(all)) => {
+                    *seen = elements(all.get(at)?)?
+                }
                 (Op::Read { seen, .. }, _, _) => *seen = elements(reply)?,
                 (Op::Append { len, .. }, b"RPUSH", Value::Integer(all)) => {
                     *len = Some(usize::try_from(*all).ok()? + 1 + at - appends);

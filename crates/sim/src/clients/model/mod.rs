@@ -43,7 +43,8 @@ impl Want {
             (Self::Is(Value::Null), reply) => reply.is_null(),
             (Self::Is(wanted), reply) => wanted == reply,
             (Self::Elements(wanted), Value::Array(all)) => {
-                wanted.len() == all.len() && wanted.iter().eq(all.iter().map(bytes).collect::<Vec<_>>().iter())
+                wanted.len() == all.len()
+                    && wanted.iter().eq(all.iter().map(bytes).collect::<Vec<_>>().iter())
             }
             (Self::Members(wanted), Value::Array(all) | Value::Set(all)) => {
                 let mut all: Vec<Vec<u8>> = all.iter().map(bytes).collect();
@@ -56,8 +57,10 @@ impl Want {
                 *wanted == all
             }
             (Self::Pairs(wanted), Value::Array(all)) => {
-                let mut all: Vec<_> =
-                    all.chunks(2).map(|pair| (bytes(&pair[0]), bytes(&pair[pair.len() - 1]))).collect();
+                let mut all: Vec<_> = all
+                    .chunks(2)
+                    .map(|pair| (bytes(&pair[0]), bytes(&pair[pair.len() - 1])))
+                    .collect();
                 all.sort();
                 *wanted == all
             }
@@ -109,7 +112,9 @@ impl Family for Model {
         let ok = Want::Is(Value::ok());
         let mut all = vec![Request::words("MULTI", ok)];
         let queued = Want::Is(Value::simple("QUEUED"));
-        all.extend(drawn.iter_mut().map(|(args, _)| Request::new(std::mem::take(args), queued.clone())));
+        all.extend(
+            drawn.iter_mut().map(|(args, _)| Request::new(std::mem::take(args), queued.clone())),
+        );
         let wanted = drawn.into_iter().map(|(_, want)| want).collect();
         all.push(Request::words("EXEC", Want::All(wanted)));
         all
