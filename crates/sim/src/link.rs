@@ -44,8 +44,8 @@ impl Link {
     pub fn open(world: &mut World, who: u32, to: &PeerAddr) -> Option<Self> {
         let conn = world.net.connect(to)?;
         world.note(who, format_args!("connects as {}", conn.addr()));
-        // The server may have to try again to accept it.
-        let retries = if world.plan.failing_accepts { FAILING_ACCEPTS_MAX } else { 0 };
+        // The server may have to try again to accept it, and may fail for several reasons in a row.
+        let retries = if world.plan.failing_accepts { 3 * FAILING_ACCEPTS_MAX } else { 0 };
         let moved_ns = world.now() + retries * driver::reactor::ACCEPT_RETRY_NS;
         let (unsent, got) = (Vec::new(), Vec::new());
         Some(Self { conn, who, unsent, got, deaf_until_ns: 0, moved_ns, was_cut: false })

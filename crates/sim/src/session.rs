@@ -230,7 +230,7 @@ impl<F: Family> Session<F> {
                 || plan.panics
                 || plan.faults.reset_one_in > 0
                 || self.epoch != world.epoch
-                || world.host.as_ref().is_none_or(crate::host::Host::is_ending);
+                || !world.is_living();
             if !explained {
                 world.fail(format!(
                     "c{}: the server closed a connection without a reason",

@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::plan::{MS, Plan};
 use crate::trace::{Trace, WORLD};
 use base::prng::Prng;
-use base::sync::baton::{Baton, Options, Rates};
+use base::sync::baton::{Baton, Options, Rates, Status};
 use driver::PeerAddr;
 use driver::sim::{Moment, SimNet};
 use std::collections::BTreeMap;
@@ -90,6 +90,12 @@ impl World {
             net,
             plan,
         }
+    }
+
+    /// True if there is a server which has neither died nor begun to end.
+    pub fn is_living(&self) -> bool {
+        let host = self.host.as_ref().filter(|host| !host.is_ending());
+        host.is_some_and(|host| host.status(&self.baton) == Status::Running)
     }
 
     /// True if there is a server which has started and lives on.

@@ -121,8 +121,7 @@ impl Producer {
                 }
                 ServerFrame::Credit(credit) => self.credit = credit,
                 ServerFrame::Error { code, id, .. } => {
-                    let ending = world.host.as_ref().is_none_or(crate::host::Host::is_ending);
-                    if !ending && !world.plan.panics {
+                    if world.is_living() && !world.plan.panics {
                         world.fail(format!("c{who}: error {code} after {id}"));
                     }
                 }
