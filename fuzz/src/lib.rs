@@ -1,9 +1,9 @@
-//! Fuzz targets and the runner that feeds them on the stable compiler.
+//! Fuzz targets and a runner for them which needs only the stable compiler.
 //!
-//! A target takes any bytes and panics when something is wrong. The runner replays the target's
-//! corpus (`fuzz/corpus/NAME/*`) and then makes new inputs from it: bits flipped, pieces doubled,
-//! removed, spliced, words of a dictionary put in. An input that panics is written to the corpus,
-//! where it stays as a test after its defect is mended.
+//! A target takes any bytes and panics when it detects a defect. The runner replays the target's
+//! corpus (`fuzz/corpus/NAME/*`) and then generates new inputs from it: it flips bits, duplicates,
+//! removes and splices pieces, and inserts words of a dictionary. An input which panics is written
+//! to the corpus, where it stays as a regression test.
 
 mod mutate;
 mod runner;
@@ -12,13 +12,13 @@ pub mod targets;
 pub use mutate::Mutator;
 pub use runner::{Failure, corpus_dir, replay, run};
 
-/// Something to be fed.
+/// A fuzz target.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Its name, and that of its corpus.
+    /// The name of the target and of its corpus.
     pub name: &'static str,
-    /// Panics if the bytes uncover a defect.
+    /// Runs one input; panics if it detects a defect.
     pub feed: fn(&[u8]),
-    /// Words that get further in than chance does.
+    /// Words of the input format, which random changes would hardly produce.
     pub dictionary: &'static [&'static [u8]],
 }

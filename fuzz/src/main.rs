@@ -1,4 +1,4 @@
-//! `fuzz TARGET [COUNT [SEED]]`: feeds a target for as long as you like.
+//! `fuzz TARGET [COUNT [SEED]]`: runs a target on COUNT new inputs; without COUNT, until stopped.
 
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("broken by {}", failure.path.display());
+            eprintln!("failed on {}", failure.path.display());
             ExitCode::FAILURE
         }
     }

@@ -1,11 +1,11 @@
-//! New inputs from old ones.
+//! Generates new inputs from existing ones.
 
 use base::prng::Prng;
 
-/// Longest input that is made.
+/// Longest generated input.
 const LEN_MAX: usize = 96 * 1024;
 
-/// Longest run of one byte, for limits on lengths; one input of so many has one.
+/// Longest run of one byte, to reach limits on lengths; one input in `RUN_ONE_IN` has such a run.
 const RUN_MAX: usize = 70_000;
 const RUN_ONE_IN: usize = 400;
 
@@ -17,7 +17,7 @@ pub struct Mutator<'a> {
 }
 
 impl<'a> Mutator<'a> {
-    /// The same seed makes the same inputs.
+    /// The same seed generates the same inputs.
     pub fn new(seed: u64, corpus: &'a [Vec<u8>], dictionary: &'a [&'a [u8]]) -> Self {
         Self { rng: Prng::new(seed), corpus, dictionary }
     }
@@ -80,7 +80,7 @@ impl<'a> Mutator<'a> {
         }
     }
 
-    /// A number near one of the edges.
+    /// A number near a limit of some integer type.
     fn number(&mut self) -> i128 {
         let edge = 1i128 << self.below(66);
         let near = self.below(5) as i128 - 2;

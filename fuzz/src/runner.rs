@@ -1,14 +1,14 @@
-//! Feeding a target and keeping what breaks it.
+//! Runs a target and keeps the inputs on which it fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use crate::{Mutator, Target};
 
-/// An input that broke its target.
+/// An input on which its target panicked.
 #[derive(Debug)]
 pub struct Failure {
-    /// Where it was written, or was already.
+    /// Its file in the corpus.
     pub path: PathBuf,
     /// Its bytes.
     pub input: Vec<u8>,
@@ -38,7 +38,7 @@ fn breaks(target: &Target, input: &[u8]) -> bool {
     catch_unwind(AssertUnwindSafe(|| (target.feed)(input))).is_err()
 }
 
-/// Feeds the whole corpus; says how many inputs it has.
+/// Runs the target on its whole corpus; returns the number of inputs.
 pub fn replay(target: &Target, dir: &Path) -> Result<usize, Failure> {
     let files = corpus(dir);
     let count = files.len();
@@ -48,7 +48,8 @@ pub fn replay(target: &Target, dir: &Path) -> Result<usize, Failure> {
     }
 }
 
-/// Feeds `count` new inputs made from `seed`. The first that breaks the target is kept in `dir`.
+/// Runs the target on `count` new inputs from `seed`. The first on which it panics is kept in
+/// `dir`.
 pub fn run(target: &Target, dir: &Path, seed: u64, count: u64) -> Result<(), Failure> {
     let corpus: Vec<Vec<u8>> = corpus(dir).into_iter().map(|(_, bytes)| bytes).collect();
     let mut mutator = Mutator::new(seed, &corpus, target.dictionary);
@@ -60,7 +61,7 @@ pub fn run(target: &Target, dir: &Path, seed: u64, count: u64) -> Result<(), Fai
                 (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
             });
             let path = dir.join(format!("broke-{sum:016x}"));
-            // The bytes are in the failure too, for where nothing can be written.
+            // The failure holds the bytes as well, in case the folder is not writable.
             let _ = std::fs::write(&path, &input);
             return Err(Failure { path, input });
         }
@@ -68,7 +69,7 @@ pub fn run(target: &Target, dir: &Path, seed: u64, count: u64) -> Result<(), Fai
     Ok(())
 }
 
-/// Cuts pieces out of an input that breaks the target for as long as it does.
+/// Removes pieces of a failing input as long as it still fails.
 fn smaller(target: &Target, mut input: Vec<u8>) -> Vec<u8> {
     let mut piece = input.len() / 2;
     while piece > 0 {

@@ -1,18 +1,18 @@
-//! Every target on its corpus, and a bounded run of new inputs. `FUZZ_INPUTS` and `FUZZ_SEED`
-//! choose more.
+//! Runs every target on its corpus and on a bounded number of new inputs. `FUZZ_INPUTS` and
+//! `FUZZ_SEED` override number and seed.
 
 use sheafdb_fuzz::{corpus_dir, replay, run, targets};
 
-/// New inputs for each target without a wish.
+/// New inputs per target by default.
 const INPUTS: u64 = 60_000;
 
-fn wish(name: &str, otherwise: u64) -> u64 {
+fn env_or(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
 #[test]
-fn every_target_stands() {
-    let (seed, inputs) = (wish("FUZZ_SEED", 1), wish("FUZZ_INPUTS", INPUTS));
+fn every_target_passes() {
+    let (seed, inputs) = (env_or("FUZZ_SEED", 1), env_or("FUZZ_INPUTS", INPUTS));
     for target in targets::ALL {
         let dir = corpus_dir(target);
         let seeds = replay(target, &dir)

@@ -1,4 +1,4 @@
-//! Values of many elements: filling them, and waiting until they are freed.
+//! Large values: fills them with elements and waits until they are freed.
 
 use std::time::{Duration, Instant};
 
@@ -9,22 +9,22 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// A million.
 pub const MILLION: usize = 1_000_000;
 
-/// What is added of a number: a member, or a field and its value.
+/// Makes the arguments of the n-th element: a member, or a field and its value.
 pub type Element = fn(usize) -> Vec<String>;
 
-/// The reply to a command whose words stand between blanks.
+/// Sends a command, its arguments separated by spaces, and returns the reply.
 ///
 /// # Panics
-/// If there is none.
+/// If there is no reply.
 pub fn ask(wire: &mut Wire, text: &str) -> Value {
     let words: Vec<&str> = text.split(' ').collect();
     wire.command(&words).unwrap_or_else(|e| panic!("'{text}': {e}"))
 }
 
-/// A figure of INFO.
+/// The integer field `name` of an INFO section.
 ///
 /// # Panics
-/// If it is not there.
+/// If there is no such field.
 pub fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     let Value::Bulk(text) = ask(wire, &format!("INFO {section}")) else { panic!("a text") };
     let text = String::from_utf8(text).expect("text");
@@ -32,7 +32,7 @@ pub fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
 }
 
-/// Fills a key with elements of numbers, in pipelines.
+/// Adds `count` elements to a key, in pipelined commands of 500 elements.
 ///
 /// # Panics
 /// If a reply is an error.
@@ -61,7 +61,7 @@ pub fn fill(wire: &mut Wire, command: &str, key: &str, count: usize, element: El
 pub fn until_freed(wire: &mut Wire) {
     let began = Instant::now();
     while figure(wire, "memory", "lazyfree_pending_objects") > 0 {
-        assert!(began.elapsed() < PATIENCE, "it is freed at last");
+        assert!(began.elapsed() < PATIENCE, "removed values are not freed");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,10 +1,11 @@
 //! The differential engine: random command sequences run on redis-server and on the server under
 //! test; every reply and the final state must agree, or be listed in `known_differences.txt`.
 //!
-//! A sequence comes from one seed. A failing one is shrunk by leaving commands and arguments out
-//! until nothing more can go, and printed in the golden format, ready to become a test of its own.
+//! A sequence is generated from one seed. A failing one is shrunk by removing commands and
+//! arguments as long as it still fails, and is printed in the golden format, so that it can become
+//! a test.
 //!
-//! What a family of commands looks like is data: see [`family`].
+//! The grammars of the command families are data: see [`family`].
 
 mod compare;
 mod dice;
@@ -36,33 +37,33 @@ pub struct Arena<'a> {
     pub redis: SocketAddr,
     /// The server under test.
     pub ours: SocketAddr,
-    /// Differences that are meant.
+    /// Intended differences.
     pub known: &'a [Known],
     /// How long a reply may take.
     pub patience: Duration,
 }
 
-/// What a campaign did.
+/// Totals of a campaign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Sequences that ran.
     pub sequences: u64,
     /// Commands in them.
     pub commands: usize,
-    /// Of these, replies that were errors on redis-server.
+    /// Replies of redis-server which were errors.
     pub errors: usize,
-    /// Keys that were left and compared.
+    /// Keys compared at the end.
     pub keys: usize,
 }
 
 /// A sequence that fails.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What it was made from.
+    /// The seed of the sequence.
     pub seed: u64,
-    /// How many commands it had.
+    /// Number of commands before shrinking.
     pub commands: usize,
-    /// What is left of it.
+    /// The shrunk sequence.
     pub small: Sequence,
     /// What differs.
     pub difference: Difference,
@@ -117,7 +118,7 @@ pub fn campaign(
                     let seed = seed.wrapping_add(n);
                     let sequence = generate(seed, mix);
                     let checked = arena.check(&sequence);
-                    // Nobody starts another once one has failed.
+                    // After a failure no further sequence is started.
                     let failure = checked.as_ref().err().map(|first| {
                         next.store(count, Ordering::Relaxed);
                         arena.failure(seed, &sequence, first.clone())

@@ -1,4 +1,4 @@
-//! Golden files: commands and the exact replies that they get. `tests/README.md` has the format.
+//! Golden files: commands and their exact replies. `tests/README.md` describes the format.
 
 mod script;
 
@@ -15,8 +15,8 @@ use crate::wire::Wire;
 /// The protocols in which every script runs.
 pub const PROTOCOLS: [u8; 2] = [2, 3];
 
-/// Runs one file in both protocols. Returns what differs, as text to print; with `update` the
-/// file is rewritten with the replies that came.
+/// Runs one file in both protocols. The error lists the differences; with `update` the file is
+/// rewritten with the replies received.
 pub fn check_file(path: &Path, binary: &Binary, update: bool) -> Result<(), String> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
@@ -51,7 +51,7 @@ pub fn check_file(path: &Path, binary: &Binary, update: bool) -> Result<(), Stri
                     continue;
                 }
                 if update {
-                    // Patterns written by hand stay where they match.
+                    // Patterns written by hand are kept where they match.
                     block.expected.learn(proto, got);
                 } else {
                     wrong.push(format!(
@@ -72,7 +72,7 @@ pub fn check_file(path: &Path, binary: &Binary, update: bool) -> Result<(), Stri
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-/// Connections of one script meet on one worker, and are spread over two.
+/// Settings of `--threads`: the connections of a script share one worker, or are spread over two.
 fn threads(binary: &Binary, update: bool) -> Vec<Option<&'static str>> {
     match binary.kind {
         Kind::Redis => vec![None],

@@ -1,22 +1,22 @@
-//! One HTTP request and its answer, as far as the tests of the admin port need it.
+//! A minimal HTTP client for the tests of the admin port.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use crate::wire::PATIENCE;
 
-/// An answer.
+/// An HTTP response.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// 200 and so on.
+    /// The status code, such as 200.
     pub status: u16,
-    /// The lines of the head.
+    /// The status line and the headers.
     pub head: String,
     /// The body.
     pub body: String,
 }
 
-/// Asks for `path` with further header lines, on a connection of its own.
+/// Requests `path` with these additional header lines, on a new connection.
 pub fn get(addr: SocketAddr, path: &str, headers: &[&str]) -> io::Result<Answer> {
     let mut stream = connect(addr)?;
     let lines: String = headers.iter().flat_map(|line| [*line, "\r\n"]).collect();
@@ -30,7 +30,7 @@ pub fn get(addr: SocketAddr, path: &str, headers: &[&str]) -> io::Result<Answer>
     Ok(Answer { status, head: head.to_lowercase(), body: body.to_owned() })
 }
 
-/// A connection on which nothing was asked yet.
+/// A connection without a request so far.
 pub fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;

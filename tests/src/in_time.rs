@@ -1,10 +1,10 @@
-//! Trials against a clock. What must happen while a server sleeps or waits can be too late on a
-//! machine that does other things as well; then the trial is repeated with twice the time.
+//! Tests with deadlines. On a busy machine an event may miss its deadline; then the trial is
+//! repeated with all times doubled.
 
 /// How often the time is doubled: up to a factor of 64.
 const DOUBLINGS: u32 = 6;
 
-/// Runs `trial`, which takes the factor for all of its times and returns whether everything
+/// Runs `trial`, which multiplies its times by the given factor and returns whether everything
 /// happened in time. It asserts by itself what must hold at any speed.
 ///
 /// # Panics
@@ -16,7 +16,7 @@ pub fn in_time(mut trial: impl FnMut(u32) -> bool) {
         }
         println!("not in time with {} times the time", 1 << doubled);
     }
-    panic!("it does not come in time, however long that is");
+    panic!("not in time even with the longest time");
 }
 
 #[cfg(test)]
@@ -34,8 +34,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "however long")]
-    fn what_never_comes_in_time_is_wrong() {
+    #[should_panic(expected = "longest time")]
+    fn a_trial_that_is_never_in_time_fails() {
         in_time(|_| false);
     }
 }

@@ -1,11 +1,11 @@
-//! `tests/known_differences.txt`: where we answer otherwise than the reference on purpose.
-//! Anything that is not listed there fails.
+//! `tests/known_differences.txt`: intended differences between our replies and the reference's.
+//! Any other difference fails.
 
 use base::num::parse_i64;
 
 use crate::quote;
 
-/// One difference that is meant.
+/// One intended difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     /// Patterns of command lines (`*` is any text); one of them is enough.
@@ -14,20 +14,21 @@ pub struct Known {
     pub redis: Vec<String>,
     /// Patterns of our reply, in one line; one of them is enough.
     pub ours: Vec<String>,
-    /// Where this is written down: a file of the repository, or an address.
+    /// Where this is documented: a file of the repository, or a URL.
     pub document: String,
-    /// The differential family whose commands it is about, if they are not there from the start.
+    /// The differential family of its commands; `None` if they exist in every version.
     pub family: Option<String>,
-    /// The release of the reference that it is about, such as `7.0`; every one if there is none.
+    /// The release of the reference it applies to, such as `7.0`; `None`: every release.
     pub oracle: Option<String>,
-    /// Whether the servers have parted with these replies, so that nothing after them is compared.
+    /// Whether the state of the servers differs after these replies: nothing after them is
+    /// compared.
     pub parts: bool,
-    /// Commands that show it, one line each; the last one's replies must match the patterns.
+    /// Commands which show it, one per line; the replies to the last one must match the patterns.
     pub example: Vec<String>,
 }
 
 impl Known {
-    /// Does it explain these two replies to this command?
+    /// Whether this entry allows these two replies to this command.
     pub fn explains(&self, args: &[Vec<u8>], redis: &str, ours: &str) -> bool {
         let any = |patterns: &[String], text: &str| {
             patterns.iter().any(|one| match one.as_str() {
@@ -39,12 +40,12 @@ impl Known {
         self.is_about(args) && any(&self.redis, redis) && any(&self.ours, ours)
     }
 
-    /// Does it hold beside a reference of this release?
+    /// Whether this entry applies to a reference of this release.
     pub fn is_beside(&self, release: &str) -> bool {
         self.oracle.as_deref().is_none_or(|oracle| oracle == release)
     }
 
-    /// Is it about this command?
+    /// Whether this entry applies to this command.
     pub fn is_about(&self, args: &[Vec<u8>]) -> bool {
         let line = quote::line(args);
         self.command.iter().any(|pattern| {
@@ -56,8 +57,8 @@ impl Known {
         })
     }
 
-    /// Is it about the same numbers in other digits, anywhere in the reply? Its patterns are then
-    /// `<17 digits>` and `<shortest>`.
+    /// Whether this entry allows equal numbers with different digits, anywhere in the reply. Its
+    /// patterns are then `<17 digits>` and `<shortest>`.
     pub fn is_about_digits(&self) -> bool {
         self.redis == ["<17 digits>"] && self.ours == ["<shortest>"]
     }
@@ -76,7 +77,7 @@ pub fn parse(text: &str) -> Result<Vec<Known>, String> {
                 let done = std::mem::take(&mut current);
                 let lists = [&done.command, &done.redis, &done.ours, &done.example];
                 if done.document.is_empty() || lists.iter().any(|list| list.is_empty()) {
-                    return Err(format!("the entry before line {} misses a part", at + 1));
+                    return Err(format!("the entry before line {} is incomplete", at + 1));
                 }
                 all.push(done);
             }
@@ -112,10 +113,11 @@ const CLASSES: [(&str, Class); 5] = [
     ("<past-or-far>", |word| parse_i64(word).is_some_and(|n| n <= 0 || n > FAR_SECONDS)),
 ];
 
-/// Longer times do not fit once they are milliseconds since the epoch.
+/// Longer times overflow as milliseconds since the epoch.
 const FAR_SECONDS: i64 = i64::MAX / 1000 - (1 << 40);
 
-/// As [`matches`], word by word: `*` is one, a class one of it, `...` at the end any others.
+/// Like [`matches`], but word by word: `*` is any word, a class is a word of that class, and `...`
+/// at the end is any number of words.
 fn matches_words(pattern: &str, args: &[Vec<u8>]) -> bool {
     let mut words = args.iter();
     for part in pattern.split(' ') {
@@ -135,7 +137,7 @@ fn matches_words(pattern: &str, args: &[Vec<u8>]) -> bool {
     words.next().is_none()
 }
 
-/// `*` is any text, everything else itself; letters match in either case.
+/// Matches a pattern: `*` is any text, everything else is literal; case is ignored.
 fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.to_ascii_lowercase(), text.to_ascii_lowercase());
     let mut parts = pattern.split('*');
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_of_words() {
+    fn classes_match_single_words() {
         let is = |pattern, line| matches_words(pattern, &quote::split(line).expect("a good line"));
         let count = "BITCOUNT * <no-integer> ...";
         assert!(is(count, "bitcount k x") && is(count, "bitcount k \"\" 1 BIT"));
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_and_nothing() {
+    fn same_and_nothing_patterns() {
         let args = quote::split("get k").expect("a good line");
         let known = |redis: &str, ours: &str| {
             let text = ENTRY.replace("redis: :1", &format!("redis: {redis}"));

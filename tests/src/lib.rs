@@ -1,6 +1,6 @@
-//! What the tests of the whole server share: starting servers, talking to them byte-exactly, golden
-//! files, the differential engine, and a proxy that damages replies to prove that the others
-//! notice.
+//! Shared code of the tests of the whole server: server processes, byte-exact connections, golden
+//! files, the differential engine, and a proxy which damages replies to prove that the tests detect
+//! it.
 
 pub mod big;
 pub mod differential;

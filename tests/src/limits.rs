@@ -1,8 +1,8 @@
-//! What this process and its children may open.
+//! The limit on open files of this process and its children.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the number of open files to `wanted` if it may; says how many there are now.
+/// Raises the limit on open files towards `wanted` as far as permitted; returns the new limit.
 pub fn raise_open_files(wanted: u64) -> u64 {
     let now = getrlimit(Resource::Nofile);
     let hard = now.maximum.unwrap_or(u64::MAX);

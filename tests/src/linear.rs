@@ -10,7 +10,7 @@ use std::collections::HashSet;
 /// Longest history that is checked.
 pub const OPS_MAX: usize = 128;
 
-/// What was asked of a key, and what was answered.
+/// An operation on a key and its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Did {
     /// SET, answered OK.
@@ -19,7 +19,7 @@ pub enum Did {
     Get(Option<i64>),
     /// INCR and its result.
     Incr(i64),
-    /// DEL, and whether there was anything.
+    /// DEL, and whether the key existed.
     Del(bool),
     /// SET whose reply never came: it took effect, or never will.
     LostSet(i64),
@@ -39,16 +39,16 @@ impl Did {
 /// One operation of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
-    /// What.
+    /// The operation and its reply.
     pub did: Did,
     /// When it was sent.
     pub call: u64,
-    /// When its reply was there. Of one without a reply: when it can no longer take effect, or
+    /// When its reply arrived. Of one without a reply: when it can no longer take effect, or
     /// `u64::MAX`.
     pub ret: u64,
 }
 
-/// What a key holds; nothing if it is absent.
+/// The value of a key; `None` if it is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct State(Option<i64>);
 
@@ -147,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn what_no_order_explains_is_found() {
+    fn impossible_histories_are_rejected() {
         use Did::{Del, Get, Incr, Set};
         let stale = [(Set(1), 0, 1), (Set(2), 2, 3), (Get(Some(1)), 4, 5)];
-        assert!(!history(&stale), "a read behind a finished write");
+        assert!(!history(&stale), "a stale read after a finished write");
         let back = [(Set(1), 0, 9), (Get(Some(1)), 1, 2), (Get(None), 3, 4)];
         assert!(!history(&back), "a read that goes back in time");
         assert!(!history(&[(Incr(1), 0, 9), (Incr(1), 0, 9)]), "a lost update");

@@ -1,5 +1,4 @@
-//! A system that forbids io_uring, as container run-times do: a seccomp filter that answers the
-//! three calls with an error.
+//! Forbids io_uring as container runtimes do: a seccomp filter makes its three system calls fail.
 #![allow(unsafe_code)]
 
 use std::io::Error;
@@ -9,7 +8,7 @@ use std::process::Command;
 /// `io_uring_setup`, `io_uring_enter`, `io_uring_register`: the same numbers on every architecture.
 const CALLS: std::ops::RangeInclusive<u32> = 425..=427;
 
-/// What is started so finds every call of io_uring answered with `errno`.
+/// Makes every io_uring call of the command's process fail with `errno`.
 pub fn forbid(command: &mut Command, errno: i32) {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let (load, at_least, above, answer) = (
@@ -41,12 +40,12 @@ pub fn forbid(command: &mut Command, errno: i32) {
     unsafe { command.pre_exec(install) };
 }
 
-/// Does this system forbid io_uring by itself? A call with nonsense fails for another reason where
-/// it is allowed.
+/// Whether this system forbids io_uring. Where it is allowed, a call with invalid arguments fails
+/// with another error.
 pub fn is_forbidden() -> bool {
     // SAFETY: the null pointer is not written to: the kernel answers EFAULT.
     let made = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, std::ptr::null::<u8>()) };
-    assert_eq!(made, -1, "nothing can be made of this");
+    assert_eq!(made, -1, "invalid arguments must fail");
     matches!(Error::last_os_error().raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EACCES))
 }
 
@@ -57,14 +56,14 @@ mod tests {
     /// `cargo xtask ci` reads what this prints, to know which suites to run twice. The test runs
     /// itself again under the filter, where it must be forbidden.
     #[test]
-    fn whether_io_uring_is_allowed_is_told() {
+    fn reports_whether_io_uring_is_allowed() {
         if std::env::var_os("UNDER_THE_FILTER").is_some() {
             assert!(is_forbidden());
             return;
         }
         println!("io_uring is {}", if is_forbidden() { "forbidden" } else { "allowed" });
         let mut command = Command::new(std::env::current_exe().expect("a program has a path"));
-        command.arg("whether_io_uring_is_allowed_is_told").env("UNDER_THE_FILTER", "1");
+        command.arg("reports_whether_io_uring_is_allowed").env("UNDER_THE_FILTER", "1");
         forbid(&mut command, libc::EPERM);
         let again = command.output().expect("it runs");
         let said = String::from_utf8_lossy(&again.stdout);

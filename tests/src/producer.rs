@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The fields of a Hello.
 #[derive(Clone, Debug)]
 pub struct Hello {
-    /// 2.
+    /// The protocol version, 2.
     pub version: u16,
     /// 0 received, 1 in memory, 2 fsynced.
     pub level: u8,
@@ -18,7 +18,7 @@ pub struct Hello {
     pub sink: u8,
     /// The database.
     pub db: u32,
-    /// Its name.
+    /// The producer's name.
     pub producer: String,
     /// The key.
     pub key: String,
@@ -27,7 +27,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// A producer that writes to a stream; with an empty key nowhere.
+    /// A producer which writes to a stream; without a sink if the key is empty.
     pub fn new(producer: &str, key: &str) -> Self {
         Self {
             version: 2,
@@ -41,7 +41,7 @@ impl Hello {
         }
     }
 
-    /// Its frame.
+    /// The frame of this Hello.
     pub fn frame(&self) -> Vec<u8> {
         let mut body = b"SHFI".to_vec();
         body.extend(self.version.to_le_bytes());
@@ -74,7 +74,7 @@ pub fn data(first: u64, payloads: &[&[u8]]) -> Vec<u8> {
     frame(2, &body)
 }
 
-/// Acknowledge now.
+/// A frame of Flush: the server acknowledges at once.
 pub fn flush() -> Vec<u8> {
     frame(3, &[])
 }
@@ -82,19 +82,19 @@ pub fn flush() -> Vec<u8> {
 /// A frame of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// The highest number held, and the first credit.
+    /// Welcome: the highest number held, and the initial credit.
     Welcome(u64, u64),
-    /// Everything is held up to here.
+    /// Ack: all messages up to this number are held.
     Ack(u64),
-    /// Bytes of Data that may be sent in all.
+    /// Credit: total bytes of Data which may be sent.
     Credit(u64),
-    /// Code, the highest number held, and the text.
+    /// Error: its code, the highest number held, and its text.
     Error(u16, u64, String),
 }
 
 /// One connection.
 pub struct Producer {
-    /// It.
+    /// The socket.
     pub stream: TcpStream,
     rest: Vec<u8>,
 }
@@ -127,7 +127,7 @@ impl Producer {
         self.stream.write_all(bytes).expect("it reads");
     }
 
-    /// The next frame; an error at the end.
+    /// Reads the next frame; an error if the connection is closed.
     pub fn hear(&mut self) -> io::Result<Said> {
         loop {
             if let Some(said) = self.take() {
@@ -139,7 +139,7 @@ impl Producer {
         }
     }
 
-    /// Receives something.
+    /// Reads the bytes which have arrived; waits for the first of them.
     pub fn read(&mut self) -> io::Result<usize> {
         let mut room = [0; 16 << 10];
         let n = self.stream.read(&mut room)?;
@@ -147,7 +147,7 @@ impl Producer {
         Ok(n)
     }
 
-    /// A frame that has come.
+    /// Takes the next complete frame out of the bytes read; `None` if there is none.
     pub fn take(&mut self) -> Option<Said> {
         let length = u32::from_le_bytes(*self.rest.first_chunk()?) as usize;
         if self.rest.len() < 8 + length {
@@ -164,7 +164,7 @@ impl Producer {
                 let code = u16::from_le_bytes([body[0], body[1]]);
                 Said::Error(code, u64_at(8), String::from_utf8_lossy(&body[16..]).into())
             }
-            other => panic!("no frame of the server: {other}"),
+            other => panic!("unknown frame type: {other}"),
         })
     }
 
@@ -182,7 +182,7 @@ impl Producer {
         }
     }
 
-    /// The error with which the connection ends, and that it ends.
+    /// Reads the Error frame and checks that the server closes the connection after it.
     ///
     /// # Panics
     /// If there is none.

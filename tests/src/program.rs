@@ -1,4 +1,4 @@
-//! Programs that talk to a server: run to their end, killed at a limit.
+//! Runs client programs, with a time limit.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// No program takes longer, also not on a machine that does much else.
+/// No program takes longer, not even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// The root of the repository.
@@ -36,7 +36,7 @@ pub fn spawn(command: &mut Command) -> Child {
     command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}: make deps"))
 }
 
-/// Waits for the end of a program; kills it at the limit.
+/// Waits until a program ends; kills it at [`LIMIT`].
 ///
 /// # Panics
 /// If it can neither be waited for nor be killed.
@@ -58,19 +58,19 @@ pub fn finish(mut child: Child) -> Output {
     Output { status, stdout: join(stdout), stderr: join(stderr) }
 }
 
-/// What a program without an end prints until that is enough, or until the limit. It is killed
-/// then.
+/// Reads the output of a program until `is_enough` accepts it, or until [`LIMIT`]; then kills the
+/// program.
 ///
 /// # Panics
 /// If it does not start or ends by itself.
-pub fn until_told(command: &mut Command, is_enough: impl Fn(&str) -> bool) -> String {
+pub fn output_until(command: &mut Command, is_enough: impl Fn(&str) -> bool) -> String {
     let mut child = spawn(command);
     let mut stdout = child.stdout.take().expect("it has a pipe");
-    let (told, parts) = std::sync::mpsc::channel();
+    let (sender, parts) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {
         let mut chunk = [0; 4096];
         while let Ok(n @ 1..) = stdout.read(&mut chunk) {
-            let _ = told.send(chunk[..n].to_vec());
+            let _ = sender.send(chunk[..n].to_vec());
         }
     });
     let (started, mut bytes) = (Instant::now(), Vec::new());
@@ -87,12 +87,12 @@ pub fn until_told(command: &mut Command, is_enough: impl Fn(&str) -> bool) -> St
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Reads a stream to its end beside the program that writes it.
+/// Reads a stream to its end in another thread.
 fn drain(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            // What was read before an error is what there is.
+            // On an error, the bytes read before it are the result.
             let _ = stream.read_to_end(&mut bytes);
         }
         bytes
@@ -108,7 +108,7 @@ pub fn run(command: &mut Command, input: &[u8]) -> String {
     let mut stdin = child.stdin.take().expect("it has a pipe");
     let input = input.to_vec();
     let writer = std::thread::spawn(move || {
-        // A client that ends early is seen by its exit status.
+        // If the client ends early, its exit status reports it.
         let _ = stdin.write_all(&input);
     });
     let out = finish(child);

@@ -1,5 +1,4 @@
-//! A proxy that damages replies on their way back, or the data behind them, to prove that the tests
-//! behind it turn red.
+//! A proxy which damages replies, or the server's data, to prove that the tests fail then.
 
 mod state;
 
@@ -11,29 +10,29 @@ use std::thread::JoinHandle;
 
 use crate::wire::parse;
 
-/// Every so manyth reply or write is damaged.
+/// One in this many replies or writes is damaged.
 pub const EVERY: u64 = 10;
 
-/// What happens to every tenth reply, or write.
+/// What happens to every [`EVERY`]-th reply or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// Nothing.
     None,
     /// It is dropped.
     Drop,
-    /// It waits for the next one and leaves after it.
+    /// It is sent after the next one.
     Swap,
     /// It becomes an error.
     Error,
     /// Its last letter or digit changes.
     Letter,
-    /// The write is answered and taken back.
+    /// The write is answered and then undone.
     LostWrite,
     /// After the write one byte of its key changes.
     StateByte,
 }
 
-/// A running proxy; it ends with its value.
+/// A running proxy; it ends when dropped.
 pub struct Proxy {
     /// Where it listens.
     pub addr: SocketAddr,
@@ -72,7 +71,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes the acceptor, which then looks at the flag.
+        // Wakes the accepting thread, which then reads the flag.
         let _ = TcpStream::connect(self.addr);
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
@@ -83,7 +82,7 @@ impl Drop for Proxy {
 /// Two threads, one for each direction; they end when either side closes.
 fn forward(client: &TcpStream, server: &TcpStream, damage: Damage, count: &Arc<AtomicU64>) {
     for stream in [client, server] {
-        // Only slower if it fails.
+        // If this fails, the proxy is only slower.
         let _ = stream.set_nodelay(true);
     }
     let (Ok(from_client), Ok(to_server)) = (client.try_clone(), server.try_clone()) else { return };

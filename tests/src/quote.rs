@@ -1,7 +1,7 @@
-//! Command lines as a person writes them: words, `"..."` with escapes, `'...'` without.
+//! Command lines as text: words, `"..."` with escapes, `'...'` without.
 
-/// Splits a line into arguments. `"\r \n \t \\ \" \xHH"` inside double quotes; nothing inside
-/// single.
+/// Splits a line into arguments. Escapes inside double quotes are `\r \n \t \\ \" \xHH`; there are
+/// none inside single quotes.
 pub fn split(line: &str) -> Result<Vec<Vec<u8>>, String> {
     let mut args = Vec::new();
     let mut rest = line.trim_start();
@@ -53,7 +53,7 @@ fn double(text: &str) -> Option<(Vec<u8>, &str)> {
     }
 }
 
-/// Bytes inside double quotes, so that `split` gives them back.
+/// Bytes in double quotes, from which `split` returns the same bytes.
 pub fn quoted(bytes: &[u8]) -> String {
     format!("\"{}\"", escaped(bytes))
 }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn single_quotes_take_everything() {
+    fn single_quotes_have_no_escapes() {
         assert_eq!(split(r"a 'b \n' c"), Ok(vec![b"a".into(), br"b \n".into(), b"c".into()]));
     }
 

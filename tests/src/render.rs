@@ -1,4 +1,4 @@
-//! Replies as text that shows the kind of everything: what golden files hold and failures print.
+//! Replies as text which shows the type of each item, for golden files and failure messages.
 
 use crate::quote::{escaped, quoted};
 use crate::wire::Value;

@@ -1,8 +1,8 @@
-//! Chance from a seed, in the words that tests use: the same seed gives the same test.
+//! Seeded random numbers for tests: the same seed gives the same test.
 
 use base::prng::Prng;
 
-/// Draws from a seed.
+/// A random number generator.
 #[derive(Clone, Debug)]
 pub struct Rng(Prng);
 
@@ -17,12 +17,12 @@ impl Rng {
         self.0.below(n as u64) as usize
     }
 
-    /// True `percent` times of a hundred.
+    /// True with a probability of `percent` %.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of them.
+    /// A random item of `from`.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }

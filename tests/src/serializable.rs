@@ -1,6 +1,6 @@
-//! Is a history of transactions strictly serializable? After Kingsbury and Alvaro, "Elle: Inferring
-//! Isolation Anomalies from Experimental Observations" (VLDB 2020), for lists that are only
-//! appended to.
+//! Checks whether a history of transactions is strictly serializable. The method is that of
+//! Kingsbury and Alvaro, "Elle: Inferring Isolation Anomalies from Experimental Observations" (VLDB
+//! 2020), for append-only lists.
 //!
 //! Every appended element is unique, so a list that was read names the transactions that wrote it,
 //! in their order. From that follow edges between transactions:
@@ -24,7 +24,7 @@ pub use cycles::{Class, Edge};
 
 /// A list.
 pub type Key = usize;
-/// What is appended; unique in a history.
+/// An appended element; unique in a history.
 pub type Element = u64;
 
 /// One step of a transaction.
@@ -37,25 +37,25 @@ pub enum Op {
     Read { key: Key, seen: Vec<Element> },
 }
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Its replies came.
+    /// Its replies arrived.
     Committed,
     /// It was refused or discarded: no transaction may see it.
     Aborted,
-    /// No reply came: all of it happened, or nothing.
+    /// No reply arrived: it was executed completely or not at all.
     Unknown,
 }
 
 /// A transaction, or a single command.
 #[derive(Clone, Debug)]
 pub struct Txn {
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// When it was sent.
     pub call: u64,
-    /// When its reply was there.
+    /// When its reply arrived.
     pub ret: u64,
     /// What it did, in order; the replies of a transaction that did not commit are not known.
     pub ops: Vec<Op>,
@@ -83,7 +83,7 @@ pub enum Anomaly {
     Cycle { class: Class, realtime: bool, path: Vec<(usize, Edge)> },
 }
 
-/// All anomalies that need no graph, and the strongest cycle.
+/// All anomalies which are visible without the graph, and the strongest cycle.
 pub fn check(history: &[Txn]) -> Vec<Anomaly> {
     let (versions, mut found) = versions::infer(history);
     found.extend(cycles::strongest(history, &versions));
@@ -158,7 +158,7 @@ mod tests {
         let x = [r(0, &[]), r(1, &[7]), a(0, 1)];
         let x = concurrent(&[&x, &[a(1, 7)], &[r(0, &[1]), r(1, &[7])], &[r(1, &[])]]);
         assert_eq!(check(&x), []);
-        // Nobody has read them.
+        // No transaction has read them.
         assert_eq!(check(&concurrent(&[&[a(0, 1), a(1, 2)], &[a(1, 3), a(0, 4)]])), []);
     }
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn g1c_two_read_each_other() {
+    fn g1c_circular_information_flow() {
         let x = concurrent(&[&[a(0, 1), r(1, &[2])], &[a(1, 2), r(0, &[1])]]);
         assert_eq!(cycle(&x), (Class::G1c, false));
     }
@@ -192,7 +192,7 @@ mod tests {
     fn g_single_half_of_a_transaction_is_seen() {
         let torn: [&[Op]; 3] = [&[a(0, 1), a(1, 2)], &[r(0, &[1]), r(1, &[])], &[r(1, &[2])]];
         assert_eq!(cycle(&concurrent(&torn)), (Class::GSingle, false));
-        // Also if nobody ever sees the other half.
+        // Also if no transaction ever reads the other half.
         assert_eq!(cycle(&concurrent(&torn[..2])), (Class::GSingle, false));
         // A lost update.
         let lost: [&[Op]; 3] = [&[r(0, &[]), a(0, 1)], &[r(0, &[]), a(0, 2)], &[r(0, &[1, 2])]];
@@ -207,8 +207,8 @@ mod tests {
     }
 
     #[test]
-    fn what_real_time_forbids_is_found() {
-        // Each of these would do if the transactions were concurrent.
+    fn violations_of_real_time_order_are_found() {
+        // Each of these would be valid if the transactions were concurrent.
         let order: [&[Op]; 3] = [&[a(0, 1)], &[a(0, 2)], &[r(0, &[2, 1])]];
         assert_eq!(check(&concurrent(&order)), []);
         assert_eq!(cycle(&in_turn(&order)), (Class::G0, true));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_transaction_without_a_reply_all_is_seen_or_nothing() {
+    fn a_transaction_without_a_reply_is_atomic() {
         let both = |reads: &[Op]| {
             let mut x = in_turn(&[&[a(0, 1), a(1, 2)], reads]);
             (x[0].outcome, x[0].ret) = (Outcome::Unknown, u64::MAX);

@@ -1,4 +1,4 @@
-//! Starting a server for a test, on a free port, in a folder of its own; it dies with its value.
+//! Starts a server for a test, on a free port and in its own folder; it is killed when dropped.
 
 use std::fs::File;
 use std::io;
@@ -13,9 +13,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::wire::{Value, Wire};
 
-/// Longest wait for a server that starts.
+/// Longest wait until a server has started.
 const READY: Duration = Duration::from_secs(60);
-/// A port may be taken between finding it free and using it: so many tries.
+/// Attempts to start: another program may take the port which was found free.
 const TRIES: usize = 3;
 
 /// Which server a binary is.
@@ -28,7 +28,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Which server this program is by its own words; its file name does not matter.
+    /// Which server this program is, from its `--version`; its file name does not matter.
     fn of(path: &Path) -> Self {
         let told = Command::new(path).arg("--version").stdin(Stdio::null()).output();
         let told = told.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -40,9 +40,9 @@ impl Kind {
 /// A server program.
 #[derive(Clone, Debug)]
 pub struct Binary {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What it is.
+    /// Which server it is.
     pub kind: Kind,
 }
 
@@ -80,8 +80,8 @@ impl Binary {
     }
 }
 
-/// The back end that every server under test is to use: `SHEAFDB_IO_BACKEND`, a value of
-/// `io-backend`. Without it servers choose for themselves.
+/// The back end of every server under test: `SHEAFDB_IO_BACKEND`, a value of `io-backend`. Without
+/// it the servers choose.
 pub fn io_backend() -> Option<String> {
     std::env::var("SHEAFDB_IO_BACKEND").ok().filter(|name| !name.is_empty())
 }
@@ -105,9 +105,9 @@ fn build() -> PathBuf {
 /// A running server.
 pub struct ServerProcess {
     child: Child,
-    /// Where it listens.
+    /// Its TCP address.
     pub addr: SocketAddr,
-    /// What it is.
+    /// Which server it is.
     pub kind: Kind,
     dir: PathBuf,
 }
@@ -171,7 +171,7 @@ impl ServerProcess {
     fn wait_ready(&mut self) -> Result<(), String> {
         let started = Instant::now();
         while started.elapsed() < READY {
-            // Anything that is a reply will do: with a password it is an error.
+            // Any reply shows that it runs: with a password it is an error.
             if Wire::connect(self.addr).is_ok_and(|mut wire| wire.command(&["PING"]).is_ok()) {
                 return Ok(());
             }
@@ -196,12 +196,12 @@ impl ServerProcess {
         self.dir.join("sock")
     }
 
-    /// What it logged so far.
+    /// Its log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -219,7 +219,7 @@ impl ServerProcess {
         kib * 1024
     }
 
-    /// Is it alive and does it answer?
+    /// Whether it runs and answers PING.
     pub fn answers(&mut self) -> bool {
         let runs = matches!(self.child.try_wait(), Ok(None));
         let pong = Value::Simple(b"PONG".to_vec());
@@ -235,7 +235,7 @@ impl ServerProcess {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("the server runs");
     }
 
-    /// Waits for its end, no longer than `limit`.
+    /// Waits until it ends, at most `limit`; `None` if it still runs.
     pub fn wait_exit(&mut self, limit: Duration) -> Option<ExitStatus> {
         let started = Instant::now();
         loop {
@@ -252,7 +252,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // Both fail only if it has ended already.
+        // Both fail only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
@@ -262,7 +262,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// An address on which no program listens at this moment.
+/// A local address on which no program listens.
 pub fn free_addr() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

@@ -1,5 +1,5 @@
-//! What tests with many threads share: a seed that repeats a run, and an end that comes also after
-//! a panic.
+//! Shared code of multi-threaded tests: a seed which repeats a run, and guards which end threads
+//! even after a panic.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -11,8 +11,8 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// Tells other threads of a scope to end when it is dropped, so that the scope ends also when its
-/// owner panics.
+/// Sets the flag when dropped. The other threads of a scope end when they see it, so the scope ends
+/// even if its owner panics.
 pub struct SetAtEnd<'a>(pub &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
@@ -21,7 +21,7 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Counts down when it is dropped: one thread less runs, also when it has panicked.
+/// Decrements the count of running threads when dropped, even after a panic.
 pub struct CountAtEnd<'a>(pub &'a AtomicUsize);
 
 impl Drop for CountAtEnd<'_> {

@@ -1,7 +1,8 @@
-//! Talking to a server byte-exactly: every reply keeps the kind and the text it had on the wire.
+//! Byte-exact connections: every reply keeps the type and the text it had on the wire.
 //!
-//! Not the client room's reader: that one takes both forms of a null for the same, and it shares
-//! the product's code for numbers and requests, so a mistake there would agree with itself.
+//! The reader of the `client` crate cannot be used: it does not distinguish the two forms of null,
+//! and it shares the server's code for numbers and requests, so it would not detect a mistake
+//! there.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -50,9 +51,9 @@ pub enum Value {
 /// Why bytes are no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// The first byte names no kind.
+    /// The first byte is no type.
     Kind(u8),
-    /// A length or number is none.
+    /// A length or number is not an integer.
     Number,
     /// Nested too deep.
     Depth,
@@ -60,7 +61,8 @@ pub enum Malformed {
     End,
 }
 
-/// Parses one reply at the start of `bytes`: the value and its length, or `None` if more must come.
+/// Parses one reply at the start of `bytes`: the value and its length, or `None` if it is
+/// incomplete.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Value, usize)>, Malformed> {
     let mut at = 0;
     let value = parse_at(bytes, &mut at, 0)?;
@@ -163,7 +165,7 @@ pub struct Wire {
     unread: Vec<u8>,
     /// Where the next reply starts in `unread`.
     at: usize,
-    /// What one read takes.
+    /// The buffer of one read.
     chunk: Vec<u8>,
 }
 
@@ -177,7 +179,7 @@ impl Wire {
         Ok(Self { stream, unread: Vec::new(), at: 0, chunk: vec![0; 64 * 1024] })
     }
 
-    /// The socket itself, for what only it can do.
+    /// The socket.
     pub fn stream(&self) -> &TcpStream {
         &self.stream
     }
@@ -245,12 +247,12 @@ impl Wire {
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 Ok(false)
             }
-            // A closed connection is told by reading on.
+            // The next read reports a closed connection.
             _ => Ok(true),
         }
     }
 
-    /// Bytes that came and were not read as a reply.
+    /// Bytes received which were not yet read as a reply.
     pub fn left_over(&self) -> &[u8] {
         &self.unread[self.at..]
     }
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told() {
+    fn malformed_replies_are_errors() {
         assert_eq!(parse(b"?\r\n"), Err(Malformed::Kind(b'?')));
         assert_eq!(parse(b":x\r\n"), Err(Malformed::Number));
         assert_eq!(parse(b"$1\r\nabc"), Err(Malformed::End));

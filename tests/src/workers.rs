@@ -1,12 +1,13 @@
-//! Processor time of a server's workers: what a command costs, whatever else the machine runs.
+//! Processor time of a server's workers. It measures the cost of commands independently of other
+//! programs on the machine.
 
 use std::time::{Duration, Instant};
 
 use crate::server_process::ServerProcess;
 
-/// What the workers' threads are called, but for the first, which is the one that began.
+/// Prefix of the names of worker threads, except the first worker: that is the main thread.
 const NAME: &str = "worker-";
-/// Longest wait for workers that have nothing to do to sleep.
+/// Longest wait until idle workers sleep.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Microseconds of processor time of all workers since the server began, once all of them sleep:
@@ -26,8 +27,8 @@ pub fn microseconds(server: &ServerProcess) -> u64 {
     }
 }
 
-/// The same at once, also while they work: what a thread has used since the scheduler last looked
-/// at it, a few milliseconds, may be missing.
+/// The same without waiting. The time since a thread's last scheduler tick, a few milliseconds, may
+/// be missing.
 ///
 /// # Panics
 /// If the server has ended.
@@ -62,9 +63,9 @@ mod tests {
     use super::*;
     use crate::server_process::Binary;
 
-    /// Work of a worker counts, and a client that waits does not.
+    /// The work of a worker is counted; the waiting of a client is not.
     #[test]
-    fn what_a_worker_does_is_counted() {
+    fn processor_time_of_a_worker_is_counted() {
         let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
         let mut wire = server.connect();
         let text = "x".repeat(3000);

@@ -1,5 +1,5 @@
-//! The admin port: /metrics through a real parser and beside redis_exporter, the live page in a
-//! browser, who may read, what happens when the port is taken, and that commands do not pay for it.
+//! The admin port: /metrics with Prometheus's parser and compared with redis_exporter, the live
+//! page in a browser, access control, an occupied port, and no cost for commands.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use sheafdb_tests::program::{python, root, run};
 use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-/// Connections that the admin port takes at once.
+/// Maximum number of concurrent connections of the admin port.
 const VISITORS_MAX: usize = 64;
 
 /// A server and the address of its admin port.
@@ -30,7 +30,7 @@ fn get(admin: SocketAddr, path: &str, headers: &[&str]) -> http::Answer {
     http::get(admin, path, headers).expect("the admin port answers")
 }
 
-/// A server that was started by itself; it ends with this value.
+/// A server without the test defaults; it is killed when dropped.
 struct Bare(Child);
 
 impl Drop for Bare {
@@ -40,7 +40,7 @@ impl Drop for Bare {
     }
 }
 
-/// Starts a server with exactly these settings, on a unix socket of its own.
+/// Starts a server with exactly these settings and its own unix socket.
 fn bare(name: &str, args: &[&str]) -> Bare {
     let dir = std::env::temp_dir().join(format!("sheafdb-admin-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a folder");
@@ -50,7 +50,7 @@ fn bare(name: &str, args: &[&str]) -> Bare {
     Bare(command.spawn().expect("the server runs"))
 }
 
-/// What it prints until it is ready.
+/// Its output until it is ready.
 fn printed(server: &mut Bare) -> String {
     let mut text = String::new();
     for line in BufReader::new(server.0.stdout.take().expect("a pipe")).lines() {
@@ -64,7 +64,7 @@ fn printed(server: &mut Bare) -> String {
     panic!("it did not start:\n{text}");
 }
 
-/// The one line in which a server that must not start names the reason.
+/// The single line of output of a server which must not start.
 fn refused(name: &str, args: &[&str]) -> String {
     let mut server = bare(name, args);
     let started = Instant::now();
@@ -82,10 +82,10 @@ fn refused(name: &str, args: &[&str]) -> String {
     text
 }
 
-/// Parsed by Prometheus's parser; all that Grafana dashboard 763 asks for; the same as INFO and as
-/// what Debian's redis_exporter reports of the same server.
+/// Prometheus's parser accepts them, they include all metrics of Grafana dashboard 763, and they
+/// equal INFO and the figures of Debian's redis_exporter for the same server.
 #[test]
-fn metrics_are_what_prometheus_and_the_dashboard_expect() {
+fn metrics_parse_and_match_info_dashboard_and_exporter() {
     for threads in ["1", "2"] {
         let ingest = ["--ingest-listen", "127.0.0.1:0", "strategy=sync"];
         let extra: Vec<&str> = ["--threads", threads].iter().chain(&ingest).copied().collect();
@@ -102,7 +102,7 @@ fn metrics_are_what_prometheus_and_the_dashboard_expect() {
 /// Idle and under load, light and dark, wide and narrow, and while the server does not answer. The
 /// pictures stay in `target/tmp/live-page`.
 #[test]
-fn the_live_page_moves_and_says_when_the_server_is_gone() {
+fn the_live_page_updates_and_reports_a_lost_server() {
     for (token, query) in [("", ""), ("s/p q", "?token=s%2Fp%20q")] {
         let (server, admin) = start(&["--threads", "2", "--admin-token", token]);
         let pictures = root().join("target/tmp/live-page");
@@ -121,13 +121,13 @@ fn health_and_readiness_and_unknown_paths() {
         assert_eq!((answer.status, &*answer.body), (status, body), "{path}");
     }
     assert_eq!(get(admin, "/nothing", &[]).status, 404);
-    // It stops within a second, which may be over before anybody asks.
-    in_time(|_| a_stop_is_told());
+    // It stops within a second; the request may come too late.
+    in_time(|_| request_during_shutdown_gets_503());
 }
 
-/// Does a request during the stop of the server learn of it? A stop takes up to a second while a
-/// client leaves its replies unread.
-fn a_stop_is_told() -> bool {
+/// Whether a request during shutdown gets 503. Shutdown takes up to a second while a client does
+/// not read its replies.
+fn request_during_shutdown_gets_503() -> bool {
     let (server, admin) = start(&["--threads", "4", "--admin-token", "secret"]);
     let mut client = server.connect();
     let large = "x".repeat(16 << 20);
@@ -146,7 +146,7 @@ fn a_stop_is_told() -> bool {
 }
 
 #[test]
-fn a_token_is_asked_for_where_there_is_one() {
+fn a_configured_token_is_required() {
     let (server, admin) = start(&["--admin-token", "s/p q"]);
     for path in ["/", "/live.json", "/metrics"] {
         for (query, headers, status) in [
@@ -165,7 +165,7 @@ fn a_token_is_asked_for_where_there_is_one() {
             assert_eq!(answer.head.contains("www-authenticate: bearer"), status == 401);
         }
     }
-    // It may change while the server runs, and the slow log does not show it.
+    // The token may change while the server runs, and the slow log does not show it.
     let mut client = server.connect();
     let mut ask = |words: &[&str]| client.command(words).expect("answered");
     ask(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
@@ -180,7 +180,7 @@ fn a_token_is_asked_for_where_there_is_one() {
     );
     assert_eq!(ask(&["CONFIG", "SET", "admin-token", ""]), Value::Simple(b"OK".into()));
     assert_eq!(get(admin, "/metrics", &[]).status, 200);
-    // A foreign page under a name that leads here reads nothing.
+    // DNS rebinding: a page under another host name reads nothing.
     assert_eq!(get(admin, "/metrics", &["Host: evil.example"]).status, 403);
     assert_eq!(get(admin, "/metrics", &["Host: localhost:1"]).status, 200);
     let page = get(admin, "/", &[]);
@@ -192,17 +192,17 @@ fn a_token_is_asked_for_where_there_is_one() {
 }
 
 #[test]
-fn a_taken_port_is_a_warning_by_default_and_an_error_when_it_was_asked_for() {
-    // The port is taken, whichever program holds it.
+fn an_occupied_default_port_is_a_warning_an_occupied_configured_port_an_error() {
+    // The port is occupied, by this listener or by another program.
     let _holder = TcpListener::bind("127.0.0.1:9379");
     let tcp = free_addr().expect("a free port").port().to_string();
     let text = printed(&mut bare("default", &["--port", &tcp]));
     let warned = "# No live page and no /metrics: cannot listen on 127.0.0.1:9379: Address already in use; \
-        give a free port with admin-port";
+        choose a free port with admin-port";
     assert!(text.contains(warned) && !text.contains("http://"), "{text}");
     let text = refused("asked", &["--admin-port", "9379"]);
     let cure = "sheafdb: admin-port: cannot listen on 127.0.0.1:9379: Address already in use; \
-        give another with --admin-port, or 0 for none\n";
+        choose another port with --admin-port, or 0 to disable it\n";
     assert_eq!(text, cure);
     let text = refused("bind", &["--admin-bind", "192.0.2.1"]);
     assert!(text.contains("192.0.2.1:9379: Cannot assign requested address"), "{text}");
@@ -217,16 +217,16 @@ fn a_taken_port_is_a_warning_by_default_and_an_error_when_it_was_asked_for() {
     assert!(text.contains(&format!("live page and metrics: http://127.0.0.1:{free}/\n")), "{text}");
     let free = free_addr().expect("a free port").port().to_string();
     let text = printed(&mut bare("open", &["--admin-port", &free, "--admin-bind", "0.0.0.0"]));
-    assert!(text.contains("the live page needs admin-token"), "{text}");
+    assert!(text.contains("set admin-token to get the live page"), "{text}");
     assert!(text.contains(&format!("\nmetrics: http://0.0.0.0:{free}/\n")), "{text}");
     let token = ["--admin-port", &free, "--admin-bind", "0.0.0.0", "--admin-token", "t0p"];
     let text = printed(&mut bare("token", &token));
-    assert!(!text.contains("needs admin-token") && !text.contains("t0p"), "{text}");
+    assert!(!text.contains("set admin-token") && !text.contains("t0p"), "{text}");
     assert!(text.contains(&format!("http://0.0.0.0:{free}/?token=...")), "{text}");
 }
 
-/// The thread's number and how often it gave up the processor by itself.
-fn admin_thread(server: &ServerProcess) -> Option<u64> {
+/// Number of voluntary context switches of the admin thread.
+fn context_switches(server: &ServerProcess) -> Option<u64> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("it runs");
     let mut folders = tasks.flatten().map(|task| task.path());
     let read = |file| std::fs::read_to_string(file).unwrap_or_default();
@@ -237,28 +237,28 @@ fn admin_thread(server: &ServerProcess) -> Option<u64> {
 }
 
 #[test]
-fn the_thread_sleeps_while_nobody_asks() {
+fn the_admin_thread_sleeps_while_idle() {
     let (server, admin) = start(&["--threads", "1"]);
-    // The end of a visitor's time wakes it once; who wakes by himself again and again is found in
-    // each second.
-    let calm = |what| {
+    // The timeout of a connection wakes it once. A thread which keeps waking by itself is found in
+    // every second.
+    let assert_idle = |what| {
         let is_calm = (0..5).any(|_| {
             std::thread::sleep(Duration::from_millis(300)); // to its first sleep, or back to it
-            let before = admin_thread(&server).expect("there is the thread");
+            let before = context_switches(&server).expect("there is the thread");
             std::thread::sleep(Duration::from_secs(1));
-            admin_thread(&server).expect("it is still there") == before
+            context_switches(&server).expect("it is still there") == before
         });
         assert!(is_calm, "{what}: it wakes by itself");
     };
-    calm("before the first visitor");
+    assert_idle("before the first connection");
     let _silent = kept_open(admin);
     assert_eq!(get(admin, "/metrics", &[]).status, 200);
-    calm("after one, with another still connected");
+    assert_idle("after one, with another still connected");
     let off = ServerProcess::start(&Binary::under_test(), &["--admin-port", "0"]);
-    assert_eq!(admin_thread(&off), None);
+    assert_eq!(context_switches(&off), None);
 }
 
-/// A connection that has had an answer and stays.
+/// A connection which has received a response and is kept open.
 fn kept_open(admin: SocketAddr) -> TcpStream {
     let mut stream = http::connect(admin).expect("it listens");
     stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
@@ -272,9 +272,9 @@ fn kept_open(admin: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Idle visitors cannot shut out the probe that decides whether the server lives.
+/// Idle connections cannot block health probes.
 #[test]
-fn health_is_answered_whoever_holds_the_connections() {
+fn health_is_answered_when_all_connections_are_taken() {
     let (mut server, admin) = start(&["--admin-token", "secret"]);
     let mut holders: Vec<_> = (0..2 * VISITORS_MAX)
         .map(|number| {
@@ -290,7 +290,7 @@ fn health_is_answered_whoever_holds_the_connections() {
         assert_eq!(get(admin, "/readyz", &[]).status, 200);
         assert_eq!(get(admin, "/metrics?token=secret", &[]).status, 200);
     }
-    // The first of them had to go. The rest go by themselves: their requests do not come.
+    // The first of them was closed for the probe. The others time out without a request.
     for holder in &mut holders {
         let mut rest = Vec::new();
         let ended = holder.read_to_end(&mut rest);
@@ -301,7 +301,7 @@ fn health_is_answered_whoever_holds_the_connections() {
 }
 
 #[test]
-fn the_stalest_visitor_makes_room() {
+fn the_longest_idle_connection_is_closed_for_a_new_one() {
     let (_server, admin) = start(&[]);
     let mut first = kept_open(admin);
     let _others: Vec<_> = (1..VISITORS_MAX).map(|_| kept_open(admin)).collect();
@@ -310,17 +310,16 @@ fn the_stalest_visitor_makes_room() {
     assert_eq!(first.read(&mut byte).expect("closed in order"), 0);
 }
 
-/// With a password, SLOWLOG asks for it; the page must not show the same to everybody on the
-/// machine.
+/// With a password set, SLOWLOG needs it; the page must not show the slow log to every local user.
 #[test]
-fn arguments_of_slow_commands_are_hidden_behind_the_password() {
+fn slow_log_arguments_need_the_password() {
     let (server, admin) = start(&["--slowlog-log-slower-than", "0"]);
     let mut client = server.connect();
     let mut ask = |words: &[&str]| client.command(words).expect("answered");
     ask(&["SET", "session:alice", "hunter2"]);
     assert!(get(admin, "/live.json", &[]).body.contains("hunter2"));
     ask(&["CONFIG", "SET", "requirepass", "p"]);
-    // Figures may be a moment old, the slow log is not.
+    // Figures may be slightly old, the slow log is current.
     let body = get(admin, "/live.json", &[]).body;
     assert!(!body.contains("hunter2") && !body.contains("session:alice"), "{body}");
     assert!(body.contains("\"slow_arguments_hidden\":true"), "{body}");
@@ -328,9 +327,9 @@ fn arguments_of_slow_commands_are_hidden_behind_the_password() {
     assert!(get(admin, "/live.json?token=t", &[]).body.contains("hunter2"));
 }
 
-/// A server on a unix socket alone opens no port by default.
+/// A server with only a unix socket opens no admin port by default.
 #[test]
-fn without_a_tcp_port_there_is_no_admin_port_unless_it_is_asked_for() {
+fn without_a_tcp_port_the_admin_port_is_off_by_default() {
     let text = printed(&mut bare("socket", &["--unixsocketperm", "700"]));
     assert!(!text.contains("http://") && !text.contains("/metrics"), "{text}");
     let free = free_addr().expect("a free port").port().to_string();
@@ -339,7 +338,7 @@ fn without_a_tcp_port_there_is_no_admin_port_unless_it_is_asked_for() {
 }
 
 #[test]
-fn beyond_this_machine_the_page_needs_a_token() {
+fn the_page_on_a_public_address_needs_a_token() {
     let (server, admin) = start(&["--admin-bind", "0.0.0.0"]);
     for path in ["/", "/live.json"] {
         let answer = get(admin, path, &[]);
@@ -357,7 +356,7 @@ fn beyond_this_machine_the_page_needs_a_token() {
     assert_eq!(get(admin, "/healthz", &[]).status, 200);
 }
 
-/// The writing end of a named pipe, once it is read.
+/// Opens the writing end of a named pipe; waits until there is a reader.
 fn opened_by_a_reader(pipe: &Path) -> File {
     let since = Instant::now();
     loop {
@@ -391,7 +390,7 @@ impl SlowDisk {
             *command = Command::new(command.get_program());
             command.arg(&conf).args(args);
         };
-        // One worker: if it waited for the disk itself, the test would notice.
+        // One worker: if it waited for the disk, no client would be answered.
         let server = ServerProcess::start_with(&Binary::under_test(), &["--threads", "1"], start);
         std::fs::remove_file(&conf).expect("ours");
         run(Command::new("mkfifo").arg(&conf), b"");
@@ -415,7 +414,7 @@ fn end_wait(mut pipe: File) {
     drop(pipe);
 }
 
-/// Waits until so many clients have this as their last command.
+/// Waits until this many clients have executed this command last.
 fn until_last(other: &mut Wire, command: &str, clients: usize) {
     let (since, last) = (Instant::now(), format!(" cmd={command} "));
     loop {
@@ -433,7 +432,7 @@ impl Drop for SlowDisk {
     }
 }
 
-/// A reply that is a text.
+/// A reply which is a bulk string.
 fn text(client: &mut Wire, words: &[&str]) -> String {
     match client.command(words).expect("answered") {
         Value::Bulk(bytes) => String::from_utf8(bytes).expect("text"),
@@ -445,9 +444,9 @@ fn ok() -> Value {
     Value::Simple(b"OK".into())
 }
 
-/// The disk may be slow; here it is a pipe to which the test does not write yet.
+/// A pipe to which the test does not write yet stands for a slow disk.
 #[test]
-fn nobody_waits_for_the_disk_of_config_rewrite() {
+fn config_rewrite_does_not_block_other_clients() {
     let disk = SlowDisk::start("alone");
     let server = &disk.server;
     let [mut writer, mut second, mut other] =
@@ -484,9 +483,9 @@ fn nobody_waits_for_the_disk_of_config_rewrite() {
     assert!(line.contains("calls=3,") && line.ends_with("failed_calls=1"), "{line}");
 }
 
-/// However many ask, one thread waits for the disk.
+/// One thread waits for the disk, however many clients send CONFIG REWRITE.
 #[test]
-fn one_thread_rewrites_the_configuration_for_all() {
+fn concurrent_rewrites_share_one_thread() {
     const CLIENTS: usize = 24;
     let disk = SlowDisk::start("many");
     let mut other = disk.server.connect();
@@ -514,7 +513,7 @@ fn one_thread_rewrites_the_configuration_for_all() {
 
 /// In a transaction the commands after it run at once, and the reply of EXEC waits for the disk.
 #[test]
-fn nobody_waits_for_the_disk_of_config_rewrite_in_a_transaction() {
+fn config_rewrite_in_a_transaction_does_not_block_other_clients() {
     let disk = SlowDisk::start("exec");
     let [mut writer, mut other] = [disk.server.connect(), disk.server.connect()];
     let mut quiet = disk.server.connect();
@@ -542,7 +541,7 @@ fn nobody_waits_for_the_disk_of_config_rewrite_in_a_transaction() {
         assert_eq!(writer.receive().expect("answered"), expected);
     }
     assert_eq!(text(&mut other, &["GET", "k"]), "2", "the transaction is over for others");
-    // Who wants no replies from its middle on, and one that closes itself.
+    // A client which turns replies off in the middle, and one which kills itself.
     send(&mut quiet, &[&["MULTI"], rewrite, &["CLIENT", "REPLY", "OFF"], rewrite, &["EXEC"]]);
     let mut closing = disk.server.connect();
     let Value::Int(id) = closing.command(&["CLIENT", "ID"]).expect("answered") else {
@@ -562,7 +561,7 @@ fn nobody_waits_for_the_disk_of_config_rewrite_in_a_transaction() {
     for _ in 0..4 {
         quiet.receive().expect("OK, and QUEUED for each");
     }
-    // Of its three replies only the first was wanted: what it is sent next stands for the others.
+    // Only the first of its three replies is sent; the next one is that of a later command.
     send(&mut quiet, &[&["CLIENT", "REPLY", "ON"], &["PING"]]);
     let pong = Value::Simple(b"PONG".into());
     assert_eq!(quiet.receive().expect("answered"), Value::Array([ok(), ok(), pong].into()));
@@ -574,7 +573,7 @@ fn nobody_waits_for_the_disk_of_config_rewrite_in_a_transaction() {
     }
     assert_eq!(closing.receive().expect("answered"), Value::Array([ok(), Value::Int(1)].into()));
     assert!(closing.receive().is_err(), "it has killed itself");
-    // An error stands at its place.
+    // An error is at the command's place in the reply.
     std::fs::remove_dir_all(&disk.dir).expect("ours");
     send(&mut other, &[&["MULTI"], rewrite, &["GET", "k"], &["EXEC"]]);
     for _ in 0..3 {
@@ -589,7 +588,7 @@ fn nobody_waits_for_the_disk_of_config_rewrite_in_a_transaction() {
 #[test]
 fn an_empty_server_stays_small() {
     if std::env::var("SHEAFDB_PROFILE").ok().as_deref() != Some("release") {
-        return; // the bound is that of the binary that users get
+        return; // the bound applies to the release binary
     }
     let (server, admin) = start(&["--threads", "1"]);
     let fresh = server.resident_bytes();

@@ -1,5 +1,5 @@
-//! Blocking commands across workers: each pushed element is popped once, in order, whatever happens
-//! to the clients that wait.
+//! Blocking commands across workers: each pushed element is popped once, in order, even if waiting
+//! clients time out or disconnect.
 //!
 //! Every test runs with one worker, with two and with four.
 
@@ -28,7 +28,7 @@ fn send(wire: &mut Wire, text: &str) {
     wire.send(&encode(&words)).expect("it takes requests");
 }
 
-/// A figure of INFO.
+/// The integer field `name` of an INFO section.
 fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     let Value::Bulk(text) = ask(wire, &format!("INFO {section}")) else { panic!("a text") };
     let text = String::from_utf8(text).expect("text");
@@ -36,7 +36,7 @@ fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
 }
 
-/// Until so many clients are blocked.
+/// Waits until this many clients are blocked.
 fn until_blocked(wire: &mut Wire, count: i64) {
     let began = Instant::now();
     while figure(wire, "clients", "blocked_clients") != count {
@@ -136,11 +136,11 @@ fn consume(server: &ServerProcess, consumer: usize, done: &AtomicBool) -> Vec<Ve
                 let take = format!("BLMPOP {timeout} 2 q{a} w{b} RIGHT COUNT 2");
                 elements(&ask(&mut wire, &take), &mut taken);
             }
-            // Moved, not taken: it is in the other list now.
+            // Moved, not popped: it is in the other list.
             3 => drop(ask(&mut wire, &format!("BLMOVE q{a} w{b} LEFT RIGHT {timeout}"))),
             _ => drop(ask(&mut wire, &format!("BRPOPLPUSH w{a} q{b} {timeout}"))),
         }
-        // Names of keys came along.
+        // The reply also contains names of keys.
         taken.retain(|text| text.starts_with(b"e"));
         if was_done && taken.len() == before {
             return taken;
@@ -149,7 +149,7 @@ fn consume(server: &ServerProcess, consumer: usize, done: &AtomicBool) -> Vec<Ve
 }
 
 #[test]
-fn who_waits_longest_is_served_first() {
+fn waiters_are_served_in_fifo_order() {
     for threads in [1, 2, 4] {
         let server = start(threads);
         let mut pusher = server.connect();
@@ -169,10 +169,10 @@ fn who_waits_longest_is_served_first() {
     }
 }
 
-/// The pusher's next command finds what serving has left, also where it needed further slots, and
-/// in a chain.
+/// The pusher's next command sees the state after serving, also if serving needed further slots,
+/// and in a chain of lists.
 #[test]
-fn it_is_served_before_the_pusher_goes_on() {
+fn a_waiter_is_served_before_the_next_command_of_the_pusher() {
     for threads in [1, 2, 4] {
         let server = start(threads);
         let mut pusher = server.connect();
@@ -203,7 +203,7 @@ fn it_is_served_before_the_pusher_goes_on() {
 }
 
 #[test]
-fn who_is_gone_takes_nothing() {
+fn a_disconnected_waiter_takes_no_element() {
     for threads in [1, 2] {
         let server = start(threads);
         let mut wire = server.connect();
@@ -220,7 +220,7 @@ fn who_is_gone_takes_nothing() {
 }
 
 #[test]
-fn timeouts_are_kept_and_leave_nothing() {
+fn timeouts_are_exact_and_leave_no_waiters() {
     let server = start(2);
     let mut wire = server.connect();
     let mut waiting: Vec<Wire> = (0..100).map(|_| server.connect()).collect();
@@ -246,10 +246,10 @@ fn timeouts_are_kept_and_leave_nothing() {
     }
 }
 
-/// Both servers go through the same waits: served, out of time, unblocked with either word, served
+/// The same waits on both servers: served, timed out, unblocked as timeout or with an error, served
 /// with an error. Calls, failures, latencies and the slow log must agree.
 #[test]
-fn what_waited_is_noted_as_redis_notes_it() {
+fn blocked_commands_are_counted_as_in_redis() {
     let noted = |server: &ServerProcess| -> Vec<String> {
         let (mut wire, mut waiter) = (server.connect(), server.connect());
         let Value::Int(id) = ask(&mut waiter, "CLIENT ID") else { panic!("a number") };
@@ -288,7 +288,7 @@ fn what_waited_is_noted_as_redis_notes_it() {
             told.push(format!("{:?} {:?}", pair[0], facts[1]));
         }
         let Value::Array(log) = ask(&mut wire, "SLOWLOG GET -1") else { panic!("a list") };
-        // Redis 7.0 has lost the words of those that were unblocked.
+        // Redis 7.0 does not keep the arguments of unblocked commands.
         let is_blocking = |entry: &&Value| {
             let Value::Array(parts) = entry else { panic!("an entry") };
             let Value::Array(words) = &parts[3] else { panic!("words") };
@@ -301,8 +301,8 @@ fn what_waited_is_noted_as_redis_notes_it() {
         told
     };
     let mut expected = noted(&ServerProcess::start(&Binary::redis(), &[]));
-    // Redis 7.0 counts a wait that CLIENT UNBLOCK ends as a timeout as failed; since 7.2 only one
-    // that ends with an error.
+    // Redis 7.0 counts every wait ended by CLIENT UNBLOCK as failed, 7.2 only those ended with an
+    // error.
     let pops = expected.iter_mut().find(|line| line.starts_with("cmdstat_blpop"));
     let pops = pops.expect("it was called");
     let waits = pops.strip_suffix("failed_calls=2").map(str::to_owned);
@@ -315,9 +315,9 @@ fn what_waited_is_noted_as_redis_notes_it() {
     }
 }
 
-/// A long service is a spike of its own, and its time is the command's.
+/// Serving for long is a latency event, and its time belongs to the command.
 #[test]
-fn a_long_service_is_a_spike() {
+fn serving_for_long_is_a_latency_event() {
     let server = start(2);
     let (mut wire, mut waiter) = (server.connect(), server.connect());
     ask(&mut wire, "CONFIG SET latency-monitor-threshold 1");

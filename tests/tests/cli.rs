@@ -1,5 +1,5 @@
-//! redis-cli in every mode that `clients` does not run already. Modes that need what this version
-//! does not have must end with an error that says so.
+//! redis-cli in every mode which `clients` does not cover. Modes which need an unsupported feature
+//! must end with an error which says so.
 
 use std::io::Write;
 use std::process::Command;
@@ -26,13 +26,13 @@ fn redis_cli(server: &ServerProcess, args: &[&str]) -> Command {
     command
 }
 
-/// What it prints if all goes well.
-fn told(server: &ServerProcess, args: &[&str], input: &[u8]) -> String {
+/// Standard output of a successful run.
+fn output(server: &ServerProcess, args: &[&str], input: &[u8]) -> String {
     run(&mut redis_cli(server, args), input)
 }
 
-/// What it prints and whether it calls that a success.
-fn tried(server: &ServerProcess, args: &[&str]) -> (bool, String) {
+/// Whether it exits successfully, and all its output.
+fn output_and_success(server: &ServerProcess, args: &[&str]) -> (bool, String) {
     let mut child = spawn(&mut redis_cli(server, args));
     drop(child.stdin.take());
     let out = finish(child);
@@ -40,12 +40,12 @@ fn tried(server: &ServerProcess, args: &[&str]) -> (bool, String) {
     (out.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// What a mode without an end prints until that is enough.
-fn until_told(server: &ServerProcess, args: &[&str], is_enough: impl Fn(&str) -> bool) -> String {
-    // It buffers its output when that is no terminal; the buffer would be lost with the process.
+/// Output of a mode which does not end by itself, until `is_enough` accepts it.
+fn output_until(server: &ServerProcess, args: &[&str], is_enough: impl Fn(&str) -> bool) -> String {
+    // It buffers its output if that is not a terminal; killing it would lose the buffer.
     let mut command = Command::new("stdbuf");
     command.args(["-oL", "redis-cli", "-p", &port(server)]).args(args);
-    program::until_told(&mut command, is_enough)
+    program::output_until(&mut command, is_enough)
 }
 
 fn ask(server: &ServerProcess, words: &[&str]) -> String {
@@ -57,25 +57,25 @@ fn output_formats_and_input_from_standard_input() {
     let server = start();
     assert_eq!(ask(&server, &["RPUSH", "l", "a", "b \"c\"", "d"]), ":3");
     assert_eq!(
-        told(&server, &["--csv", "lrange", "l", "0", "-1"], b""),
+        output(&server, &["--csv", "lrange", "l", "0", "-1"], b""),
         "\"a\",\"b \\\"c\\\"\",\"d\"\n"
     );
-    let json = told(&server, &["--json", "hello"], b"");
+    let json = output(&server, &["--json", "hello"], b"");
     assert!(json.starts_with("{\"server\":\"redis\",") && json.contains("\"proto\":3"), "{json}");
-    assert_eq!(told(&server, &["--quoted-json", "lindex", "l", "0"], b""), "\"a\"\n");
-    assert_eq!(told(&server, &["--no-raw", "lrange", "l", "0", "0"], b""), "1) \"a\"\n");
+    assert_eq!(output(&server, &["--quoted-json", "lindex", "l", "0"], b""), "\"a\"\n");
+    assert_eq!(output(&server, &["--no-raw", "lrange", "l", "0", "0"], b""), "1) \"a\"\n");
     assert_eq!(
-        told(&server, &["-d", "|", "--raw", "lrange", "l", "0", "-1"], b""),
+        output(&server, &["-d", "|", "--raw", "lrange", "l", "0", "-1"], b""),
         "a|b \"c\"|d\n"
     );
-    assert_eq!(told(&server, &["-x", "set", "k"], b"from\ninput"), "OK\n");
+    assert_eq!(output(&server, &["-x", "set", "k"], b"from\ninput"), "OK\n");
     assert_eq!(ask(&server, &["GET", "k"]), "\"from\\ninput\"");
-    assert_eq!(told(&server, &["-X", "tag", "set", "tag", "v"], b"named"), "OK\n");
+    assert_eq!(output(&server, &["-X", "tag", "set", "tag", "v"], b"named"), "OK\n");
     assert_eq!(ask(&server, &["GET", "named"]), "\"v\"");
-    assert_eq!(told(&server, &["-r", "3", "-i", "0.01", "incr", "n"], b""), "1\n2\n3\n");
-    assert_eq!(told(&server, &["-n", "5", "set", "five", "v"], b""), "OK\n");
-    assert_eq!(told(&server, &["-n", "5", "--scan"], b""), "five\n");
-    let info = told(
+    assert_eq!(output(&server, &["-r", "3", "-i", "0.01", "incr", "n"], b""), "1\n2\n3\n");
+    assert_eq!(output(&server, &["-n", "5", "set", "five", "v"], b""), "OK\n");
+    assert_eq!(output(&server, &["-n", "5", "--scan"], b""), "five\n");
+    let info = output(
         &server,
         &["-u", &format!("redis://127.0.0.1:{}/2", port(&server)), "client", "info"],
         b"",
@@ -85,16 +85,16 @@ fn output_formats_and_input_from_standard_input() {
     let mut command = Command::new("redis-cli");
     let text = run(command.arg("-s").arg(&socket).args(["client", "info"]), b"");
     assert!(text.contains(&format!("addr={}:0", socket.display())), "{text}");
-    let (success, text) = tried(&server, &["-e", "nosuch"]);
+    let (success, text) = output_and_success(&server, &["-e", "nosuch"]);
     assert!(!success && text.starts_with("ERR unknown command 'nosuch'"), "{text}");
-    assert_eq!(told(&server, &["-c", "get", "named"], b""), "v\n");
+    assert_eq!(output(&server, &["-c", "get", "named"], b""), "v\n");
 }
 
 #[test]
 fn latency_modes() {
     let server = start();
     let has_a_range = |text: &str| text.contains(" seconds range\n");
-    let text = until_told(&server, &["--latency-history", "-i", "1", "--raw"], has_a_range);
+    let text = output_until(&server, &["--latency-history", "-i", "1", "--raw"], has_a_range);
     assert!(has_a_range(&text), "{text}");
     let whole = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     let whole = whole.filter(|line| !line.ends_with(" seconds range"));
@@ -106,20 +106,19 @@ fn latency_modes() {
         "{text}"
     );
     let has_all = |text: &str| text.contains("From 0 to 100%");
-    let text = until_told(&server, &["--latency-dist", "-i", "1"], has_all);
+    let text = output_until(&server, &["--latency-dist", "-i", "1"], has_all);
     assert!(has_all(&text), "{text}");
-    let text = told(&server, &["--intrinsic-latency", "1"], b"");
+    let text = output(&server, &["--intrinsic-latency", "1"], b"");
     assert!(text.contains("total runs"), "{text}");
 }
 
-/// It fills the server with a cache's keys and reads them back; the hits are only worth something
-/// with a policy.
+/// It writes and reads keys like a cache. The hit rate is only meaningful with an eviction policy.
 #[test]
 fn lru_test() {
     let server = start();
-    // The first line may be told before anything was found, and a last one may be cut.
+    // The first line may be printed before any read, and the last one may be incomplete.
     let are_some = |text: &str| text.matches("Gets/sec").count() > 1;
-    let text = until_told(&server, &["--lru-test", "1000"], are_some);
+    let text = output_until(&server, &["--lru-test", "1000"], are_some);
     let line =
         text.lines().find(|line| line.contains("Gets/sec")).unwrap_or_else(|| panic!("{text}"));
     let gets: u64 =
@@ -144,12 +143,12 @@ fn monitor_mode() {
                 }
             }
         });
-        until_told(&server, &["monitor"], is_seen)
+        output_until(&server, &["monitor"], is_seen)
     });
     assert!(text.starts_with("OK\n") && is_seen(&text), "{text}");
 }
 
-/// Hot keys need the policy that counts uses; without it redis-cli shows our reason.
+/// Hot keys need an LFU policy; without it redis-cli prints the server's error.
 #[test]
 fn hotkeys() {
     let server = start();
@@ -162,7 +161,7 @@ fn hotkeys() {
     for _ in 0..2000 {
         wire.command(&["GET", "key:7"]).expect("answered");
     }
-    let (success, text) = tried(&server, &["--hotkeys"]);
+    let (success, text) = output_and_success(&server, &["--hotkeys"]);
     if policy == "+OK" {
         assert!(success && text.contains("Sampled 300 keys in the keyspace!"), "{text}");
         assert!(text.contains("hot key found with counter:") && text.contains("key:7"), "{text}");
@@ -196,46 +195,51 @@ fn passwords() {
     }
     let mut command = redis_cli(&server, &["ping"]);
     assert_eq!(run(command.env("REDISCLI_AUTH", "s3cret p"), b""), "PONG\n");
-    let (_, text) = tried(&server, &["ping"]);
+    let (_, text) = output_and_success(&server, &["ping"]);
     assert!(text.starts_with("NOAUTH Authentication required."), "{text}");
-    let (_, text) = tried(&server, &["--no-auth-warning", "-a", "wrong", "ping"]);
+    let (_, text) = output_and_success(&server, &["--no-auth-warning", "-a", "wrong", "ping"]);
     assert!(text.contains("AUTH failed: WRONGPASS"), "{text}");
-    let (_, text) =
-        tried(&server, &["--no-auth-warning", "--user", "bob", "--pass", "s3cret p", "ping"]);
+    let (_, text) = output_and_success(
+        &server,
+        &["--no-auth-warning", "--user", "bob", "--pass", "s3cret p", "ping"],
+    );
     assert!(text.contains("AUTH failed: WRONGPASS"), "{text}");
 }
 
-/// Scripts, replication, cluster, subscriptions: the error names what the server does not know.
+/// Scripts, replication, cluster, subscriptions: the error names the unsupported command.
 #[test]
-fn what_is_not_there_is_said() {
+fn unsupported_modes_fail_with_an_error() {
     let server = start();
     let script = std::env::temp_dir().join(format!("sheafdb-cli-{}.lua", std::process::id()));
     std::fs::write(&script, "return 1").expect("a temporary file");
-    let (_, text) = tried(&server, &["--eval", &script.display().to_string(), "k", ",", "1"]);
+    let (_, text) =
+        output_and_success(&server, &["--eval", &script.display().to_string(), "k", ",", "1"]);
     std::fs::remove_file(&script).expect("ours");
     assert!(text.starts_with("ERR unknown command 'EVAL'"), "{text}");
     let rdb = std::env::temp_dir().join(format!("sheafdb-cli-{}.rdb", std::process::id()));
-    let (success, text) = tried(&server, &["--rdb", &rdb.display().to_string()]);
+    let (success, text) = output_and_success(&server, &["--rdb", &rdb.display().to_string()]);
     assert!(
         !success && text.contains("SYNC with master failed: -ERR unknown command 'SYNC'"),
         "{text}"
     );
     let _ = std::fs::remove_file(&rdb); // redis-cli may have made it before it asked
     let functions = std::env::temp_dir().join(format!("sheafdb-cli-{}.fun", std::process::id()));
-    let (success, text) = tried(&server, &["--functions-rdb", &functions.display().to_string()]);
+    let (success, text) =
+        output_and_success(&server, &["--functions-rdb", &functions.display().to_string()]);
     let said = "REPLCONF rdb-filter-only error: ERR unknown command 'REPLCONF'";
     assert!(!success && text.contains(said), "{text}");
     let _ = std::fs::remove_file(&functions);
-    let (success, text) = tried(&server, &["--replica"]);
+    let (success, text) = output_and_success(&server, &["--replica"]);
     assert!(!success && text.contains("-ERR unknown command 'SYNC'"), "{text}");
-    let (_, text) = tried(&server, &["subscribe", "x"]);
+    let (_, text) = output_and_success(&server, &["subscribe", "x"]);
     assert!(text.starts_with("ERR unknown command 'subscribe'"), "{text}");
-    let (success, text) = tried(&server, &["--cluster", "check", &server.addr.to_string()]);
+    let (success, text) =
+        output_and_success(&server, &["--cluster", "check", &server.addr.to_string()]);
     assert!(!success && text.contains("is not configured as a cluster node"), "{text}");
 }
 
-/// On a terminal: the prompt follows SELECT and MULTI, hints and HELP come up, MONITOR prints as it
-/// goes.
+/// On a terminal: the prompt shows SELECT and MULTI, hints and HELP are shown, MONITOR prints lines
+/// as they arrive.
 #[test]
 fn interactive() {
     let server = start();
@@ -255,7 +259,7 @@ fn interactive() {
         "quit\r",
     ];
     for typed in typed {
-        // redis-cli drops what was typed before it shows its prompt.
+        // redis-cli discards input typed before it shows its prompt.
         std::thread::sleep(Duration::from_millis(400));
         keys.write_all(typed.as_bytes()).expect("it listens");
     }

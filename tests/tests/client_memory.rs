@@ -1,15 +1,15 @@
-//! `maxmemory` bounds what is held for clients, too: queues of MULTI, requests that arrive in
-//! parts, replies that are not read. What a client holds is counted as long as it holds it.
+//! `maxmemory` also bounds the memory of clients: queues of MULTI, incomplete requests, unread
+//! replies. It is counted until it is freed.
 
 use std::time::Duration;
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-/// How often something is tried before it counts as never true.
+/// Maximum number of attempts.
 const PATIENCE: usize = 2_000;
 const LIMIT_BYTES: usize = 64 << 20;
-/// A value that is small beside the limit.
+/// A value much smaller than the limit.
 const VALUE_BYTES: usize = 1 << 20;
 
 fn start(threads: &str) -> ServerProcess {
@@ -35,16 +35,16 @@ fn await_refusal(wire: &mut Wire, wanted: bool) {
     panic!("writes are {} refused", if wanted { "not" } else { "still" });
 }
 
-/// Queues what is smaller and smaller, until the smallest is refused.
+/// Queues ever smaller values until the smallest is refused.
 fn fill(wire: &mut Wire) {
     for bytes in [VALUE_BYTES, 1 << 10, 1] {
         let value = "v".repeat(bytes);
         let queued = (0..PATIENCE).take_while(|_| !is_refused(&ask(wire, &["ECHO", &value])));
-        assert!(queued.count() < PATIENCE, "{bytes} bytes are queued for ever");
+        assert!(queued.count() < PATIENCE, "{bytes} bytes are queued without limit");
     }
 }
 
-/// Queues until something is refused: long before the process holds much more than the limit.
+/// A command is refused before the process holds much more than the limit.
 #[test]
 fn a_queue_of_multi_stops_at_the_limit() {
     for threads in ["1", "2"] {
@@ -56,7 +56,7 @@ fn a_queue_of_multi_stops_at_the_limit() {
         let queued =
             (0..most).take_while(|_| !is_refused(&ask(wire, &["SET", "k", &value]))).count();
         assert!(queued < most && queued > most / 2, "{queued} of {most} were queued");
-        // Smaller ones go in until nothing is queued at all.
+        // Smaller ones are accepted until not even the smallest fits.
         fill(wire);
         await_refusal(other, true);
         assert_eq!(ask(other, &["GET", "k"]), Value::NullBulk, "reads go on");
@@ -72,10 +72,10 @@ fn a_queue_of_multi_stops_at_the_limit() {
     }
 }
 
-/// A long queue is freed by another thread after its EXEC. Until then it counts once, not also as
-/// its client's.
+/// Another thread frees a long queue after EXEC. Until then it is counted once, not also as memory
+/// of its client.
 #[test]
-fn a_queue_that_is_over_counts_once() {
+fn an_executed_queue_is_counted_once() {
     let server = start("2");
     let (wire, other) = (&mut server.connect(), &mut server.connect());
     let value = "v".repeat(100 << 10);
@@ -105,10 +105,10 @@ fn a_request_in_parts_counts_until_its_client_is_gone() {
     }
 }
 
-/// Memory that a command builds in steps counts before it is a value: many clients may build at
-/// once.
+/// Results which a command builds in steps count before they are stored: many clients may build
+/// concurrently.
 #[test]
-fn what_commands_build_in_steps_counts() {
+fn memory_of_unfinished_results_is_counted() {
     const MEMBERS: usize = 100_000;
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "1"]);
     let other = &mut server.connect();
@@ -130,7 +130,7 @@ fn what_commands_build_in_steps_counts() {
         &["ZUNIONSTORE", "d", "1", "s"],
         &["SORT", "s", "ALPHA", "STORE", "d"],
     ] {
-        // Many of them, so that one is seen under way however fast the server is.
+        // Many of them, so that one is observed in progress however fast the server is.
         let mut waiting: Vec<Wire> = (0..6).map(|_| server.connect()).collect();
         for wire in &mut waiting {
             wire.send(&encode(words)).expect("open");
@@ -156,7 +156,7 @@ fn what_commands_build_in_steps_counts() {
     }
 }
 
-/// The names that a client sets count as long as it is connected.
+/// The names which a client sets count while it is connected.
 #[test]
 fn names_count_until_their_client_is_gone() {
     let long = "v".repeat(LIMIT_BYTES / 2);
@@ -182,7 +182,7 @@ fn names_count_until_their_client_is_gone() {
 }
 
 #[test]
-fn replies_that_nobody_reads_count() {
+fn unread_replies_are_counted() {
     for threads in ["1", "2"] {
         let server = start(threads);
         let (mut wire, other) = (server.connect(), &mut server.connect());

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use sheafdb_tests::program::{node, python, root, run, until_told};
+use sheafdb_tests::program::{node, output_until, python, root, run};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::Value;
 
@@ -10,8 +10,8 @@ fn start() -> ServerProcess {
     ServerProcess::start(&Binary::under_test(), &[])
 }
 
-/// A client that connects again and repeats its command hides a panic.
-fn calm(server: &ServerProcess) {
+/// Checks that no command panicked: a client which reconnects and retries would hide it.
+fn assert_no_panic(server: &ServerProcess) {
     assert!(!server.log().contains("panicked"), "a command panicked");
 }
 
@@ -35,7 +35,7 @@ fn redis_py() {
     let mut command = python();
     command.arg("tests/clients/smoke.py").args(["127.0.0.1", &server.addr.port().to_string()]);
     print!("{}", run(&mut command, b""));
-    calm(&server);
+    assert_no_panic(&server);
 }
 
 #[test]
@@ -44,11 +44,11 @@ fn ioredis() {
     let mut command = node();
     command.arg("tests/clients/smoke.js").args(["127.0.0.1", &server.addr.port().to_string()]);
     print!("{}", run(&mut command, b""));
-    calm(&server);
+    assert_no_panic(&server);
 }
 
-/// Runs redis-benchmark with these tests; each of the named ones must have a result, and nothing
-/// in its output may sound like an error.
+/// Runs redis-benchmark with these tests. Each of `named` must have a result, and the output must
+/// not contain an error message.
 fn benchmark(server: &ServerProcess, tests: &str, extra: &[&str], named: &[&str]) {
     let mut command = Command::new("redis-benchmark");
     command.args(["-p", &server.addr.port().to_string(), "-q", "-t", tests]);
@@ -67,7 +67,7 @@ fn benchmark(server: &ServerProcess, tests: &str, extra: &[&str], named: &[&str]
 }
 
 #[test]
-fn redis_benchmark_is_content() {
+fn redis_benchmark_completes_without_errors() {
     let server = start();
     for extra in [&["-n", "20000"][..], &["-n", "20000", "-P", "16", "-c", "20"][..]] {
         let named = ["PING_INLINE", "PING_MBULK", "SET", "GET", "INCR", "MSET (10 keys)"];
@@ -75,7 +75,7 @@ fn redis_benchmark_is_content() {
     }
 }
 
-/// What redis-benchmark does without options, except for streams.
+/// The default tests of redis-benchmark, except for streams.
 #[test]
 fn redis_benchmark_default_set() {
     let tests = "ping,set,get,incr,lpush,rpush,lpop,rpop,sadd,hset,spop,zadd,zpopmin,lrange,mset";
@@ -105,7 +105,7 @@ fn redis_benchmark_default_set() {
         let server = ServerProcess::start(&Binary::under_test(), &["--threads", threads]);
         benchmark(&server, tests, &["-n", "2000"], &named);
         benchmark(&server, tests, &["-n", "2000", "-P", "16", "-r", "500", "-3"], &named);
-        calm(&server);
+        assert_no_panic(&server);
     }
 }
 
@@ -159,29 +159,29 @@ fn redis_cli_pipe() {
     assert_eq!(wire.command(&["DBSIZE"]).expect("answered"), Value::Int(50_000));
 }
 
-/// These run until they are stopped, so they are, after they printed something.
+/// These modes do not end by themselves; the test kills them after the expected output.
 #[test]
 fn redis_cli_stat_and_latency() {
     let server = start();
     fill(&server, 10);
-    let told = |args: &[&str], wanted: &str| {
-        // It buffers its output when that is no terminal; the buffer would be lost with it.
+    let prints = |args: &[&str], wanted: &str| {
+        // It buffers its output if that is not a terminal; killing it would lose the buffer.
         let mut command = Command::new("stdbuf");
         command.args(["-oL", "redis-cli", "-p", &server.addr.port().to_string()]);
         command.args(args);
-        let text = until_told(&mut command, |text| text.contains(wanted));
+        let text = output_until(&mut command, |text| text.contains(wanted));
         assert!(text.contains(wanted), "redis-cli {args:?} printed no '{wanted}':\n{text}");
     };
-    told(&["--stat", "-i", "0.2"], "\n10 ");
+    prints(&["--stat", "-i", "0.2"], "\n10 ");
     let text = run(redis_cli(&server).args(["--latency", "--raw", "-i", "1"]), b"");
     let words: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     // Minimum, maximum, average in ms, and how many.
     assert!(words.len() == 4 && words[3] >= 1.0 && words[2] < 500.0, "{text}");
 }
 
-/// The README's way back to Redis, as it stands there, for a key of every type.
+/// The commands of the README for going back to Redis, with a key of every type.
 #[test]
-fn the_way_back_to_redis() {
+fn readme_migration_back_to_redis() {
     let (ours, redis) = (start(), ServerProcess::start(&Binary::redis(), &[]));
     let (mut here, mut there) = (ours.connect(), redis.connect());
     for line in [

@@ -1,14 +1,14 @@
-//! Short commands of a batch share a clock. A command with many arguments does not: its time is its
-//! own, in the statistics, in SLOWLOG and in LATENCY.
+//! Short commands of a batch share a clock reading. A command with many arguments is timed
+//! separately, in the statistics, in SLOWLOG and in LATENCY.
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-/// Members of the long command: as many as one read of the server takes.
+/// Members of the long command: it just fits into one read of the server.
 const MEMBERS: usize = 3_200;
-/// Short commands beside it.
+/// Short commands in the same batch.
 const SHORT: usize = 30;
-/// A process may lose the core in the middle of a short command.
+/// Attempts: a process may be preempted in the middle of a short command.
 const TRIES: usize = 20;
 
 /// Microseconds of a call of a command, on average.
@@ -44,7 +44,7 @@ fn a_command_with_many_arguments_has_a_time_of_its_own() {
         (0..=SHORT).for_each(|_| _ = wire.receive().expect("a reply"));
         let [long, short] = ["zadd", "get"].map(|command| usec_per_call(&mut wire, command));
         ratios.push(long / short.max(0.01));
-        // With a shared clock both are the same.
+        // With a shared clock reading both are equal.
         if long > 10.0 * short {
             return;
         }

@@ -1,6 +1,6 @@
-//! What COMMAND replies about each command, against the reference: arity, flags, keys, categories,
-//! tips, key specifications, subcommands, and every field of its documentation. Differences that
-//! are meant are in `known_differences.txt`.
+//! The replies of COMMAND for each command, compared with the reference: arity, flags, keys,
+//! categories, tips, key specifications, subcommands, and every field of its documentation.
+//! Intended differences are in `known_differences.txt`.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
 const KNOWN: &str = include_str!("../known_differences.txt");
-/// What 7.2 says where 7.0 says something else: a command, a field of its documentation, and a
-/// digest of that. `UPDATE=1` beside a server of 7.2 records it.
+/// Documentation fields in which 7.2 differs from 7.0: command, field and digest. `UPDATE=1` with a
+/// 7.2 reference records them.
 const RECORDED: &str = include_str!("../docs72.txt");
-/// Fields whose words are 7.2's, of any command.
+/// Fields whose text may be 7.2's, for any command.
 const REWORDED: [&str; 2] = ["summary", "arguments"];
 
 fn names(wire: &mut Wire) -> BTreeSet<String> {
@@ -28,7 +28,8 @@ fn names(wire: &mut Wire) -> BTreeSet<String> {
         .collect()
 }
 
-/// Lines of a reply; flags and other sets in any order, subcommands by name (they are asked alone).
+/// Lines of a reply; sets such as flags are sorted, subcommands only by name (they are checked
+/// separately).
 fn lines_of(value: &Value) -> Vec<String> {
     let Value::Array(entries) = value else { panic!("COMMAND INFO is an array: {value:?}") };
     let Some(Value::Array(fields)) = entries.first() else { return vec!["not there".into()] };
@@ -49,11 +50,11 @@ fn lines_of(value: &Value) -> Vec<String> {
     lines
 }
 
-/// What a reply tells, in lines.
+/// Converts a reply to lines.
 type Lines = fn(&Value) -> Vec<String>;
 
-/// Lines of a reply of COMMAND DOCS for one command: its fields by name. Subcommands are asked
-/// alone.
+/// Lines of a reply of COMMAND DOCS for one command: its fields by name. Subcommands are checked
+/// separately.
 fn documented(value: &Value) -> Vec<String> {
     let Value::Array(entries) = value else { panic!("COMMAND DOCS is an array: {value:?}") };
     let Some(Value::Array(fields)) = entries.get(1) else { return vec!["not there".into()] };
@@ -67,7 +68,7 @@ fn documented(value: &Value) -> Vec<String> {
     fields.chunks(2).filter_map(line).collect()
 }
 
-/// The same fields of both; an absent one is an empty line.
+/// Pairs of the fields of both; an absent field is an empty line.
 fn by_name(a: &[String], b: &[String]) -> Vec<(String, String)> {
     let name = |line: &String| line.split(':').next().unwrap_or_default().to_owned();
     let names: BTreeSet<String> = a.iter().chain(b).map(name).collect();
@@ -83,7 +84,7 @@ fn digest(text: &str) -> String {
     format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
-/// A line of the record: that a command has a field which says this.
+/// A line of the record for a command and a line of its documentation.
 fn recorded(name: &str, line: &str) -> Option<String> {
     let (field, _) = line.split_once(':')?;
     REWORDED.contains(&field).then(|| format!("{name} {field} {}", digest(line)))

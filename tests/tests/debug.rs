@@ -1,4 +1,4 @@
-//! DEBUG subcommands that reach through the whole server: RELOAD, PAUSE-CRON, what is printed.
+//! DEBUG subcommands which affect the whole server: RELOAD, PAUSE-CRON, printing of structures.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, PipeReader};
@@ -24,7 +24,7 @@ fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
 }
 
-/// DEBUG prints what its reply says that it printed.
+/// DEBUG prints the structures its reply announces.
 #[test]
 fn structures_are_printed() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
@@ -34,7 +34,7 @@ fn structures_are_printed() {
     ask(wire, "ZADD z 1.5 member");
     ask(wire, "DEBUG QUICKLIST l");
     ask(wire, "DEBUG LISTPACK z");
-    // A thread writes it behind the reply.
+    // Another thread writes it, possibly after the reply.
     let printed = |text: &str| {
         let end = Instant::now() + PRINTED;
         while !server.log().contains(text) {
@@ -65,12 +65,12 @@ fn unread() -> (ServerProcess, PipeReader) {
 
 /// A server whose standard output is full keeps serving.
 #[test]
-fn nobody_waits_for_a_reader_of_structures() {
+fn an_unread_standard_output_blocks_no_client() {
     let (server, output) = unread();
     let (wire, other) = (&mut server.connect(), &mut server.connect());
     ask(wire, "CONFIG SET list-max-listpack-size 1");
     let long = "x".repeat(100_000);
-    // What waits has a bound: so much is more than a pipe holds, and less than that.
+    // More than a pipe holds, and less than the bound on queued output.
     for n in 1..=10 {
         ask(wire, &format!("RPUSH l {long}"));
         ask(wire, &format!("RPUSH l {n}"));
@@ -88,7 +88,7 @@ fn nobody_waits_for_a_reader_of_structures() {
 
 /// Further texts are refused while the pipe is not read.
 #[test]
-fn what_waits_to_be_printed_has_a_bound() {
+fn queued_debug_output_is_bounded() {
     let (server, _output) = unread();
     let wire = &mut server.connect();
     ask(wire, "CONFIG SET list-max-listpack-size 1");
@@ -161,7 +161,7 @@ fn reload_keeps_every_value_its_encoding_and_its_time() {
             assert_eq!(ask(wire, reload), "+OK");
             assert_eq!(state(wire), before, "{reload}");
         }
-        // Inside a transaction it runs through.
+        // Inside a transaction it runs to its end.
         assert_eq!(ask(wire, "MULTI"), "+OK");
         assert_eq!(ask(wire, "DEBUG RELOAD"), "+QUEUED");
         assert!(ask(wire, "EXEC").ends_with("+OK"));
@@ -174,8 +174,7 @@ fn reload_keeps_every_value_its_encoding_and_its_time() {
     }
 }
 
-/// Others read and write while values are written and read back: no key is missing for a moment, no
-/// change is lost.
+/// Other clients read and write during RELOAD: no key is ever missing, no change is lost.
 #[test]
 fn reload_beside_traffic() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
@@ -206,7 +205,7 @@ fn reload_beside_traffic() {
 /// While cron is paused only commands on an expired key remove it, and idle clients stay
 /// connected.
 #[test]
-fn pause_cron_stops_what_is_done_now_and_then() {
+fn pause_cron_stops_periodic_work() {
     for threads in ["1", "2"] {
         let server = ServerProcess::start(&Binary::under_test(), &["--threads", threads]);
         let (wire, idle) = (&mut server.connect(), &mut server.connect());
@@ -225,7 +224,7 @@ fn pause_cron_stops_what_is_done_now_and_then() {
         assert_eq!(ask(wire, "DEBUG PAUSE-CRON 0"), "+OK");
         let began = Instant::now();
         while figure(wire, "stats", "expired_keys") != 50 {
-            assert!(began.elapsed() < Duration::from_secs(60), "they go now");
+            assert!(began.elapsed() < Duration::from_secs(60), "they expire after cron is resumed");
             thread::sleep(Duration::from_millis(10));
         }
         assert!(idle.receive().is_err(), "closed");

@@ -12,19 +12,19 @@ use sheafdb_tests::server_process::{Binary, Kind, ServerProcess, io_backend};
 use sheafdb_tests::wire::{PATIENCE, Value, Wire};
 
 const KNOWN: &str = include_str!("../known_differences.txt");
-/// Sequences without a wish.
+/// Number of sequences by default.
 const SEQUENCES: u64 = 5000;
-/// Pairs of servers that work at the same time: much of the work is waiting.
+/// Pairs of servers which work concurrently: most of the time is spent waiting.
 const ARENAS: usize = 4;
 
-/// redis-server looks so often whether a timeout is over.
+/// redis-server checks timeouts this often.
 const OFTEN: [&str; 2] = ["--hz", "500"];
 
-fn wish(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// What is listed for the reference's release, and for commands that the server under test has.
+/// The entries for the reference's release and for families which the server under test supports.
 fn known() -> Vec<Known> {
     let mut known = known::parse(KNOWN).expect("the list is well formed");
     let release = Binary::redis().release();
@@ -43,13 +43,13 @@ fn random_sequences_agree() {
         Kind::SheafDb => vec!["--threads", if at.is_multiple_of(2) { "1" } else { "2" }],
         Kind::Redis => Vec::new(),
     };
-    // Half of them do in steps what others do at once only with few elements.
+    // Half of the servers run commands in steps from few elements on.
     let settings = |at: usize| {
         let mut settings = threads(at);
         if Binary::under_test().kind == Kind::SheafDb && at >= ARENAS / 2 {
             settings.extend(["--work-at-once-elements", "2"]);
         }
-        // Both back ends, each with one worker and with two, unless one is asked for.
+        // Both back ends, each with one worker and with two, unless one back end is configured.
         let on_epoll = at == 1 || at == 2;
         if Binary::under_test().kind == Kind::SheafDb && on_epoll && io_backend().is_none() {
             settings.extend(["--io-backend", "epoll"]);
@@ -58,8 +58,8 @@ fn random_sequences_agree() {
     };
     let ours: Vec<_> =
         (0..ARENAS).map(|at| ServerProcess::start(&Binary::under_test(), &settings(at))).collect();
-    let seed = wish("DIFF_SEED").unwrap_or(1);
-    let count = wish("DIFF_SEQUENCES").unwrap_or(SEQUENCES);
+    let seed = env_number("DIFF_SEED").unwrap_or(1);
+    let count = env_number("DIFF_SEQUENCES").unwrap_or(SEQUENCES);
     let mix = match std::env::var("DIFF_FAMILY") {
         Ok(name) => Mix::about(&name),
         Err(_) => Mix::of(ENABLED),
@@ -81,7 +81,7 @@ fn random_sequences_agree() {
     match campaign(&arenas, &mix, seed, count) {
         Ok(summary) => {
             println!("{summary:?} in {:.1} s", started.elapsed().as_secs_f64());
-            // A generator that makes only errors, or none, tests little.
+            // A generator which produces only errors, or none, tests little.
             let share = summary.errors * 100 / summary.commands;
             assert!(count < 100 || (5..60).contains(&share), "{share} % of the replies are errors");
         }
@@ -89,7 +89,7 @@ fn random_sequences_agree() {
     }
 }
 
-/// A family is left out only by not being enabled, and only as long as its commands are missing.
+/// A family may be disabled only while its commands are missing.
 #[test]
 fn families_are_enabled_when_their_commands_are_there() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
@@ -120,8 +120,8 @@ fn families_are_enabled_when_their_commands_are_there() {
     }
 }
 
-/// Runs an example on a server of its own; its last command and the reply to it. `send> ` stands
-/// before a command of another connection that waits, `recv` for its reply.
+/// Runs an example on its own server; returns its last command and the reply. `send> ` sends a
+/// blocking command on another connection, `recv` reads its reply.
 fn run_example(binary: &Binary, lines: &[String]) -> (Vec<Vec<u8>>, String) {
     let server = ServerProcess::start(binary, &[]);
     let (mut wire, mut waiting) = (server.connect(), server.connect());
@@ -144,7 +144,7 @@ fn run_example(binary: &Binary, lines: &[String]) -> (Vec<Vec<u8>>, String) {
     last
 }
 
-/// Until a client is blocked.
+/// Waits until a client is blocked.
 fn await_blocked(wire: &mut Wire) {
     let began = Instant::now();
     loop {
@@ -158,7 +158,7 @@ fn await_blocked(wire: &mut Wire) {
     }
 }
 
-/// Every entry of the list is real: its example still gives both replies.
+/// Every entry of the list is needed: its example still produces both replies.
 #[test]
 fn known_differences_are_real() {
     let ours = Binary::under_test();
@@ -185,7 +185,7 @@ fn known_differences_are_real() {
     }
 }
 
-/// An entry for a family names one.
+/// Entries name existing families.
 #[test]
 fn known_differences_name_families() {
     for entry in known::parse(KNOWN).expect("the list is well formed") {
@@ -195,7 +195,7 @@ fn known_differences_name_families() {
     }
 }
 
-/// Wrong answers that no entry may excuse: what each is about is narrow.
+/// Wrong replies which no entry may allow: the patterns are narrow.
 #[test]
 fn known_differences_excuse_nothing_else() {
     let all = known::parse(KNOWN).expect("the list is well formed");

@@ -1,5 +1,5 @@
-//! What happens to expired keys while nothing may change: under CLIENT PAUSE, and in the slots of
-//! keys that MIGRATE transfers. Replies and counters are compared with those of a real server.
+//! Expired keys while nothing may change: during CLIENT PAUSE, and in the slots of keys which
+//! MIGRATE transfers. Replies and counters are compared with those of a real server.
 
 use std::net::TcpListener;
 use std::thread;
@@ -9,7 +9,7 @@ use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-/// Longest wait for something that comes by itself.
+/// Longest wait for an event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn send(wire: &mut Wire, line: &str) {
@@ -22,7 +22,7 @@ fn ask(wire: &mut Wire, line: &str) -> String {
     wire.receive().map_or_else(|_| "closed".into(), |reply| render::line(&reply))
 }
 
-/// Several commands as one.
+/// Sends several commands in one write.
 fn at_once(wire: &mut Wire, lines: &[&str]) {
     ask(wire, "MULTI");
     for line in lines {
@@ -31,7 +31,7 @@ fn at_once(wire: &mut Wire, lines: &[&str]) {
     assert!(!ask(wire, "EXEC").starts_with('-'));
 }
 
-/// A figure of INFO.
+/// A field of INFO.
 fn figure(wire: &mut Wire, name: &str) -> String {
     let Ok(Value::Bulk(info)) = wire.command(&["INFO", "everything"]) else { panic!("a text") };
     let info = String::from_utf8_lossy(&info).into_owned();
@@ -39,7 +39,7 @@ fn figure(wire: &mut Wire, name: &str) -> String {
     line.unwrap_or("none").split(",avg_ttl").next().unwrap_or_default().to_owned()
 }
 
-/// Waits until a command is answered so.
+/// Waits until the reply to a command is `expected`.
 fn until(wire: &mut Wire, line: &str, expected: &str) {
     let began = Instant::now();
     while ask(wire, line) != expected {
@@ -48,8 +48,8 @@ fn until(wire: &mut Wire, line: &str, expected: &str) {
     }
 }
 
-/// Runs a scenario on a real server and on ours with one worker and with two: what it notes must be
-/// the same.
+/// Runs a scenario on a real server and on ours with one worker and with two: the results must be
+/// equal.
 fn as_a_real_server(scenario: impl Fn(&ServerProcess) -> Vec<String>) {
     let expected = scenario(&ServerProcess::start(&Binary::redis(), &[]));
     let ours = Binary::under_test();
@@ -65,14 +65,14 @@ fn as_a_real_server(scenario: impl Fn(&ServerProcess) -> Vec<String>) {
 /// An expired key is not removed during a pause, but it is invisible; afterwards it is removed and
 /// counted.
 #[test]
-fn nothing_expires_under_a_pause() {
+fn expired_keys_are_not_removed_during_a_pause() {
     for mode in ["WRITE", "ALL"] {
         as_a_real_server(|server| {
             let mut wires: [Wire; 2] = [server.connect(), server.connect()];
             let [wire, other] = &mut wires;
             let mut noted = Vec::new();
             ask(wire, "SET live v");
-            // The keys fall due when the transaction has ended at the earliest.
+            // The keys expire after the end of the transaction.
             let pause = if mode == "WRITE" { "100000 WRITE" } else { "300 ALL" };
             let pause = format!("CLIENT PAUSE {pause}");
             let keys = ["SET k v PX 1", "RPUSH l a", "PEXPIRE l 1", "SET n 1 PX 1"];
@@ -105,10 +105,10 @@ fn nothing_expires_under_a_pause() {
     }
 }
 
-/// A transaction whose watched key falls due under the pause fails, although it only reads; one
-/// that watches what is due already goes through.
+/// A transaction whose watched key expires during the pause fails, although it only reads; if the
+/// key was already expired when it was watched, the transaction runs.
 #[test]
-fn watched_keys_fall_due_under_a_pause() {
+fn watched_keys_which_expire_during_a_pause() {
     as_a_real_server(|server| {
         let mut wires: [Wire; 3] = [server.connect(), server.connect(), server.connect()];
         let [wire, early, late] = &mut wires;
@@ -131,16 +131,16 @@ fn watched_keys_fall_due_under_a_pause() {
         ask(wire, "CLIENT UNPAUSE");
         until(wire, "DBSIZE", ":0");
         noted.push(ask(late, "EXEC"));
-        // On a machine that stood still the key went before the pause.
+        // If the machine was suspended, the key was removed before the pause.
         let seldom = [":1", "null-array", "*1 null-bulk", "*1 null-bulk"].map(String::from);
         if was_in_time { noted } else { seldom.to_vec() }
     });
 }
 
-/// A key that falls due while MIGRATE carries it is hidden, and stays until MIGRATE is back. DEBUG
-/// POPULATE and DEBUG RELOAD, which write too, wait for that; other keys go their way.
+/// A key which expires while MIGRATE transfers it is hidden, and is kept until MIGRATE has ended.
+/// DEBUG POPULATE and DEBUG RELOAD write as well, so they wait; other keys are not affected.
 #[test]
-fn keys_under_way_stay() {
+fn expired_keys_stay_while_they_are_migrated() {
     let binary = Binary::under_test();
     if binary.kind == Kind::Redis {
         return;
@@ -152,8 +152,8 @@ fn keys_under_way_stay() {
         let mut wires: [Wire; 4] =
             [server.connect(), server.connect(), server.connect(), server.connect()];
         let [slow, wire, maker, loader] = &mut wires;
-        // Both in one read, and so at one time: MIGRATE finds the key, which is due when it has
-        // begun.
+        // Both in one read, so they use the same time: MIGRATE finds the key, which expires once it
+        // has begun.
         let migrate = format!("MIGRATE 127.0.0.1 {port} {{x}}:0 0 60000");
         let requests = ["SET {x}:0 v PX 1", &migrate].map(|line| {
             encode(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>())

@@ -1,5 +1,5 @@
 //! The programs of `examples/`: each in both languages, on one and on two threads, and its output.
-//! The work queue besides: a worker is killed while it holds a job, and no job is lost.
+//! Of the work queue, a worker is killed while it holds a job, and no job is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use sheafdb_tests::program::{finish, node, python, root, run, spawn};
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
-/// Longest wait for a queue to get where it should.
+/// Longest wait for a state of the queue.
 const PATIENCE: Duration = Duration::from_secs(40);
 /// Jobs of the queue's test.
 const JOBS: usize = 40;
@@ -64,8 +64,8 @@ fn server(threads: &str) -> ServerProcess {
     ServerProcess::start(&binary, &extra[..told])
 }
 
-/// A client that connects again and repeats its command hides a panic.
-fn calm(server: &ServerProcess) {
+/// Checks that no command panicked: a client which reconnects and retries would hide it.
+fn assert_no_panic(server: &ServerProcess) {
     assert!(!server.log().contains("panicked"), "a command panicked");
 }
 
@@ -74,14 +74,14 @@ fn language(path: &Path) -> &str {
     path.extension().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// An example in one of its languages: its file decides.
+/// The command of an example; the file's extension selects the language.
 fn example(file: &str, server: &ServerProcess) -> Command {
     let mut command = if language(Path::new(file)) == "py" { python() } else { node() };
     command.arg(format!("examples/{file}")).arg(server.addr.port().to_string());
     command
 }
 
-/// Both languages print this, on one thread and on two, and leave nothing behind.
+/// Checks the output in both languages, on one thread and on two, and that no keys remain.
 fn prints(name: &str, wanted: &str) {
     for threads in ["1", "2"] {
         let server = server(threads);
@@ -91,7 +91,7 @@ fn prints(name: &str, wanted: &str) {
             let left = server.connect().command(&["KEYS", "*"]).expect("answered");
             assert_eq!(left, Value::Array(Vec::new()), "{file} left keys behind");
         }
-        calm(&server);
+        assert_no_panic(&server);
     }
 }
 
@@ -110,7 +110,7 @@ fn rate_limiter() {
     prints("rate_limiter", RATE_LIMITER);
 }
 
-/// On one thread and on two, at the same time: these mostly wait.
+/// Runs a test on one thread and on two, concurrently: the tests mostly wait.
 fn on_one_and_two(test: impl Fn(&str) + Sync) {
     std::thread::scope(|scope| {
         for threads in ["1", "2"] {
@@ -120,7 +120,7 @@ fn on_one_and_two(test: impl Fn(&str) + Sync) {
     });
 }
 
-/// Without a word the queue shows itself, its own killed worker included.
+/// Without arguments the queue runs its demonstration, in which it kills a worker of its own.
 #[test]
 fn work_queue_demonstration() {
     on_one_and_two(|threads| {
@@ -132,7 +132,7 @@ fn work_queue_demonstration() {
             assert!(text.contains("\nanna is killed in the middle of job "), "{file}:\n{text}");
             assert!(text.contains("\nanna is dead: job "), "{file}:\n{text}");
         }
-        calm(&server);
+        assert_no_panic(&server);
     });
 }
 
@@ -146,13 +146,13 @@ fn work_queue_in_javascript_loses_nothing() {
     no_job_is_lost("work_queue.js", ["work_queue.js", "work_queue.js"]);
 }
 
-/// Jobs of one language are done by workers of the other, each of which finds the other's dead.
+/// Workers of one language process the jobs of the other, and recover jobs of its killed workers.
 #[test]
 fn work_queue_in_both_languages_loses_nothing() {
     no_job_is_lost("work_queue.py", ["work_queue.js", "work_queue.py"]);
 }
 
-/// Kills a worker that holds a job, starts another one and demands every job.
+/// Kills a worker which holds a job, starts another one and checks that every job is done.
 fn no_job_is_lost(adder: &str, workers: [&str; 2]) {
     on_one_and_two(|threads| {
         let server = server(threads);
@@ -171,20 +171,20 @@ fn no_job_is_lost(adder: &str, workers: [&str; 2]) {
             let rest = [TODO, "example:queue:doing:first", "example:queue:doing:second"];
             rest.iter().all(|list| words(wire, list).is_empty())
         });
-        // It waits for more: it has reported all that it did.
+        // It waits for more jobs, so it has reported all it has done.
         wait_for("a worker that waits", &mut wire, |wire| {
             let Ok(Value::Bulk(info)) = wire.command(&["INFO", "clients"]) else { return false };
             String::from_utf8_lossy(&info).contains("blocked_clients:1\r\n")
         });
         let all: BTreeSet<String> = (0..JOBS).map(|n| format!("job {n}")).collect();
         assert_eq!(distinct(&mut wire), all);
-        told_it_all(&first.end(), &second.end(), &held, &words(&mut wire, DONE));
-        calm(&server);
+        assert_output_matches_queue(&first.end(), &second.end(), &held, &words(&mut wire, DONE));
+        assert_no_panic(&server);
     });
 }
 
-/// What the workers printed agrees with what the server has: who did what, and who gave it back.
-fn told_it_all(first: &str, second: &str, held: &str, done: &[String]) {
+/// The output of the workers agrees with the lists: who did which job, and who returned one.
+fn assert_output_matches_queue(first: &str, second: &str, held: &str, done: &[String]) {
     let mut told: BTreeMap<&str, usize> = BTreeMap::new();
     for line in first.lines().chain(second.lines()) {
         if let Some((_, job)) = line.split_once(" did ") {
@@ -212,14 +212,15 @@ impl Worker {
         Self { name, child: Some(child) }
     }
 
-    /// SIGKILL while a job is in its list; which one.
+    /// Kills it while a job is in its list; returns the job.
     fn kill_with_a_job(&mut self, wire: &mut Wire) -> String {
         let child = self.child.as_ref().expect("it was not ended");
         let pid = Pid::from_child(child);
         let list = format!("example:queue:doing:{}", self.name);
         let started = Instant::now();
         while started.elapsed() < PATIENCE {
-            // While it stands still, what is seen stays so. What it sent before is on its way.
+            // While it is stopped, its list does not change, except by commands it has already
+            // sent.
             kill_process(pid, Signal::STOP).expect("it runs");
             std::thread::sleep(Duration::from_millis(20));
             if let Some(job) = words(wire, &list).pop() {
@@ -232,7 +233,7 @@ impl Worker {
         panic!("{} never held a job", self.name);
     }
 
-    /// Kills it if it still runs; what it printed.
+    /// Kills it if it still runs; returns its output.
     fn end(&mut self) -> String {
         let mut child = self.child.take().expect("it ends once");
         child.kill().expect("it is our child");
@@ -286,7 +287,7 @@ fn wait_for(what: &str, wire: &mut Wire, mut reached: impl FnMut(&mut Wire) -> b
     }
 }
 
-/// The promise of `examples/README.md`.
+/// `examples/README.md` states this limit.
 #[test]
 fn every_example_is_short() {
     let mut names = BTreeSet::new();

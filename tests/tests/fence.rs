@@ -1,7 +1,7 @@
-//! Changes that fence commands: CLIENT PAUSE, a password, MONITOR, CLIENT KILL. Once such a change
-//! is answered, no worker executes anything by the rules from before it.
+//! Changes which fence commands: CLIENT PAUSE, a password, MONITOR, CLIENT KILL. Once such a change
+//! is answered, no worker executes a command under the old rules.
 //!
-//! Writers pipeline slow commands on every worker, so that windows are under way at any moment.
+//! Writers pipeline slow commands on every worker, so that windows are in progress at any time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +12,14 @@ use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
 
 const THREADS: &str = "3";
-/// Enough for some on every worker.
+/// Enough that every worker has some.
 const WRITERS: usize = 6;
-/// Elements of the list that a slow command walks.
+/// Elements of the list which a slow command traverses.
 const ELEMENTS: usize = 20_000;
-/// Requests of a writer that are under way at a time.
+/// Pipelined requests of a writer.
 const ROUNDS: usize = 16;
 const TRIES: usize = 40;
-/// Tries of what needs luck once.
+/// Attempts where one success suffices.
 const PATIENT_TRIES: usize = 200;
 
 fn start(extra: &[&str]) -> ServerProcess {
@@ -59,14 +59,14 @@ fn number(wire: &mut Wire, line: &str) -> i64 {
     }
 }
 
-/// Connections that write until the test stops them, each with a thread.
+/// Connections which write until the test stops them, each with its own thread.
 struct Writers {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Writers {
-    /// `round` is what the n-th of them repeats.
+    /// `round(n)` returns the requests which the n-th writer repeats.
     fn start(server: &ServerProcess, round: impl Fn(usize) -> Vec<String>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let threads = (0..WRITERS).map(|n| {
@@ -93,7 +93,8 @@ impl Drop for Writers {
     }
 }
 
-/// Sends the round some times at once and reads the replies; false if the connection has ended.
+/// Sends the round [`ROUNDS`] times in one write and reads the replies; false if the connection has
+/// ended.
 fn pipeline(wire: &mut Wire, round: &[String]) -> bool {
     let bytes: Vec<u8> = round.iter().flat_map(|line| encode(&words(line))).collect();
     let sent = wire.send(&bytes.repeat(ROUNDS));
@@ -104,7 +105,7 @@ fn slow_writes(n: usize) -> Vec<String> {
     vec![format!("LINSERT list{n} AFTER none x"), "INCR n".into()]
 }
 
-/// Waits until the writers write.
+/// Waits until all writers have written.
 fn until_they_write(wire: &mut Wire) {
     let before = number(wire, "GET n");
     let began = Instant::now();
@@ -115,7 +116,7 @@ fn until_they_write(wire: &mut Wire) {
 }
 
 /// Fails if the counter changes while no client may write.
-fn stands_still(wire: &mut Wire, what: &str) {
+fn assert_unchanged(wire: &mut Wire, what: &str) {
     let before = number(wire, "GET n");
     for _ in 0..4 {
         thread::sleep(Duration::from_millis(1));
@@ -137,7 +138,7 @@ fn no_write_happens_after_a_pause_is_answered() {
             assert_eq!(ask(&mut wire, "CLIENT PAUSE 100000 WRITE"), queued);
             assert_eq!(ask(&mut wire, "EXEC"), Value::Array(vec![ok()]));
         }
-        stands_still(&mut wire, "a write during CLIENT PAUSE");
+        assert_unchanged(&mut wire, "a write during CLIENT PAUSE");
         assert_eq!(ask(&mut wire, "CLIENT UNPAUSE"), ok());
     }
     writers.stop();
@@ -146,7 +147,7 @@ fn no_write_happens_after_a_pause_is_answered() {
 /// A connection that was authenticated before the change stays so until its RESET: one write of
 /// each writer is allowed.
 #[test]
-fn an_old_password_opens_nothing_after_the_new_one_is_answered() {
+fn an_old_password_is_refused_after_the_change_is_answered() {
     let server = start(&["--requirepass", "old"]);
     let mut wire = server.connect();
     assert_eq!(ask(&mut wire, "AUTH old"), ok());
@@ -163,7 +164,7 @@ fn an_old_password_opens_nothing_after_the_new_one_is_answered() {
         for _ in 0..4 {
             thread::sleep(Duration::from_millis(1));
             let came = counts(&mut wire).iter().zip(&before).map(|(now, then)| now - then).max();
-            assert!(came <= Some(1), "somebody came in with the old password: {came:?}");
+            assert!(came <= Some(1), "a client authenticated with the old password: {came:?}");
         }
         assert_eq!(ask(&mut wire, "CONFIG SET requirepass old"), ok());
     }
@@ -175,11 +176,11 @@ fn counts(wire: &mut Wire) -> Vec<i64> {
     (0..WRITERS).map(|n| number(wire, &format!("GET own{n}"))).collect()
 }
 
-/// The lines of one key are in order, so all changes of a counter are between two reads of it.
+/// The lines of one key are in execution order, so all increments are between two reads of the key.
 #[test]
-fn a_monitor_sees_all_that_happens_after_its_answer() {
+fn a_monitor_shows_every_command_after_its_reply() {
     let server = start(&[]);
-    // One of them is on the monitor's worker, and is answered soonest.
+    // One of them is on the monitor's worker; it is answered first.
     let mut readers: Vec<Wire> = (0..3).map(|_| server.connect()).collect();
     let writers = Writers::start(&server, slow_writes);
     for n in 0..TRIES {
@@ -220,13 +221,13 @@ fn a_killed_client_writes_nothing_after_the_answer() {
             thread::yield_now();
         }
         assert_eq!(ask(&mut wire, &format!("CLIENT KILL ID {id}")), Value::Int(1));
-        stands_still(&mut wire, "a killed client wrote");
+        assert_unchanged(&mut wire, "a killed client wrote");
         writing.join().expect("it does not panic");
     }
 }
 
 #[test]
-fn a_killed_client_that_was_blocked_takes_nothing() {
+fn a_killed_blocked_client_takes_no_element() {
     let server = start(&[]);
     let mut wire = server.connect();
     let elsewhere: Vec<Wire> = (0..3).map(|_| server.connect()).collect();
@@ -250,8 +251,8 @@ fn a_killed_client_that_was_blocked_takes_nothing() {
     drop(elsewhere);
 }
 
-/// The reply of a change waits for a long command of another worker, and nothing else does: what
-/// the same client sends next is executed meanwhile.
+/// Only the reply of a change waits for a long command of another worker: the client's next command
+/// is executed meanwhile.
 #[test]
 fn only_the_answer_waits_for_a_long_command() {
     const COMMANDS: usize = 2_000;
@@ -259,7 +260,7 @@ fn only_the_answer_waits_for_a_long_command() {
     let mut holder = server.connect();
     let queue = [encode(&["MULTI"]), encode(&words("LINSERT list0 AFTER none x")).repeat(COMMANDS)];
     let queue = [queue.concat(), encode(&words("SET done 1"))].concat();
-    // One of them shares the holder's worker.
+    // One of them is on the holder's worker.
     let mut wires: Vec<Wire> = (0..3).map(|_| server.connect()).collect();
     for n in 0..PATIENT_TRIES {
         let wire = &mut wires[n % 3];
@@ -273,7 +274,7 @@ fn only_the_answer_waits_for_a_long_command() {
         wire.send(&[pause, encode(&words("GET done"))].concat()).expect("open");
         assert_eq!(wire.receive().expect("open"), ok());
         let meanwhile = wire.receive().expect("open");
-        // Read after the answer: all of EXEC has happened, or none of it will before the pause
+        // Read after the reply: EXEC has been executed completely, or will not be before the pause
         // ends.
         let then = ask(wire, "GET done");
         assert_eq!(ask(wire, "CLIENT UNPAUSE"), ok());

@@ -1,4 +1,4 @@
-//! Figures of INFO that no other test reads.
+//! Fields of INFO which no other test covers.
 
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,8 @@ fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
 }
 
-/// Expired fields are counted, whether the sweep or a command removes them. Those
-/// that are removed at once by a time in the past have not expired.
+/// Expired fields are counted, whether the sweep or a command removes them. Fields removed at once
+/// by a time in the past do not count as expired.
 #[test]
 fn expired_fields_are_counted() {
     for sweep in ["0", "1"] {
@@ -40,7 +40,7 @@ fn expired_fields_are_counted() {
         }
         assert_eq!(ask(wire, "HLEN h"), Value::Int(1));
         assert_eq!(figure(wire, "stats", "expired_keys"), 0);
-        // All that a key holds at once: the key goes with its last field.
+        // All fields of a key at once: the key is removed with its last field.
         ask(wire, "HSET all a 1 b 2 c 3");
         ask(wire, "HPEXPIRE all 20 FIELDS 3 a b c");
         std::thread::sleep(Duration::from_millis(30));
@@ -56,7 +56,7 @@ fn expired_fields_are_counted() {
     }
 }
 
-/// How often a figure is asked for before it counts as never reached.
+/// Maximum number of reads until a figure has its value.
 const PATIENCE: usize = 2_000;
 
 fn await_figure(wire: &mut Wire, section: &str, name: &str, wanted: i64) {
@@ -69,7 +69,7 @@ fn await_figure(wire: &mut Wire, section: &str, name: &str, wanted: i64) {
     panic!("{name} is {}, not {wanted}", figure(wire, section, name));
 }
 
-/// What follows a name in a line of words, `name=value` or `name:value`.
+/// The value after `name` in a text of words, `name=value` or `name:value`.
 fn word(text: &Value, name: &str) -> String {
     let Value::Bulk(text) = text else { panic!("a text: {text:?}") };
     let text = String::from_utf8_lossy(text).into_owned();
@@ -77,10 +77,10 @@ fn word(text: &Value, name: &str) -> String {
     found.unwrap_or_else(|| panic!("{name} in {text}")).to_owned()
 }
 
-/// A client that waits in a group is answered when its key is removed; one that waits for a list is
-/// not.
+/// A client which waits in a consumer group gets an error when its key is removed; one which waits
+/// for a list keeps waiting.
 #[test]
-fn keys_whose_going_ends_a_wait_are_counted() {
+fn waits_which_end_when_their_key_is_removed_are_counted() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
     let wire = &mut server.connect();
     ask(wire, "XGROUP CREATE s g $ MKSTREAM");
@@ -97,7 +97,7 @@ fn keys_whose_going_ends_a_wait_are_counted() {
     assert_eq!(figure(wire, "clients", "total_blocking_keys"), 1);
 }
 
-/// A wait that CLIENT UNBLOCK ends as a timeout would is no failed call.
+/// A wait ended by CLIENT UNBLOCK TIMEOUT is not a failed call.
 #[test]
 fn only_unblocking_with_an_error_fails_a_call() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
@@ -117,7 +117,7 @@ fn only_unblocking_with_an_error_fails_a_call() {
     }
 }
 
-/// What one command changes in two places is one change, and what changes nothing is none.
+/// One command with two effects is one change, and a command without effect is none.
 #[test]
 fn changes_are_counted_as_redis_counts_them() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
@@ -171,7 +171,7 @@ fn changes_are_counted_as_redis_counts_them() {
     }
 }
 
-/// What is there before each command of [`COUNTED`].
+/// Commands which set up the keys before each command of [`COUNTED`].
 const BEFORE: [&str; 13] = [
     "FLUSHALL",
     "RPUSH l a b c a d a",
@@ -188,7 +188,7 @@ const BEFORE: [&str; 13] = [
     "XGROUP CREATE x g 0",
 ];
 
-/// Commands that change several elements, or less than it seems; what one needs stands before it.
+/// Commands which change several elements, or fewer than expected; their setup precedes them.
 const COUNTED: &str = "
 RPUSH l x y z|LPUSH new x y|RPUSHX l x y|RPUSHX new x y|LPOP l|LPOP l 3|RPOP l 100|LPOP l 0
 LREM l 0 a|LREM l 1 a|LREM l 0 q|LTRIM l 1 2|LTRIM l 5 2|LTRIM l 0 -1|LSET l 0 a|LINSERT l BEFORE q x
@@ -214,8 +214,8 @@ XREADGROUP GROUP g c STREAMS x >;XDEL x 1-1;XCLAIM x g c 0 1-1 1-2|XREADGROUP GR
 XREADGROUP GROUP g c STREAMS x >;XCLAIM x g c 99999 1-1 LASTID 7-7|XREADGROUP GROUP g c STREAMS x >;XAUTOCLAIM x g c 99999 0
 XREADGROUP GROUP g c STREAMS x >;XDEL x 1-1;XAUTOCLAIM x g d 0 0 COUNT 2";
 
-/// A command counts as many changes as it has changed elements: beside the reference, with what is
-/// done at once and with what is done in steps.
+/// A command counts one change for each changed element, as the reference does, whether it runs at
+/// once or in steps.
 #[test]
 fn elements_are_counted_as_the_reference_counts_them() {
     let reference = ServerProcess::start(&Binary::redis(), &[]);
@@ -227,7 +227,7 @@ fn elements_are_counted_as_the_reference_counts_them() {
         let count = |server: &ServerProcess, steps: &str| {
             let wire = &mut server.connect();
             let mut seen = 0;
-            // A packed list that one more such element converts.
+            // A packed list which is converted by one more such element.
             let steps = steps.replace("%W", &"w".repeat(900));
             let wide = format!("RPUSH w {0} {0}", "w".repeat(900));
             for line in BEFORE.into_iter().chain([&*wide]).chain(steps.split(';')) {
@@ -243,9 +243,9 @@ fn elements_are_counted_as_the_reference_counts_them() {
     }
 }
 
-/// Flushing in the background frees values there; CONFIG RESETSTAT forgets how many.
+/// Flushing in the background frees values in another thread; CONFIG RESETSTAT resets their count.
 #[test]
-fn what_is_flushed_in_the_background_is_counted() {
+fn background_frees_are_counted() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
     let wire = &mut server.connect();
     for (how, freed) in [("SYNC", 0), ("ASYNC", 1000)] {
@@ -257,7 +257,7 @@ fn what_is_flushed_in_the_background_is_counted() {
     assert_eq!(figure(wire, "memory", "lazyfreed_objects"), 0);
 }
 
-/// The turns of the workers, and what they took: they grow with work, and RESETSTAT forgets them.
+/// Number and time of the workers' turns: they grow with work, and RESETSTAT resets them.
 #[test]
 fn turns_are_counted() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
@@ -265,7 +265,7 @@ fn turns_are_counted() {
     for _ in 0..200 {
         ask(wire, "PING");
     }
-    // Workers tell their figures now and then.
+    // Workers publish their figures periodically.
     for _ in 0..PATIENCE {
         if figure(wire, "stats", "eventloop_cycles") >= 200 {
             break;
@@ -281,7 +281,7 @@ fn turns_are_counted() {
 }
 
 #[test]
-fn a_pause_is_told() {
+fn info_reports_a_pause() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
     let wire = &mut server.connect();
     let mut told = |change: &str| {
@@ -317,7 +317,7 @@ fn watches_are_counted() {
     }
 }
 
-/// A client that asks about itself sees the request by which it does.
+/// CLIENT INFO includes its own request in the buffers.
 #[test]
 fn a_client_sees_its_own_request() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
@@ -327,9 +327,9 @@ fn a_client_sees_its_own_request() {
     assert_eq!(["qbuf=", "argv-mem=", "rbs="].map(|name| word(&told, name)), ["26", "10", "26"]);
 }
 
-/// A read with NOACK gives the consumer no pending entries: it is seen, but not active.
+/// A read with NOACK adds no pending entries: the consumer has been seen, but is not active.
 #[test]
-fn reads_without_acknowledgement_are_no_activity() {
+fn reads_with_noack_do_not_make_a_consumer_active() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
     let wire = &mut server.connect();
     ask(wire, "XGROUP CREATE s g $ MKSTREAM");
@@ -368,8 +368,8 @@ fn reads_of_streams_are_counted() {
     }
 }
 
-/// INFO shows for each database how many hashes have a field that expires, by the name of Valkey 9,
-/// if there are any.
+/// INFO shows for each database the number of hashes with expiring fields, if there are any, under
+/// Valkey 9's name.
 #[test]
 fn hashes_with_fields_that_expire_are_counted() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
@@ -420,10 +420,10 @@ fn hashes_with_fields_that_expire_are_counted() {
     }
 }
 
-/// The share of expired keys that are not removed yet, in percent of all keys that expire: 0 unless
-/// something holds expiry.
+/// The percentage of keys with an expiry which have expired and are not removed yet: 0 unless
+/// removal is held back.
 #[test]
-fn what_is_past_its_time_and_still_there_is_told() {
+fn the_share_of_stale_keys_is_reported() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
     let wire = &mut server.connect();
     let percent = |wire: &mut Wire| word(&ask(wire, "INFO stats"), "expired_stale_perc:");

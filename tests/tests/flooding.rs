@@ -1,5 +1,4 @@
-//! Keys and members that are chosen to share a hash: they cannot be chosen without knowing the
-//! server's secret.
+//! Hash flooding: keys and members with equal hashes cannot be chosen without the server's secret.
 
 use base::hash::KeyHasher;
 use std::net::SocketAddr;
@@ -9,12 +8,11 @@ use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// Keys of each kind.
 const KEYS: usize = 2000;
-/// More than SCAN shows at once of keys that do not collide: COUNT, and what else is in the last
-/// bucket.
+/// An upper bound on keys per SCAN call without collisions: COUNT, and the rest of the last bucket.
 const SHOWN_MAX: usize = 64;
 
-/// Ends of keys that all collide under a hash whose constants are known: those of foldhash, and our
-/// own hash with the secret that tests use.
+/// Suffixes of keys which collide under a hash with known constants: foldhash, and our hash with
+/// the secret of the tests.
 fn known_ends() -> Vec<Vec<u8>> {
     let foldhash: [[u8; 8]; 2] = [
         [0xdd, 0x50, 0x7c, 0xc9, 0xb7, 0x29, 0xac, 0xc0],
@@ -44,7 +42,7 @@ fn pipeline(to: SocketAddr, requests: &[u8], replies: usize) {
 }
 
 #[test]
-fn chosen_keys_and_members_do_not_collide() {
+fn keys_chosen_to_collide_do_not_collide() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
     let mut wire = Wire::connect(server.addr).expect("the server accepts connections");
     let mut call = |args: &[&str]| wire.command(args).expect("a reply");

@@ -20,11 +20,10 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// A file with times in it is tried so often before it is wrong: the machine may stand still
-/// between two of its lines.
+/// Attempts for a file which depends on time: the machine may be suspended between two lines.
 const TRIES: usize = 3;
 
-/// Do replies of this file depend on when its commands are sent?
+/// Whether replies of this file depend on when its commands are sent.
 fn is_timed(path: &Path) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.contains("@sleep ") || text.contains("<int ")
@@ -60,9 +59,9 @@ fn check(binary: &Binary, update: bool) {
 fn replies_are_those_of_the_files() {
     let binary = Binary::under_test();
     check(&binary, std::env::var("UPDATE").is_ok_and(|value| value == "1"));
-    // How ours does I/O makes no difference there.
+    // The I/O back end makes no difference on the reference.
     if binary.kind == Kind::SheafDb && io_backend().is_none_or(|name| name == "epoll") {
-        // What the files say is what the reference says.
+        // The files must match the reference.
         check(&Binary::redis(), false);
     }
 }

@@ -1,5 +1,4 @@
-//! Clients that are gone, or have only stopped sending, while their session waits: on both back
-//! ends.
+//! Clients which disconnect or half-close while their session waits, on both back ends.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -29,7 +28,7 @@ fn requests(lines: &[&str]) -> Vec<u8> {
     lines.iter().flat_map(one).collect()
 }
 
-/// A connection that has sent all this in one packet.
+/// A new connection which has sent these requests in one packet.
 fn say(server: &ServerProcess, lines: &[&str]) -> TcpStream {
     let mut stream = TcpStream::connect(server.addr).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
@@ -37,7 +36,7 @@ fn say(server: &ServerProcess, lines: &[&str]) -> TcpStream {
     stream
 }
 
-/// The same, from a client that sends nothing more.
+/// The same, and the client has shut down its sending side.
 fn say_last(server: &ServerProcess, lines: &[&str]) -> TcpStream {
     let stream = say(server, lines);
     stream.shutdown(Shutdown::Write).expect("connected");
@@ -78,7 +77,7 @@ fn descriptors(server: &ServerProcess) -> usize {
 /// The server notices that a blocked client with a further request has disconnected: the next
 /// element is not popped for it.
 #[test]
-fn a_blocked_client_that_leaves_requests_behind_takes_nothing() {
+fn a_disconnected_blocked_client_with_queued_requests_takes_no_element() {
     on_both(|server| {
         let mut wire = server.connect();
         until(&mut wire, "connected_clients", 1);
@@ -112,7 +111,7 @@ fn a_blocked_client_that_stops_sending_is_answered_and_closed() {
         until(&mut wire, "blocked_clients", 0);
         assert_eq!(ask(&mut wire, "RPUSH q kept"), Value::Int(1));
         assert_eq!(ask(&mut wire, "LLEN q"), Value::Int(1));
-        // What it sent before is more than its socket holds: it is read later.
+        // The requests sent before are larger than the socket's buffer: they are read later.
         assert_eq!(ask(&mut wire, &format!("SET big {}", "x".repeat(30 << 20))), ok());
         let slow = say_last(server, &["GET big", "BLPOP none 0"]);
         until(&mut wire, "blocked_clients", 0);
@@ -127,7 +126,7 @@ fn ok() -> Value {
 /// Under CLIENT PAUSE the requests of a client that disconnects are not executed, nor those of one
 /// that only stops sending: as in Redis.
 #[test]
-fn a_paused_client_that_leaves_has_written_nothing() {
+fn requests_of_a_disconnected_paused_client_are_not_executed() {
     on_both(|server| {
         let mut wire = server.connect();
         assert_eq!(ask(&mut wire, "CLIENT PAUSE 600000 WRITE"), ok());
@@ -143,7 +142,7 @@ fn a_paused_client_that_leaves_has_written_nothing() {
 
 /// Work that ends by itself is completed, and the requests sent after it are answered.
 #[test]
-fn who_only_stops_sending_gets_the_replies_of_long_work() {
+fn a_half_closed_client_gets_the_replies_of_long_commands() {
     on_both(|server| {
         let mut wire = server.connect();
         assert_eq!(read_to_end(say_last(server, &["DEBUG SLEEP 0.2", "PING"])), "+OK\r\n+PONG\r\n");
@@ -155,7 +154,7 @@ fn who_only_stops_sending_gets_the_replies_of_long_work() {
             assert_eq!(got.matches("key:").count(), count);
             assert_eq!(got.ends_with("+PONG\r\n"), !behind.is_empty());
         }
-        // Behind a gate that is closed.
+        // While the World gate is closed.
         let sleeper = say(server, &["DEBUG SLEEP 0.3"]);
         thread::sleep(Duration::from_millis(50));
         let parked = say_last(server, &["RPUSH l 1", "PING"]);
@@ -168,7 +167,7 @@ fn who_only_stops_sending_gets_the_replies_of_long_work() {
 /// A blocking timeout passes while clients are paused, and CLIENT UNBLOCK is answered: both as in
 /// Redis.
 #[test]
-fn a_pause_holds_no_timeout_back() {
+fn blocking_timeouts_pass_during_a_pause() {
     on_both(|server| {
         let mut wire = server.connect();
         for mode in ["WRITE", "ALL"] {

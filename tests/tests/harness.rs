@@ -1,6 +1,5 @@
-//! The harness tested on itself: redis-server against redis-server agrees, about every family, and
-//! a proxy that damages every tenth reply or write of one of them is always noticed and reported in
-//! a few commands.
+//! Tests of the test harness: two redis-servers agree on every family, and the damage of a proxy to
+//! every tenth reply or write is always found and reported with a few commands.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,21 +10,21 @@ use sheafdb_tests::proxy::{Damage, Proxy};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::PATIENCE;
 
-/// redis-server looks so often whether a timeout is over.
+/// redis-server checks timeouts this often.
 const OFTEN: [&str; 2] = ["--hz", "500"];
 
 fn damaged(damage: Damage, mix: &Mix, count: u64) -> Result<Summary, Box<Failure>> {
     let redis = ServerProcess::start(&Binary::redis(), &[]);
     let other = ServerProcess::start(&Binary::redis(), &[]);
     let proxy = Proxy::start(other.addr, damage);
-    // A dropped reply is waited for; shrinking does that many times.
+    // A short timeout: shrinking waits for a dropped reply many times.
     let waits = matches!(damage, Damage::Drop | Damage::Swap);
     let patience = Duration::from_millis(if waits { 60 } else { 60_000 });
     let arena = Arena { redis: redis.addr, ours: proxy.addr, known: &[], patience };
     campaign(&[arena], mix, 9_000, count)
 }
 
-/// A comparison that is not determined shows here, before a server is blamed for it.
+/// Finds comparisons which are not deterministic.
 #[test]
 fn two_equal_servers_agree_about_every_family() {
     const SEQUENCES: u64 = 300;
@@ -77,8 +76,8 @@ fn swapped_replies_are_noticed() {
 #[test]
 fn an_error_in_place_of_a_reply_is_noticed() {
     let failure = damaged(Damage::Error, &Mix::of(ENABLED), 3).expect_err("errors come back");
-    let told = failure.to_string();
-    assert!(told.contains("DIFF_SEED=900"), "the seed is told: {told}");
+    let text = failure.to_string();
+    assert!(text.contains("DIFF_SEED=900"), "the failure names its seed: {text}");
 }
 
 #[test]
@@ -87,8 +86,8 @@ fn a_changed_letter_is_noticed() {
         .expect_err("every tenth reply has a wrong letter");
 }
 
-/// Damage that depends on the command alone stays while commands are left out: what remains is the
-/// command that is hit, and hardly more.
+/// This damage depends only on the command, so shrinking must reduce the sequence to the damaged
+/// command and few others.
 fn shrinks_to(damage: Damage, family: &str, most: usize) {
     let failure = damaged(damage, &Mix::about(family), 60).expect_err("the damage is seen");
     println!("{damage:?} {family}: {failure}");
@@ -117,9 +116,9 @@ fn a_golden_file_that_is_wrong_is_noticed() {
     let run = |update| check_file(&PathBuf::from(&path), &Binary::redis(), update);
 
     write("> SET k v\n+OK\n> GET k\n\"w\"\n");
-    let told = run(false).expect_err("the value is v");
-    assert!(told.contains(":3: RESP2: > GET k"), "{told}");
-    // The update switch writes what came, in the form of both protocols.
+    let text = run(false).expect_err("the value is v");
+    assert!(text.contains(":3: RESP2: > GET k"), "{text}");
+    // The update switch writes the received replies for both protocols.
     write("> SET k v\n> GET nothing\n# kept\n> TTL k\n:<int>\n");
     run(true).expect("written");
     let text = std::fs::read_to_string(&path).expect("it is there");

@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-/// Clients, so many that each worker has some.
+/// Number of clients, enough that each worker has some.
 const CLIENTS: usize = 24;
-/// More clients than these have other workers than the holder.
+/// At least this many clients are on other workers than the holder.
 const OTHERS_MIN: usize = 4;
-/// The longest hold; it ends earlier if everything is right.
+/// The longest hold; it ends earlier if the test passes.
 const HOLD_S: u32 = 40;
 /// How often each client pings.
 const ROUNDS: usize = 40;
-/// How long no reply arrives until no more are expected. If that is too short, the test uses fewer
+/// If no reply arrives for this long, no more are expected. If it is too short, the test uses fewer
 /// clients.
 const QUIET: Duration = Duration::from_millis(300);
 
@@ -45,7 +45,7 @@ fn has_reply(wire: &mut Wire, wait: Duration) -> bool {
 
 struct Scene {
     server: ServerProcess,
-    /// Whose command holds a slot.
+    /// The client whose command holds a slot.
     holder: Wire,
     /// Clients of other workers.
     others: Vec<Wire>,
@@ -84,7 +84,7 @@ impl Scene {
         scene
     }
 
-    /// Which clients are answered beside the hold. Some are; a slow machine only takes longer.
+    /// Which clients are answered during the hold. Some always are, later on a slow machine.
     fn who_answers(clients: &mut [Wire]) -> Vec<bool> {
         let began = Instant::now();
         loop {
@@ -99,7 +99,7 @@ impl Scene {
         }
     }
 
-    /// Holds the slot of `held`; `true` once that was seen.
+    /// Holds the slot of `held`; returns whether that was observed.
     fn hold(&mut self) -> bool {
         send(&mut self.holder, &format!("DEBUG HOLD held {HOLD_S}"));
         let mut probe = self.server.connect();
@@ -119,8 +119,8 @@ impl Scene {
         assert_eq!(self.holder.receive().expect("the hold ends"), ok());
     }
 
-    /// Runs `command` beside the holder: all others are answered meanwhile, and it is answered
-    /// afterwards.
+    /// Runs `command` during the hold: all others are answered meanwhile, and `command` is answered
+    /// after the hold.
     fn beside(&mut self, command: &str) -> Value {
         assert!(self.hold(), "the slot is held");
         let mut asking = self.others.pop().expect("there are some");
@@ -144,20 +144,20 @@ impl Scene {
 }
 
 #[test]
-fn who_needs_everything_stops_nobody() {
+fn a_command_waiting_for_all_slots_blocks_no_other() {
     let mut scene = Scene::new(3);
     assert_eq!(scene.beside("FLUSHALL"), ok());
     assert_eq!(ask(&mut scene.others[0], "DBSIZE"), Value::Int(0));
 }
 
 #[test]
-fn who_comes_upon_a_held_slot_stops_nobody() {
+fn a_command_which_needs_a_held_slot_blocks_no_other() {
     let mut scene = Scene::new(3);
     assert_eq!(scene.beside("SORT l BY {held}w* STORE sorted"), Value::Int(3));
 }
 
 #[test]
-fn walks_stop_nobody() {
+fn walks_block_no_other_command() {
     let mut scene = Scene::new(3);
     let all = |reply| match reply {
         Value::Array(keys) => keys.len(),
@@ -172,9 +172,9 @@ fn walks_stop_nobody() {
 /// A transaction with walks locks the slots that they visit, not World. It is answered while
 /// another slot is held.
 #[test]
-fn transactions_that_walk_stop_nobody() {
+fn transactions_with_walks_block_no_other_command() {
     let mut scene = Scene::new(3);
-    // Their slots come before the one of `held`.
+    // Their slots are lower than the slot of `held`.
     ask(&mut scene.others[0], "MSET early 1 free 1");
     let worlds = figure(&mut scene.others[0], "world_holds:");
     assert!(scene.hold(), "the slot is held");
@@ -198,7 +198,7 @@ fn transactions_that_walk_stop_nobody() {
     assert_eq!(scan[1], Value::Array(keys[..2].to_vec()), "up to the held slot");
     assert_eq!(parts[3], Value::Int(4));
 
-    // What it needs is held: it waits as a session, before anything of it has run.
+    // The slot it needs is held: the session parks before any of its commands has run.
     let Value::Bulk(cursor) = &scan[0] else { panic!("a cursor") };
     let scan = format!("SCAN {}", String::from_utf8_lossy(cursor));
     let queue = |scene: &mut Scene, lines: &[&str]| {
@@ -224,7 +224,7 @@ fn parks(wire: &mut Wire) -> u64 {
     figure(wire, "lock_parks:")
 }
 
-/// A figure of INFO: all of it and each worker's, so that the sum grows with each.
+/// The sum of an INFO field over the total and all workers.
 fn figure(wire: &mut Wire, name: &str) -> u64 {
     let Value::Bulk(text) = ask(wire, "INFO io") else { panic!("a text") };
     let text = String::from_utf8(text).expect("text");
@@ -245,7 +245,7 @@ fn send_to_park(by: &mut Wire, command: &str, other: &mut Wire) {
 /// A FLUSHALL that waits runs before a long command that was sent later, which runs next. A waiting
 /// FLUSHALL whose client disconnects blocks no other command.
 #[test]
-fn who_waits_for_everything_keeps_new_long_holders_out() {
+fn a_waiting_flushall_runs_before_later_long_commands() {
     let mut scene = Scene::new(4);
     for leaves in [false, true] {
         assert!(scene.hold(), "the slot is held");
@@ -261,7 +261,7 @@ fn who_waits_for_everything_keeps_new_long_holders_out() {
             scene.release();
             assert_eq!(flushing.receive().expect("answered"), ok());
         }
-        // It has its turn. Some of the others are its worker's, so all are asked to end it.
+        // It runs. Some of the other clients are on its worker, so each is asked to end the hold.
         let began = Instant::now();
         let mut probe = scene.others.pop().expect("there are some");
         loop {
@@ -287,7 +287,7 @@ fn who_waits_for_everything_keeps_new_long_holders_out() {
 /// A parked session whose client does not read its replies is not executed, so no other session
 /// waits for its turn.
 #[test]
-fn a_client_that_does_not_read_keeps_nobody_out() {
+fn a_parked_client_which_does_not_read_blocks_no_other() {
     const READS: usize = 500;
     const WRITES: usize = 300;
     let mut scene = Scene::new(4);
@@ -312,10 +312,10 @@ fn a_client_that_does_not_read_keeps_nobody_out() {
     assert!(matches!(wire.receive(), Ok(Value::Array(all)) if all.len() == WRITES));
 }
 
-/// CLIENT IMPORT-SOURCE changes whether keys that are due are shown, also within a queue: RANDOMKEY
-/// sees what is shown then.
+/// CLIENT IMPORT-SOURCE changes whether expired keys are visible, also within a queue: RANDOMKEY
+/// follows it.
 #[test]
-fn a_queue_that_changes_what_is_due_finds_its_live_key() {
+fn import_source_in_a_queue_changes_which_keys_are_visible() {
     let server = ServerProcess::start(&Binary::under_test(), &["--import-mode", "yes"]);
     let mut wire = server.connect();
     assert_eq!(ask(&mut wire, "CLIENT IMPORT-SOURCE ON"), ok());

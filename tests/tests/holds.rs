@@ -1,8 +1,9 @@
-//! What a reply waits for. `DEBUG SAFE-UP-TO` simulates a journal that is safe up to a number: no
-//! reply of any kind may show a later change, and each is sent as soon as all it shows is safe.
+//! Replies which wait for a journal. `DEBUG SAFE-UP-TO` simulates a journal which is durable up to
+//! a number: no reply may show a later change, and each is sent as soon as all changes it shows are
+//! safe.
 //!
-//! Only waiting can show that no reply is sent. On a busy machine such a wait may miss a mistake,
-//! but never reports a wrong one.
+//! That no reply is sent can only be checked by waiting. On a busy machine such a wait may miss a
+//! defect, but it never reports a false one.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -17,7 +18,7 @@ use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
 const CLASSIC: &str = "127.0.0.1:0 strategy=sync sink=stream:in";
 const TWO: &str = "127.0.0.1:0 protocol=2";
 /// How long a test waits for a reply that must not be sent.
-const LOOK: Duration = Duration::from_millis(20);
+const UNSENT_WAIT: Duration = Duration::from_millis(20);
 
 fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
@@ -39,9 +40,9 @@ fn receive(wire: &mut Wire) -> String {
 struct Bench {
     server: ServerProcess,
     control: Wire,
-    /// One connection at least on each worker.
+    /// At least one connection on each worker.
     others: Vec<Wire>,
-    /// What is safe.
+    /// The number up to which changes are safe.
     safe: u64,
 }
 
@@ -61,11 +62,11 @@ impl Bench {
         let control = server.connect();
         let others = (0..2 * threads).map(|_| server.connect()).collect();
         let mut bench = Self { server, control, others, safe: 0 };
-        bench.all_is_safe();
+        bench.make_all_safe();
         bench
     }
 
-    /// Sets what is safe, and returns the last number that was drawn.
+    /// Sets the safe number, and returns the last number drawn.
     fn set_safe(&mut self, safe: u64) -> u64 {
         self.safe = safe;
         self.last()
@@ -80,7 +81,7 @@ impl Bench {
     }
 
     /// Makes all changes so far safe, but no later one.
-    fn all_is_safe(&mut self) {
+    fn make_all_safe(&mut self) {
         loop {
             let last = self.last();
             if last == self.safe {
@@ -90,15 +91,15 @@ impl Bench {
         }
     }
 
-    /// Sends a change, and waits until it is made, but not for its reply.
+    /// Sends a change and waits until it is executed, but not for its reply.
     fn change(&mut self, wire: &mut Wire, text: &str) {
         let before = self.last();
         send(wire, text);
         self.until_drawn(before + 1);
     }
 
-    /// Makes all changes safe, also later ones, until something else is set.
-    fn all_is_safe_for_now(&mut self) {
+    /// Makes all changes safe, also later ones, until another number is set.
+    fn make_all_safe_until_changed(&mut self) {
         self.set_safe(i64::MAX as u64);
         self.safe = 0;
     }
@@ -122,7 +123,7 @@ impl Bench {
         }
     }
 
-    /// Every worker has its turn.
+    /// Waits until every worker has had a turn.
     fn turn(&mut self) {
         for other in &mut self.others {
             assert_eq!(ask(other, "PING"), "+PONG");
@@ -131,15 +132,15 @@ impl Bench {
 
     fn has_come(&mut self, wire: &mut Wire) -> bool {
         self.turn();
-        wire.has_reply(LOOK).expect("open")
+        wire.has_reply(UNSENT_WAIT).expect("open")
     }
 
-    /// Fails if anything has come to this client, though every worker has had its turn.
-    fn nothing_comes(&mut self, wire: &mut Wire, what: &str) {
-        assert!(!self.has_come(wire), "{what} leaves before it may");
+    /// Fails if this client has received anything after every worker has had a turn.
+    fn assert_nothing_sent(&mut self, wire: &mut Wire, what: &str) {
+        assert!(!self.has_come(wire), "{what} is sent too early");
     }
 
-    /// Where an ingest listener is.
+    /// The address of an ingest listener.
     fn ingest_addr(&mut self, listener: usize) -> SocketAddr {
         let info = ask(&mut self.control, "INFO ingest");
         let (_, line) = info.split_once(&format!("ingest_listener{listener}:")).expect("a line");
@@ -149,18 +150,18 @@ impl Bench {
     }
 }
 
-/// A reply, and what it must wait for.
+/// A reply and the change it must wait for.
 #[derive(Clone, Copy)]
 struct Case {
-    /// While all is safe.
+    /// Commands run while all changes are safe.
     before: &'static [&'static str],
-    /// On the reader's connection, while all is safe.
+    /// The same, on the reader's connection.
     prelude: &'static [&'static str],
-    /// What is not safe yet.
+    /// The change which is not safe yet.
     write: &'static str,
-    /// What shows it.
+    /// The command which shows it.
     read: &'static str,
-    /// What is read.
+    /// Its reply.
     reply: &'static str,
 }
 
@@ -188,14 +189,14 @@ const CASES: &[Case] = &[
     case("SET k v", "KEYS *", "*1 \"k\""),
     case("SET k v", "SCAN 0 COUNT 100000", "*2 \"0\" *1 \"k\""),
     case("SET k v", "RANDOMKEY", "\"k\""),
-    // Slots that hold nothing are passed over.
+    // Empty slots are skipped.
     with(&["SET k v"], case("DEL k", "KEYS *", "*0")),
     with(&["SET k v", "DEL k", "KEYS *"], case("FLUSHALL ASYNC", "KEYS *", "*0")),
     with(&["SET k v"], case("FLUSHALL SYNC", "KEYS *", "*0")),
     with(&["SET k v"], case("SWAPDB 0 1", "KEYS *", "*0")),
     with(&["SET k v"], case("SWAPDB 0 1", "RANDOMKEY", "null-bulk")),
     with(&["SET k v"], case("SWAPDB 0 1", "GET k", "null-bulk")),
-    // Transactions: what they read, and that they did nothing.
+    // Transactions: their reads, and that they were aborted.
     after(&["MULTI", "GET other", "GET k"], case("SET k v", "EXEC", "*2 null-bulk \"v\"")),
     after(&["MULTI", "DBSIZE"], case("SET k v", "EXEC", "*1 :1")),
     after(&["MULTI", "KEYS *"], case("SET k v", "EXEC", "*1 *1 \"k\"")),
@@ -204,14 +205,14 @@ const CASES: &[Case] = &[
         &["WATCH k", "MULTI", "GET other"],
         with(&["SET k v"], case("FLUSHALL", "EXEC", "null-array")),
     ),
-    // A wait that begins because another client took the element.
+    // A command which blocks because another client has taken the element.
     with(&["RPUSH q x"], case("LPOP q", "BLPOP q 0.01", "null-array")),
     with(&["RPUSH q x"], case("LPOP q", "BLMOVE q r LEFT LEFT 0.01", "null-array")),
 ];
 
-/// Both the writer's own reply and whatever shows its change wait until that is safe.
+/// The writer's own reply and every reply which shows its change wait until the change is safe.
 #[test]
-fn nothing_shows_a_change_before_it_is_safe() {
+fn no_reply_shows_an_unsafe_change() {
     for threads in [1, 4] {
         let mut bench = Bench::start(threads);
         let mut writer = bench.server.connect();
@@ -223,8 +224,8 @@ fn nothing_shows_a_change_before_it_is_safe() {
 
 fn show(bench: &mut Bench, writer: &mut Wire, case: &Case) -> Result<(), String> {
     let what = format!("'{}' after '{}'", case.read, case.write);
-    bench.all_is_safe_for_now();
-    // The second one walks when it is known which slots are empty.
+    bench.make_all_safe_until_changed();
+    // The second walk knows which slots are empty.
     let mut readers = vec![bench.server.connect()];
     if case.prelude.is_empty() {
         readers.push(bench.server.connect());
@@ -232,14 +233,14 @@ fn show(bench: &mut Bench, writer: &mut Wire, case: &Case) -> Result<(), String>
     for text in ["FLUSHALL"].iter().chain(case.before).chain(case.prelude) {
         assert!(!ask(&mut readers[0], text).starts_with('-'), "{text}");
     }
-    bench.all_is_safe();
+    bench.make_all_safe();
     bench.change(writer, case.write);
     let mut early = bench.has_come(writer);
     for reader in &mut readers {
         send(reader, case.read);
         early |= bench.has_come(reader);
     }
-    bench.all_is_safe();
+    bench.make_all_safe();
     assert!(!receive(writer).starts_with('-'), "{}", case.write);
     for reader in &mut readers {
         let reply = receive(reader);
@@ -248,9 +249,9 @@ fn show(bench: &mut Bench, writer: &mut Wire, case: &Case) -> Result<(), String>
     if early { Err(what) } else { Ok(()) }
 }
 
-/// A reply waits for what it has read, and for nothing else.
+/// A reply waits only for the changes which it has read.
 #[test]
-fn a_reply_leaves_as_soon_as_what_it_shows_is_safe() {
+fn a_reply_is_sent_when_the_changes_it_shows_are_safe() {
     for threads in [1, 4] {
         let mut bench = Bench::start(threads);
         let mut writers: Vec<Wire> = (0..2).map(|_| bench.server.connect()).collect();
@@ -261,13 +262,13 @@ fn a_reply_leaves_as_soon_as_what_it_shows_is_safe() {
         assert_eq!(ask(&mut readers[0], "GET other"), "null-bulk");
         for (reader, text) in readers.iter_mut().zip(["GET a", "MGET a b", "GET b", "DBSIZE"]) {
             send(reader, text);
-            bench.nothing_comes(reader, text);
+            bench.assert_nothing_sent(reader, text);
         }
         bench.set_safe(before + 1);
         assert_eq!(receive(&mut writers[0]), "+OK");
         assert_eq!(receive(&mut readers[0]), "\"1\"");
         for reader in &mut readers[1..] {
-            bench.nothing_comes(reader, "what shows b");
+            bench.assert_nothing_sent(reader, "what shows b");
         }
         bench.set_safe(before + 2);
         assert_eq!(receive(&mut writers[1]), "+OK");
@@ -283,18 +284,18 @@ fn a_clients_replies_keep_their_order() {
     let mut wire = bench.server.connect();
     bench.change(&mut wire, "SET a 1");
     send(&mut wire, "PING");
-    bench.nothing_comes(&mut wire, "PING behind SET");
+    bench.assert_nothing_sent(&mut wire, "PING behind SET");
     bench.change(&mut wire, "INCR a");
     bench.set_safe(1);
     assert_eq!([receive(&mut wire), receive(&mut wire)], ["+OK", "+PONG"]);
-    bench.nothing_comes(&mut wire, "INCR");
-    bench.all_is_safe();
+    bench.assert_nothing_sent(&mut wire, "INCR");
+    bench.make_all_safe();
     assert_eq!(receive(&mut wire), ":2");
 }
 
 /// The reply to a blocked client waits until the change that served it is safe, on every worker.
 #[test]
-fn who_is_woken_waits_for_what_woke_it() {
+fn the_reply_to_a_served_client_waits_for_the_serving_change() {
     for threads in [1, 4] {
         let mut bench = Bench::start(threads);
         let mut writer = bench.server.connect();
@@ -308,9 +309,9 @@ fn who_is_woken_waits_for_what_woke_it() {
             send(&mut waiter, wait);
             bench.until_blocked(1);
             bench.change(&mut writer, write);
-            bench.nothing_comes(&mut waiter, wait);
-            bench.nothing_comes(&mut writer, write);
-            bench.all_is_safe();
+            bench.assert_nothing_sent(&mut waiter, wait);
+            bench.assert_nothing_sent(&mut writer, write);
+            bench.make_all_safe();
             assert_eq!(receive(&mut waiter), reply);
             assert!(receive(&mut writer).len() > 1);
         }
@@ -319,36 +320,36 @@ fn who_is_woken_waits_for_what_woke_it() {
 
 /// A line for MONITOR is sent when its change is safe, and later lines after it.
 #[test]
-fn monitors_are_told_of_what_is_safe() {
+fn monitor_lines_wait_until_their_change_is_safe() {
     for threads in [1, 4] {
         let mut bench = Bench::start(threads);
         let (mut monitor, mut writer) = (bench.server.connect(), bench.server.connect());
         assert_eq!(ask(&mut monitor, "MONITOR"), "+OK");
         send(&mut writer, "SET k v");
         bench.until_drawn(1);
-        assert!(!monitor.has_reply(LOOK).expect("open"), "the line leaves before it may");
-        bench.all_is_safe();
+        assert!(!monitor.has_reply(UNSENT_WAIT).expect("open"), "the line is sent too early");
+        bench.make_all_safe();
         let Value::Simple(line) = monitor.receive().expect("a line") else { panic!("a line") };
         assert!(line.ends_with(b"\"SET\" \"k\" \"v\""));
         assert_eq!(receive(&mut writer), "+OK");
     }
 }
 
-/// A long reply shows what its first step has read, too.
+/// A long reply also waits for changes which its first step has read.
 #[test]
-fn every_step_waits_for_what_was_read() {
+fn a_long_reply_waits_for_changes_read_in_its_first_step() {
     for threads in [1, 4] {
         let mut bench = Bench::start(threads);
-        bench.all_is_safe_for_now();
+        bench.make_all_safe_until_changed();
         let (mut writer, mut reader) = (bench.server.connect(), bench.server.connect());
         let members = (0..60_000).map(|n| n.to_string());
         let words: Vec<String> = ["SADD".into(), "set".into()].into_iter().chain(members).collect();
         assert_eq!(writer.command(&words).expect("open"), Value::Int(60_000));
-        bench.all_is_safe();
+        bench.make_all_safe();
         bench.change(&mut writer, "SADD set more");
         send(&mut reader, "SMEMBERS set");
-        bench.nothing_comes(&mut reader, "SMEMBERS");
-        bench.all_is_safe();
+        bench.assert_nothing_sent(&mut reader, "SMEMBERS");
+        bench.make_all_safe();
         assert_eq!(receive(&mut writer), ":1");
         let Value::Array(all) = reader.receive().expect("a reply") else { panic!("an array") };
         assert_eq!(all.len(), 60_001);
@@ -360,13 +361,13 @@ fn every_step_waits_for_what_was_read() {
 fn migrate_waits_for_the_removal() {
     let (mut bench, target) = (Bench::start(2), ServerProcess::start(&Binary::redis(), &[]));
     let mut wire = bench.server.connect();
-    bench.all_is_safe_for_now();
+    bench.make_all_safe_until_changed();
     assert_eq!(ask(&mut wire, "SET k v"), "+OK");
-    bench.all_is_safe();
+    bench.make_all_safe();
     let port = target.addr.port();
     bench.change(&mut wire, &format!("MIGRATE 127.0.0.1 {port} k 0 5000"));
-    bench.nothing_comes(&mut wire, "MIGRATE");
-    bench.all_is_safe();
+    bench.assert_nothing_sent(&mut wire, "MIGRATE");
+    bench.make_all_safe();
     assert_eq!(receive(&mut wire), "+OK");
 }
 
@@ -381,21 +382,21 @@ fn messages_are_acknowledged_when_they_are_safe() {
         let before = bench.safe;
         client.write_all(&message).expect("it reads");
         bench.until_drawn(before + 1);
-        // What is held does not keep the next message out.
+        // A held acknowledgement does not block the next message.
         let next = [&1u64.to_le_bytes()[..], &1u32.to_le_bytes(), b"y"].concat();
         client.write_all(&next).expect("it reads");
         bench.until_drawn(before + 2);
-        assert!(!has_come(&client), "an acknowledgement leaves before it may");
+        assert!(!has_come(&client), "an acknowledgement is sent too early");
         bench.set_safe(before + 1);
         let mut ack = [0; 12];
         client.set_read_timeout(Some(PATIENCE)).expect("a time above 0");
         client.read_exact(&mut ack).expect("an acknowledgement");
         assert_eq!(ack[..8], 0u64.to_le_bytes());
-        assert!(!has_come(&client), "the second acknowledgement leaves before it may");
+        assert!(!has_come(&client), "the second acknowledgement is sent too early");
         // A producer that stops sending still gets its acknowledgements.
         client.shutdown(Shutdown::Write).expect("open");
-        assert!(!has_come(&client), "the end lets it go");
-        bench.all_is_safe();
+        assert!(!has_come(&client), "closing the sending side releases it");
+        bench.make_all_safe();
         client.read_exact(&mut ack).expect("an acknowledgement");
         assert_eq!(ack[..8], 1u64.to_le_bytes());
         assert_eq!(client.read(&mut ack).expect("an end"), 0);
@@ -405,7 +406,7 @@ fn messages_are_acknowledged_when_they_are_safe() {
 /// In protocol 2, Welcome and the acknowledgement of duplicates show messages of an earlier
 /// connection, so they wait until those are safe.
 #[test]
-fn producers_are_told_of_what_is_safe() {
+fn welcome_and_duplicate_acks_wait_for_safe_messages() {
     for threads in [1, 4] {
         let mut bench = Bench::start(threads);
         let (addr, hello) = (bench.ingest_addr(1), Hello::new("p", "in2"));
@@ -414,12 +415,12 @@ fn producers_are_told_of_what_is_safe() {
         let before = bench.safe;
         first.send(&[data(1, &[b"a", b"b"]), flush()].concat());
         bench.until_drawn(before + 1);
-        assert!(!has_come(&first.stream), "an acknowledgement leaves before it may");
-        // A new connection takes the producer over.
+        assert!(!has_come(&first.stream), "an acknowledgement is sent too early");
+        // A new connection takes over the producer.
         let mut second = Producer::connect(addr);
         second.send(&hello.frame());
-        assert!(!has_come(&second.stream), "Welcome tells what is not safe");
-        bench.all_is_safe();
+        assert!(!has_come(&second.stream), "Welcome shows messages which are not safe");
+        bench.make_all_safe();
         first.until_acked(2);
         assert!(matches!(second.hear(), Ok(Said::Welcome(2, _))));
         second.send(&[data(1, &[b"a", b"b"]), flush()].concat());
@@ -428,7 +429,7 @@ fn producers_are_told_of_what_is_safe() {
 }
 
 fn has_come(stream: &TcpStream) -> bool {
-    stream.set_read_timeout(Some(LOOK)).expect("a time above 0");
+    stream.set_read_timeout(Some(UNSENT_WAIT)).expect("a time above 0");
     let seen = stream.peek(&mut [0]);
     stream.set_read_timeout(Some(PATIENCE)).expect("a time above 0");
     !matches!(seen, Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
@@ -437,7 +438,7 @@ fn has_come(stream: &TcpStream) -> bool {
 /// A pipeline is executed while its replies are held, up to a bound; commands beyond it are not
 /// even read.
 #[test]
-fn reading_goes_on_up_to_a_bound() {
+fn pipelines_are_executed_up_to_the_bound_on_held_replies() {
     let mut bench = Bench::start(2);
     let mut wire = bench.server.connect();
     let value = "x".repeat(64 << 10);
@@ -451,22 +452,22 @@ fn reading_goes_on_up_to_a_bound() {
     wire.send(&[gets(4), encode(&["INCR", "n"])].concat()).expect("it reads");
     bench.until_drawn(before + 2);
     for _ in 0..64 {
-        // One by one, so that no single read brings them all.
+        // One by one, so that one read does not return all of them.
         wire.send(&gets(1)).expect("it reads");
         bench.turn();
     }
     wire.send(&encode(&["INCR", "n"])).expect("it reads");
     bench.turn();
-    assert_eq!(bench.last(), before + 2, "a client is read that has too much held");
+    assert_eq!(bench.last(), before + 2, "a client with too many held bytes is read");
     bench.set_safe(before + 2);
     let mut replies = Vec::new();
-    // It reads on as the client takes what is free.
+    // Reading resumes as the client receives the released replies.
     while bench.last() == before + 2 {
-        if wire.has_reply(LOOK).expect("open") {
+        if wire.has_reply(UNSENT_WAIT).expect("open") {
             replies.push(wire.receive().expect("a reply"));
         }
     }
-    bench.all_is_safe();
+    bench.make_all_safe();
     while replies.len() < 71 {
         replies.push(wire.receive().expect("a reply"));
     }
@@ -476,10 +477,10 @@ fn reading_goes_on_up_to_a_bound() {
     assert_eq!(replies.iter().filter(|reply| **reply == value).count(), 68);
 }
 
-/// Many clients that are each below their bound are not read when they are above it together;
-/// others are.
+/// Clients which are each below their bound are not read when they exceed the common bound
+/// together; others are.
 #[test]
-fn all_clients_together_have_a_bound() {
+fn held_replies_of_all_clients_are_bounded() {
     let mut bench = Bench::start(1);
     let mut writer = bench.server.connect();
     let before = bench.safe;
@@ -493,21 +494,21 @@ fn all_clients_together_have_a_bound() {
     bench.turn();
     send(&mut readers[0], "INCR n");
     bench.turn();
-    assert_eq!(bench.last(), before + 1, "a client is read though all have too much held");
+    assert_eq!(bench.last(), before + 1, "a client is read above the common bound");
     let mut other = bench.server.connect();
     bench.change(&mut other, "INCR other");
-    bench.all_is_safe();
+    bench.make_all_safe();
     for reader in &mut readers {
         assert_eq!(reader.receive().expect("a reply"), Value::Bulk(value.clone().into()));
     }
     bench.until_drawn(before + 3);
-    bench.all_is_safe();
+    bench.make_all_safe();
     assert_eq!([receive(&mut readers[0]), receive(&mut other)], [":1", ":1"]);
 }
 
-/// Held bytes count as a client's output, as bytes that it does not read do.
+/// Held bytes count as output of a client, like unread bytes.
 #[test]
-fn the_output_limit_counts_what_is_held() {
+fn held_replies_count_towards_the_output_limit() {
     let mut bench = Bench::start(2);
     let mut wire = bench.server.connect();
     let limit = "CONFIG SET client-output-buffer-limit";
@@ -524,20 +525,20 @@ fn the_output_limit_counts_what_is_held() {
 
 /// A client that stops sending is still sent its held replies.
 #[test]
-fn the_end_of_a_client_waits_for_its_replies() {
+fn a_half_closed_client_gets_its_held_replies() {
     let mut bench = Bench::start(2);
     let mut wire = bench.server.connect();
     bench.change(&mut wire, "SET k v");
     wire.stream().shutdown(Shutdown::Write).expect("open");
-    bench.nothing_comes(&mut wire, "the reply to who has ended");
-    bench.all_is_safe();
+    bench.assert_nothing_sent(&mut wire, "the reply to who has ended");
+    bench.make_all_safe();
     assert_eq!(receive(&mut wire), "+OK");
     assert!(wire.receive().is_err(), "then it is closed");
 }
 
 /// No reply waits when changes are not numbered.
 #[test]
-fn all_is_safe_again() {
+fn no_reply_is_held_when_numbering_is_off() {
     let mut bench = Bench::start(4);
     let mut wires: Vec<Wire> = (0..8).map(|_| bench.server.connect()).collect();
     for wire in &mut wires {

@@ -1,13 +1,13 @@
-//! INFO against the reference: the same sections with the same fields in the same order, for every
-//! way to ask.
+//! INFO compared with the reference: the same sections and fields in the same order, for every form
+//! of the command.
 
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
-/// Fields that Redis 7.2 and Valkey 9 added to those of 7.0, with the field that stands before
-/// them. <https://redis.io/docs/latest/commands/info/>, <https://valkey.io/commands/info/>
-const YOUNGER: [(&str, &str); 19] = [
+/// Fields which Redis 7.2 and Valkey 9 added to those of 7.0, with the preceding field.
+/// <https://redis.io/docs/latest/commands/info/>, <https://valkey.io/commands/info/>
+const NEWER: [(&str, &str); 19] = [
     ("pubsub_clients", "tracking_clients"),
     ("watching_clients", "pubsub_clients"),
     ("total_watched_keys", "clients_in_timeout_table"),
@@ -49,7 +49,7 @@ fn info(wire: &mut Wire, sections: &[&str]) -> String {
     }
 }
 
-/// Headings, blank lines and names of fields, without the numbers of what differs from run to run.
+/// Headings, blank lines and names of fields, without values which differ between runs.
 fn shape(text: &str) -> Vec<String> {
     assert!(text.is_empty() || text.ends_with("\r\n"), "lines end in CR LF");
     let lines = text.split_terminator("\r\n").map(|line| {
@@ -59,8 +59,7 @@ fn shape(text: &str) -> Vec<String> {
     lines.collect()
 }
 
-/// The shape of ours without the sections and fields that are its own; the younger ones must stand
-/// in their place.
+/// Our shape without our own sections and fields; newer fields must be in their places.
 fn ours_alone(lines: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     let mut own_section = false;
@@ -71,7 +70,7 @@ fn ours_alone(lines: &[String]) -> Vec<String> {
                 kept.pop();
             }
         }
-        if let Some((_, before)) = YOUNGER.iter().find(|(name, _)| name == line) {
+        if let Some((_, before)) = NEWER.iter().find(|(name, _)| name == line) {
             assert_eq!(lines[at - 1], *before, "{line} stands elsewhere");
             continue;
         }
@@ -144,7 +143,7 @@ fn sections_and_fields_are_those_of_redis() {
     assert!(compared > 1500, "only {compared} lines compared");
     if ours.kind == Kind::SheafDb {
         let all = shape(&info(&mut here, &["all"]));
-        for (name, _) in YOUNGER {
+        for (name, _) in NEWER {
             assert!(all.iter().any(|line| line == name), "{name} is missing");
         }
     }
@@ -222,8 +221,8 @@ fn counts_are_those_of_redis() {
     assert_eq!(mine, theirs);
 }
 
-/// What tools divide by and add up: commandstats have a time, latencystats the percentiles asked
-/// for.
+/// Values which tools compute with: commandstats have a time, latencystats the configured
+/// percentiles.
 #[test]
 fn times_and_percentiles_are_there() {
     let (ours, redis) = both();
@@ -307,10 +306,9 @@ fn clients_are_killed_by_filters() {
     assert!(wire.receive().is_err(), "closed");
 }
 
-/// CLIENT LIST and INFO show what a client holds: input that is no whole command, a queue, output
-/// not read.
+/// CLIENT LIST and INFO show the memory of a client: incomplete input, a queue, unread output.
 #[test]
-fn what_clients_hold_is_told() {
+fn client_list_shows_buffered_input_queue_and_output() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
     let (mut wire, mut partial) = (server.connect(), server.connect());
     let id = render::line(&partial.command(&["CLIENT", "ID"]).expect("answered"));
@@ -323,7 +321,7 @@ fn what_clients_hold_is_told() {
         let of = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         of.unwrap_or_else(|| panic!("no {name} in {line}")).parse::<u64>().expect("a number")
     };
-    // What was sent is on its way for a while.
+    // The bytes sent arrive after a while.
     let until = |wire: &mut Wire, is_there: &dyn Fn(&str) -> bool| {
         (0..1000).map(|_| line(wire)).find(|told| is_there(told)).unwrap_or_else(|| line(wire))
     };
@@ -357,7 +355,7 @@ fn what_clients_hold_is_told() {
     assert!(output.parse::<u64>().expect("a number") > 1_000_000, "{output}");
 }
 
-/// The ids that CLIENT LIST answers with these filters.
+/// The ids in the reply of CLIENT LIST with these filters.
 fn found(wire: &mut Wire, filters: &str) -> Vec<String> {
     let words: Vec<&str> = ["CLIENT", "LIST"].into_iter().chain(filters.split(' ')).collect();
     match wire.command(&words).expect("answered") {
@@ -370,7 +368,7 @@ fn found(wire: &mut Wire, filters: &str) -> Vec<String> {
     }
 }
 
-/// The filters that Valkey 9 adds, on clients that differ in one thing each.
+/// The filters which Valkey 9 adds, on clients which differ in one property each.
 #[test]
 fn clients_are_found_by_every_filter() {
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
@@ -436,7 +434,7 @@ fn clients_are_found_by_every_filter() {
 
 /// MAXAGE of LIST is in milliseconds, of KILL in seconds; IDLE in seconds.
 #[test]
-fn ages_have_their_units() {
+fn maxage_and_idle_units() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
     let (mut wire, mut other) = (server.connect(), server.connect());
     std::thread::sleep(std::time::Duration::from_millis(2100));

@@ -1,5 +1,5 @@
-//! Classic ingest on the whole server: an independent client in Python, settings that cannot be,
-//! and the end.
+//! Classic ingest on the whole server: an independent client in Python, invalid settings, and
+//! shutdown.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::Value;
 
-/// Five free ports in a row (unless somebody takes one meanwhile: then the server does not start
-/// and says so). They are below those from which the system takes the ports of clients: of these so
-/// many may be in use that no five are free.
+/// Five consecutive free ports (if another program takes one meanwhile, the server fails to start
+/// and reports it). They are below the range of ephemeral ports, of which too many may be in use.
 fn free_ports() -> u16 {
     const FIRST: u32 = 10_000;
     const LAST: u32 = 32_000;
@@ -72,7 +71,7 @@ fn an_independent_client_with_two_workers() {
     python_client("2");
 }
 
-/// The one line in which a server that must not start names the reason.
+/// The single line of output of a server which must not start.
 fn refused(args: &[&str]) -> String {
     let out = Command::new(&Binary::under_test().path)
         .args(["--port", "0", "--admin-port", "0", "--unixsocket"])
@@ -88,7 +87,7 @@ fn refused(args: &[&str]) -> String {
 }
 
 #[test]
-fn wrong_settings_are_named_in_one_line() {
+fn invalid_settings_stop_the_start_with_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("bound").port();
     let text = refused(&["--ingest-listen", &format!("127.0.0.1:{port}"), "strategy=sync"]);
@@ -106,10 +105,10 @@ fn wrong_settings_are_named_in_one_line() {
     assert!(text.contains("ingest-classic: cannot listen on"), "{text}");
     assert!(text.contains("choose other ports with ingest-classic-port"), "{text}");
     for (listen, wanted) in [
-        ("127.0.0.1:0 strategy=fast", "'strategy=fast': strategy is request-reply, throttled"),
-        ("127.0.0.1:0 strategy=sync sink=stream", "sink is null, list:KEY or stream:KEY"),
-        ("127.0.0.1:0", "has no strategy=NAME"),
-        ("127.0.0.1 strategy=sync", "'127.0.0.1' is no address with a port"),
+        ("127.0.0.1:0 strategy=fast", "'strategy=fast': strategy must be request-reply, throttled"),
+        ("127.0.0.1:0 strategy=sync sink=stream", "sink must be null, list:KEY or stream:KEY"),
+        ("127.0.0.1:0", "strategy=NAME is missing"),
+        ("127.0.0.1 strategy=sync", "'127.0.0.1' is not of the form ADDRESS:PORT"),
     ] {
         let text = refused(&["--ingest-listen", listen]);
         assert!(text.contains("'ingest-listen ") && text.contains(wanted), "{text}");
@@ -133,7 +132,7 @@ fn line(server: &ServerProcess, name: &str) -> String {
 }
 
 #[test]
-fn single_listeners_stand_beside_each_other() {
+fn several_listeners_run_side_by_side() {
     let one = "127.0.0.1:0 strategy=sync sink=null";
     let server = ServerProcess::start(
         &Binary::under_test(),
@@ -161,7 +160,7 @@ fn single_listeners_stand_beside_each_other() {
 }
 
 #[test]
-fn a_terminated_server_acknowledges_what_is_whole() {
+fn shutdown_acknowledges_complete_messages() {
     let (mut server, base) = start(&["--threads", "2"]);
     let mut streams = Vec::new();
     for n in 0..10 {
@@ -183,7 +182,7 @@ fn a_terminated_server_acknowledges_what_is_whole() {
 }
 
 #[test]
-fn the_statistics_start_anew_and_the_idle_time_can_be_changed() {
+fn resetstat_and_changing_the_idle_timeout() {
     let (server, base) = start(&["--ingest-idle-timeout", "300"]);
     let mut stream = TcpStream::connect(("127.0.0.1", base + 3)).expect("it listens");
     stream.write_all(&[0; 12]).expect("it reads");
@@ -197,6 +196,6 @@ fn the_statistics_start_anew_and_the_idle_time_can_be_changed() {
     let since = Instant::now();
     assert_eq!(stream.read(&mut [0; 1]).expect("an orderly end"), 0);
     let waited = since.elapsed();
-    // As it was set before, it would be closed after five minutes, or never.
+    // With the old setting it would be closed after five minutes, or never.
     assert!(waited > Duration::from_millis(500) && waited < Duration::from_secs(60), "{waited:?}");
 }

@@ -53,9 +53,9 @@ fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// Hello, then these bytes, and after them much more that is discarded. Only then the client reads,
-/// and the error is there: a server that closes at once resets the connection, which a client
-/// notices that is still writing.
+/// Sends Hello, these bytes, and many more which are discarded; then reads the error. A server
+/// which closed at once would reset the connection, and the client, which still writes, would lose
+/// the error.
 fn ends_with(addr: SocketAddr, hello: &Hello, bytes: &[u8]) -> (u16, u64) {
     let mut producer = Producer::connect(addr);
     producer.send(&[&hello.frame(), bytes].concat());
@@ -63,10 +63,9 @@ fn ends_with(addr: SocketAddr, hello: &Hello, bytes: &[u8]) -> (u16, u64) {
     producer.error()
 }
 
-/// What is held of messages that are not whole, or that their sink does not take, is their clients'
-/// memory.
+/// Incomplete messages, and messages which their sink does not accept, count as client memory.
 #[test]
-fn what_is_held_for_a_producer_counts() {
+fn buffered_messages_count_as_client_memory() {
     const BYTES: usize = 1_000_000;
     let held = |wire: &mut Wire| {
         let Ok(Value::Bulk(text)) = wire.command(&["INFO", "memory"]) else { panic!("a text") };
@@ -99,7 +98,7 @@ fn to(key: &str) -> Hello {
     Hello { password: "secret".into(), ..Hello::new("p", key) }
 }
 
-/// What ends a connection by itself: its Hello, what it sends, and the code of the error.
+/// Inputs which end a connection: its Hello, the bytes sent, and the code of the error.
 fn refused() -> Vec<(Hello, Vec<u8>, u16)> {
     let known = to("");
     vec![
@@ -120,7 +119,7 @@ fn refused() -> Vec<(Hello, Vec<u8>, u16)> {
 }
 
 #[test]
-fn every_error_reaches_its_client_and_nobody_else() {
+fn errors_are_sent_only_to_their_client() {
     let mut server = start(
         &[
             "protocol=2 window=65536 max-message=1000",
@@ -177,7 +176,7 @@ fn every_error_reaches_its_client_and_nobody_else() {
     assert!(status.success());
 }
 
-/// Writes and reads what goes without waiting.
+/// A producer which writes and reads without blocking.
 struct Busy {
     producer: Producer,
     unsent: Vec<u8>,
@@ -236,8 +235,8 @@ fn order_of(wire: &mut Wire, key: &str) -> Vec<(usize, u64)> {
     }
 }
 
-/// All wait while writes are paused; then the order in which one worker takes them is seen in the
-/// stream.
+/// All producers wait while writes are paused; then the stream shows the order in which one worker
+/// serves them.
 #[test]
 fn a_thousand_producers_lose_nothing_and_get_equal_shares() {
     const EACH: u64 = 100;
@@ -259,7 +258,8 @@ fn a_thousand_producers_lose_nothing_and_get_equal_shares() {
         let written = all.iter().all(|p| p.at == p.unsent.len());
         written && number(&mut wire, "ingest_blocked_connections") == PRODUCERS as u64
     });
-    // Everybody has the same in the server now, and gets the same into its socket.
+    // All have the same number of messages in the server and put the same number into their
+    // sockets.
     for (n, producer) in all.iter_mut().enumerate() {
         producer.unsent.extend(frames(n, HELD, EACH));
     }
@@ -292,7 +292,7 @@ fn a_thousand_producers_lose_nothing_and_get_equal_shares() {
 }
 
 #[test]
-fn full_memory_behind_a_consumer_that_stopped_holds_the_producer_back() {
+fn a_full_server_applies_back_pressure_to_the_producer() {
     let server = start(&["protocol=2"], &[]);
     let (mut wire, mut other) = (server.connect(), server.connect());
     let addr = address(&mut wire, 0);
@@ -310,7 +310,7 @@ fn full_memory_behind_a_consumer_that_stopped_holds_the_producer_back() {
         producer.pump();
         number(&mut wire, "ingest_blocked_connections") == 1
     });
-    // The sockets fill up, and then it is quiet.
+    // The sockets fill up, and then nothing more is accepted.
     let mut quiet = 0;
     wait_until("nothing more is taken", || {
         let before = (producer.at, producer.acked);
@@ -321,14 +321,14 @@ fn full_memory_behind_a_consumer_that_stopped_holds_the_producer_back() {
     assert!(producer.at < producer.unsent.len(), "back pressure reaches the producer");
     let held = integer(&mut wire, &["XLEN", "s"]);
     assert!(producer.acked > 0 && producer.acked <= held && held < ALL);
-    wait_until("who needs no memory goes on", || {
+    wait_until("a producer without a sink continues", || {
         free.pump();
         free.acked == 20
     });
     assert_eq!(other.command(&["PING"]).expect("served"), Value::Simple("PONG".into()));
     assert!(matches!(other.command(&["SET", "a", "b"]), Ok(Value::Error(_))));
     let mut consumed = 0;
-    wait_until("it goes on when memory is free", || {
+    wait_until("it resumes when memory is free", || {
         producer.pump();
         if number(&mut wire, "ingest_blocked_connections") == 1 {
             consumed += integer(&mut other, &["XTRIM", "s", "MAXLEN", "0"]);
@@ -338,10 +338,10 @@ fn full_memory_behind_a_consumer_that_stopped_holds_the_producer_back() {
     assert_eq!(consumed + integer(&mut wire, &["XLEN", "s"]), ALL, "each once");
 }
 
-/// The older connection is in the middle of a read of very many frames when a newer one on the
-/// other worker is welcomed.
+/// The old connection is processing a read of very many frames when a new one on the other worker
+/// gets its Welcome.
 #[test]
-fn nothing_is_added_behind_a_welcome() {
+fn no_messages_are_added_after_a_welcome() {
     const FRAMES: u64 = 60_000;
     let server = start(&["protocol=2"], &[]);
     let mut wire = server.connect();
@@ -367,7 +367,7 @@ fn nothing_is_added_behind_a_welcome() {
 }
 
 #[test]
-fn a_producer_that_comes_again_goes_on_where_it_was() {
+fn a_reconnected_producer_resumes() {
     let server = start(&["protocol=2"], &[]);
     let mut wire = server.connect();
     let addr = address(&mut wire, 0);
@@ -408,7 +408,7 @@ fn a_producer_that_comes_again_goes_on_where_it_was() {
 }
 
 #[test]
-fn figures_are_told_and_start_anew() {
+fn info_fields_and_resetstat() {
     let admin = {
         let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
         free.local_addr().expect("bound")

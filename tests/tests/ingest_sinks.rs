@@ -39,7 +39,7 @@ fn connect(wire: &mut Wire, listener: usize) -> TcpStream {
     TcpStream::connect(addr).expect("it listens")
 }
 
-/// Messages with these numbers, whose payloads say them.
+/// Messages with these numbers, which are also their payloads.
 fn messages(ids: std::ops::Range<u64>) -> Vec<u8> {
     let message = |id: u64| {
         let payload = format!("payload-{id}");
@@ -48,7 +48,7 @@ fn messages(ids: std::ops::Range<u64>) -> Vec<u8> {
     ids.flat_map(message).collect()
 }
 
-/// Reads acknowledgements until so many messages are acknowledged in all.
+/// Reads acknowledgements until this many messages are acknowledged in total.
 fn read_acks(stream: &mut TcpStream, acknowledged: &mut u64, until: u64) {
     while *acknowledged < until {
         let mut ack = [0; 12];
@@ -118,8 +118,8 @@ fn a_reader_that_blocks_gets_all_in_order_with_two_workers() {
     a_reader_gets_all_in_order("2");
 }
 
-/// Everybody waits before the first message comes: nothing but the block itself can wake them.
-fn who_waits_is_woken(threads: &str) {
+/// All consumers wait before the first message arrives: only the message itself can wake them.
+fn waiters_are_woken(threads: &str) {
     let server = start(
         threads,
         &["127.0.0.1:0 strategy=sync sink=stream:s", "127.0.0.1:0 strategy=sync sink=list:l"],
@@ -155,22 +155,22 @@ fn who_waits_is_woken(threads: &str) {
 }
 
 #[test]
-fn who_waits_for_messages_is_woken_by_one_worker() {
-    who_waits_is_woken("1");
+fn waiters_for_messages_are_woken_by_one_worker() {
+    waiters_are_woken("1");
 }
 
 #[test]
-fn who_waits_for_messages_is_woken_across_workers() {
-    who_waits_is_woken("2");
+fn waiters_for_messages_are_woken_across_workers() {
+    waiters_are_woken("2");
 }
 
-/// Messages that are poured under one lock at most.
+/// Maximum number of messages written under one lock.
 const AT_ONCE_MAX: u64 = 4096;
 
-/// One line for each part of a block; a long block comes in parts, so that nobody waits long for
-/// its lock.
+/// One line for each part of a block; a long block is written in parts, so that no client waits
+/// long for the lock.
 #[test]
-fn who_monitors_sees_blocks_in_bounded_parts() {
+fn monitor_shows_blocks_in_bounded_parts() {
     const COUNT: u64 = 60_000;
     let server = start("1", &["127.0.0.1:0 strategy=sync sink=list:l db=3"]);
     let (mut wire, mut monitor) = (server.connect(), server.connect());
@@ -194,7 +194,7 @@ fn who_monitors_sees_blocks_in_bounded_parts() {
     read_acks(&mut stream, &mut acknowledged, COUNT);
 }
 
-/// A consumer that asks for work until all of it has been delivered to some consumer.
+/// A consumer which reads until all messages have been delivered to some consumer.
 fn worker(
     mut wire: Wire,
     got_by_all: &Arc<AtomicU64>,
@@ -213,7 +213,7 @@ fn worker(
     })
 }
 
-/// Messages that workers share.
+/// Messages shared by the consumers.
 const SHARED: u64 = 3_000;
 
 #[test]
@@ -261,7 +261,7 @@ fn consumers_of_a_group_and_of_a_list_share_the_work() {
 }
 
 #[test]
-fn a_full_server_stops_the_producer_and_goes_on_without_loss() {
+fn a_full_server_stops_the_producer_and_resumes_without_loss() {
     const COUNT: u64 = 60_000;
     let server = start("2", &["127.0.0.1:0 strategy=sync sink=stream:s"]);
     let mut wire = server.connect();
@@ -295,17 +295,17 @@ fn a_full_server_stops_the_producer_and_goes_on_without_loss() {
 
 const MIB: usize = 1 << 20;
 
-/// A server whose limit few large messages fill.
+/// A server with a small memory limit, which a few large messages fill.
 fn start_small(listen: &str) -> ServerProcess {
     let args = ["--threads", "2", "--maxmemory", "64mb", "--ingest-max-message", "32mb"];
     let args = [&args[..], &["--ingest-listen", listen]].concat();
     ServerProcess::start(&Binary::under_test(), &args)
 }
 
-/// A payload that is less than half of what [`start_small`] allows.
+/// A payload of less than half the limit of [`start_small`].
 const LARGE_BYTES: usize = 24 * MIB;
 
-/// The beginning of a message: its header, and so much of its large payload.
+/// The beginning of a message: its header, and this many bytes of its payload.
 fn begin(id: u64, bytes: usize) -> Vec<u8> {
     let size = LARGE_BYTES as u32;
     [&id.to_le_bytes()[..], &size.to_le_bytes(), &vec![b'p'; bytes]].concat()
@@ -318,7 +318,7 @@ fn client_bytes(wire: &mut Wire) -> usize {
     line.expect("a line").parse().expect("a number")
 }
 
-/// Tries until it is so.
+/// Waits until `is_so` returns true.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = std::time::Instant::now();
     while !is_so() {
@@ -328,7 +328,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_message_that_is_not_whole_counts_as_its_clients_memory() {
+fn an_incomplete_message_counts_as_client_memory() {
     let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");
     let mut wire = server.connect();
     let mut stream = connect(&mut wire, 0);
@@ -344,15 +344,14 @@ fn a_message_that_is_not_whole_counts_as_its_clients_memory() {
     until("it counts when it is gone", || client_bytes(&mut wire) < MIB);
 }
 
-/// Messages of which some may never be whole cannot fill the server, nor keep everybody else out
-/// for ever.
+/// Messages which may never be completed cannot fill the server, nor block other clients for ever.
 #[test]
-fn messages_that_are_not_whole_do_not_fill_the_server() {
+fn incomplete_messages_do_not_fill_the_server() {
     let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");
     let mut wire = server.connect();
     let mut streams: Vec<TcpStream> = (0..8).map(|_| connect(&mut wire, 0)).collect();
     for stream in &mut streams {
-        // It is closed when it takes too much.
+        // It is closed when it uses too much memory.
         let _ = stream.write_all(&begin(0, 20 * MIB));
         assert!(client_bytes(&mut wire) < 100 * MIB, "more than the limit and a message");
     }
@@ -366,7 +365,7 @@ fn messages_that_are_not_whole_do_not_fill_the_server() {
     assert!(field(&mut wire, 0, "errors") != "0", "some were closed");
 }
 
-/// While data fills the server no more of a large message is read, and none is lost.
+/// While data fills the server, large messages are not read further, and none is lost.
 #[test]
 fn a_full_server_reads_no_more_of_a_large_message() {
     let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");
@@ -375,7 +374,7 @@ fn a_full_server_reads_no_more_of_a_large_message() {
     wire.command(&["CONFIG", "SET", "maxmemory", "1"]).expect("answered");
     let mut writer = stream.try_clone().expect("a second handle");
     let writing = std::thread::spawn(move || writer.write_all(&begin(0, LARGE_BYTES)));
-    until("it is read on", || field(&mut wire, 0, "blocked_connections") == "1");
+    until("the message is still read", || field(&mut wire, 0, "blocked_connections") == "1");
     let bytes = |wire: &mut Wire| field(wire, 0, "bytes").parse::<usize>().expect("a number");
     assert!(bytes(&mut wire) < 2 * MIB, "{} bytes are read", bytes(&mut wire));
     assert!(client_bytes(&mut wire) < 4 * MIB);
@@ -386,10 +385,10 @@ fn a_full_server_reads_no_more_of_a_large_message() {
     assert_eq!((len, field(&mut wire, 0, "blocked_connections")), (Value::Int(1), "0".to_owned()));
 }
 
-/// Producers that wait for memory get in one after the other as there is some, and none is closed,
-/// though what has come of their messages counts.
+/// Producers which wait for memory are served one after the other as it becomes free. None is
+/// closed, although their incomplete messages count as memory.
 #[test]
-fn who_waits_for_memory_is_not_closed() {
+fn producers_waiting_for_memory_are_not_closed() {
     let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");
     let mut wire = server.connect();
     let value = "v".repeat(MIB);

@@ -1,7 +1,6 @@
-//! Thresholds of encodings beside a real server.
+//! Thresholds of encodings, compared with a real server.
 //!
-//! Sets that OBJECT ENCODING calls intset are listed in ascending order, as long as that is what
-//! they are called: compared with a real server.
+//! While OBJECT ENCODING reports intset, the members of a set are listed in ascending order.
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
@@ -14,7 +13,7 @@ fn ask(wire: &mut Wire, words: &[&str]) -> Value {
 const INTS_MAX: usize = 512;
 
 #[test]
-fn five_hundred_and_twelve_integers_of_eight_bytes() {
+fn intset_threshold_512_integers() {
     let servers = [Binary::under_test(), Binary::redis()].map(|b| ServerProcess::start(&b, &[]));
     let mut wires = servers.each_ref().map(ServerProcess::connect);
     let mut rng = sheafdb_tests::rng::Rng::new(7);
@@ -39,7 +38,7 @@ fn five_hundred_and_twelve_integers_of_eight_bytes() {
         assert_eq!(ours, theirs, "{words:?}");
         ours
     };
-    // One more than fits was there for a moment: Redis does not go back.
+    // The set exceeded the threshold once: Redis does not convert it back.
     assert_eq!(both(&["OBJECT", "ENCODING", "s"]), Value::Bulk(b"hashtable".to_vec()));
     both(&["SUNIONSTORE", "t", "s"]);
     assert_eq!(both(&["OBJECT", "ENCODING", "t"]), Value::Bulk(b"intset".to_vec()));
@@ -68,7 +67,7 @@ fn five_hundred_and_twelve_integers_of_eight_bytes() {
         }
         both(&["DUMP", key]);
     }
-    // The one too many: hashed from now on, with nothing lost.
+    // One above the threshold: a hash table from now on, with all members.
     both(&["SADD", "u", &numbers[INTS_MAX]]);
     assert_eq!(both(&["OBJECT", "ENCODING", "u"]), Value::Bulk(b"hashtable".to_vec()));
     assert_eq!(both(&["SCARD", "u"]), Value::Int(INTS_MAX as i64 + 1));
@@ -81,10 +80,10 @@ fn five_hundred_and_twelve_integers_of_eight_bytes() {
     both(&words);
 }
 
-/// Members of 64 bytes are more than stands in an entry long before there are 128 of them: the
-/// threshold holds in the big form, too.
+/// Members of 64 bytes exceed the size of an entry long before there are 128 of them: the threshold
+/// also holds in the big form.
 #[test]
-fn a_hundred_and_twenty_eight_long_members() {
+fn listpack_threshold_128_long_members() {
     let servers = [Binary::under_test(), Binary::redis()].map(|b| ServerProcess::start(&b, &[]));
     let mut wires = servers.each_ref().map(ServerProcess::connect);
     let mut both = |words: &[&str]| {

@@ -1,4 +1,5 @@
-//! `io-backend`: what is chosen, what is said, and what happens where io_uring is forbidden.
+//! `io-backend`: which back end is used, what is logged, and the fallback where io_uring is
+//! forbidden.
 
 use sheafdb_tests::no_io_uring::{forbid, is_forbidden};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
@@ -21,13 +22,13 @@ fn assert_runs_on(server: &ServerProcess, back_end: &str) {
     assert!(server.log().contains(&format!("I/O by {back_end}\n")), "{}", server.log());
 }
 
-/// Lines of the log that speak of what is not to be had.
-fn regrets(server: &ServerProcess) -> Vec<String> {
+/// Lines of the log which report that io_uring is not available.
+fn io_uring_lines(server: &ServerProcess) -> Vec<String> {
     server.log().lines().filter(|l| l.contains("io_uring")).map(str::to_owned).collect()
 }
 
-/// Where it is forbidden the server starts all the same, serves, and says so once if it was asked
-/// for, however many workers it has.
+/// Where it is forbidden the server starts and serves on epoll. It logs one line if io_uring was
+/// configured, however many workers it has.
 #[test]
 fn a_seccomp_filter_means_epoll_and_one_line() {
     let text = |errno| std::io::Error::from_raw_os_error(errno).to_string();
@@ -38,7 +39,7 @@ fn a_seccomp_filter_means_epoll_and_one_line() {
             let server =
                 ServerProcess::start_with(&binary, &args, |command| forbid(command, errno));
             assert_runs_on(&server, "epoll");
-            let told = regrets(&server);
+            let told = io_uring_lines(&server);
             assert_eq!(told.len(), lines, "{wanted}: {told:?}");
             for line in told {
                 assert!(line.contains(&text(errno)) && line.contains(" # "), "{line}");
@@ -54,11 +55,11 @@ fn a_seccomp_filter_means_epoll_and_one_line() {
 }
 
 #[test]
-fn what_is_asked_for_is_used() {
+fn the_configured_back_end_is_used() {
     let binary = Binary::under_test();
     let server = ServerProcess::start(&binary, &["--io-backend", "epoll"]);
     assert_runs_on(&server, "epoll");
-    assert_eq!(regrets(&server), Vec::<String>::new());
+    assert_eq!(io_uring_lines(&server), Vec::<String>::new());
     if is_forbidden() {
         eprintln!("not run: io_uring is forbidden here");
         return;
@@ -69,7 +70,7 @@ fn what_is_asked_for_is_used() {
     }
 }
 
-/// Many pipelines whose replies are not read for a while: every byte comes, in order, on either
+/// Many pipelines whose replies are not read for a while: every byte arrives, in order, on either
 /// back end.
 #[test]
 fn slow_readers_get_every_byte() {
@@ -82,8 +83,8 @@ fn slow_readers_get_every_byte() {
                 let stream = TcpStream::connect(server.addr).expect("it listens");
                 stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
                 let mut writer = stream.try_clone().expect("a second handle");
-                // ECHO of numbers: a swap, a loss or a repetition shows. Some replies are larger
-                // than others.
+                // ECHO of numbers reveals swapped, lost and repeated replies. The replies differ in
+                // size.
                 std::thread::spawn(move || {
                     for n in 0..count {
                         let text = echoed(i, n);

@@ -1,18 +1,18 @@
-//! MEMORY USAGE and MEMORY STATS beside what the allocator has given out: for every type, small and
-//! large, the sum of USAGE over equal keys is within a tenth of what they took.
+//! MEMORY USAGE and MEMORY STATS compared with the allocator: for every type, small and large, the
+//! sum of USAGE over equal keys is within 10 % of the memory allocated for them.
 
 use std::time::Duration;
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-/// A key's share of the table, which the allocator does not know of.
+/// A key's share of the table, which is not in the allocator's figures.
 const SHARE: i64 = 16;
-/// Bytes that a case takes at least, so that what else the server allocates does not count.
+/// Minimum bytes per case, so that other allocations of the server are negligible.
 const CASE_BYTES: usize = 16 << 20;
-/// Keys that are made in one go.
+/// Keys created in one pipeline.
 const BATCH: usize = 200;
-/// Keys that are asked for their USAGE; the others are like them.
+/// Keys whose USAGE is requested; the others are like them.
 const ASKED: usize = 500;
 
 fn stats(wire: &mut Wire) -> impl Fn(&str) -> i64 + use<> {
@@ -26,7 +26,7 @@ fn stats(wire: &mut Wire) -> impl Fn(&str) -> i64 + use<> {
     }
 }
 
-/// The words of a command that makes a value of so many parts.
+/// The words of a command which creates a value with `size` elements.
 fn value(kind: &str, size: usize) -> Vec<String> {
     let text = |n: usize| format!("elem:{n:06}");
     let parts = |f: &dyn Fn(usize) -> Vec<String>| (0..size).flat_map(f).collect::<Vec<_>>();
@@ -40,7 +40,7 @@ fn value(kind: &str, size: usize) -> Vec<String> {
 }
 
 #[test]
-fn usage_is_what_the_allocator_gave() {
+fn memory_usage_matches_the_allocator() {
     let cases = [
         ("SET", &[1, 24, 64, 200, 1000, 10_000, 20_000, 70_000, 100_000, 1_000_000][..]),
         ("RPUSH", &[1, 20, 128, 500, 2000, 50_000]),
@@ -66,7 +66,7 @@ fn usage_is_what_the_allocator_gave() {
                     [kind, &key].into_iter().chain(words.iter().map(String::as_str)).collect();
                 encode(&words)
             };
-            // What the first request makes and what starting has left behind is not this.
+            // Exclude allocations of the start and of the first request.
             wire.send(&request(0)).expect("sent");
             wire.receive().expect("answered");
             wire.command(&["FLUSHALL", "SYNC"]).expect("answered");
@@ -98,7 +98,7 @@ fn usage_is_what_the_allocator_gave() {
                     wrong.push(format!("{kind} of {size}: {name} {told} of {real} ({ratio:.3})"));
                 }
             }
-            // What is in use is that, the tables and the clients.
+            // Allocated memory is that of the keys, the tables and the clients.
             assert!(grown("total.allocated") >= real, "{kind} of {size}");
             assert_eq!(after("keys.count"), count as i64);
         }
@@ -106,12 +106,12 @@ fn usage_is_what_the_allocator_gave() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is kept to undo a transaction is bounded: past that the commands that have ended stand.
+/// The undo log of a transaction is bounded: beyond the bound completed commands are committed.
 #[test]
-fn a_large_transaction_keeps_little_to_undo_it() {
+fn the_undo_log_of_a_large_transaction_is_bounded() {
     const WRITES: usize = 300;
     const BYTES: usize = 1 << 20;
-    // Half as much as all that is overwritten; the log may have room for twice its bound.
+    // Half of all overwritten bytes; the log's capacity may be twice its bound.
     const MOST: i64 = (WRITES * BYTES / 2) as i64;
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "1"]);
     let wire = &mut server.connect();

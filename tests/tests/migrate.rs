@@ -1,4 +1,4 @@
-//! MIGRATE between our server and a real one, both ways, and to targets that misbehave.
+//! MIGRATE between our server and a real one, in both directions, and to faulty targets.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
@@ -20,7 +20,7 @@ fn theirs(extra: &[&str]) -> ServerProcess {
     ServerProcess::start(&Binary::redis(), extra)
 }
 
-/// Words between blanks; `''` is the empty one.
+/// Splits at spaces; `''` is an empty word.
 fn words(text: &str) -> Vec<&str> {
     text.split(' ').map(|word| if word == "''" { "" } else { word }).collect()
 }
@@ -90,7 +90,7 @@ fn fill(wire: &mut Wire) -> Vec<String> {
     keys
 }
 
-/// The DUMPs that both servers write alike; values restored from them are compared, too.
+/// The content of a key, in an order which does not depend on the server.
 fn content(wire: &mut Wire, key: &str) -> Vec<Value> {
     let kind = said(&ask(wire, &format!("TYPE {key}")));
     let read = match kind.as_str() {
@@ -117,9 +117,9 @@ fn content(wire: &mut Wire, key: &str) -> Vec<Value> {
     parts
 }
 
-/// There and back again: nothing is lost, nothing is left behind.
+/// In both directions nothing is lost and nothing remains at the source.
 #[test]
-fn every_type_to_a_real_server_and_back() {
+fn every_type_migrates_to_a_real_server_and_back() {
     for threads in ["1", "3"] {
         let (ours, theirs) = (ours(&["--threads", threads]), theirs(&[]));
         let (mut here, mut there) = (ours.connect(), theirs.connect());
@@ -148,10 +148,10 @@ fn every_type_to_a_real_server_and_back() {
     }
 }
 
-/// The same requests to our server and to a real one, with the same targets: the same replies, and
-/// the same keys left.
+/// Equal requests to our server and to a real one, with equal targets: equal replies and equal
+/// remaining keys.
 #[test]
-fn replies_and_what_is_left_as_a_real_server_has_it() {
+fn replies_and_remaining_keys_match_a_real_server() {
     let (open, locked) = (theirs(&[]), theirs(&["--requirepass", "secret"]));
     let unused = {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -209,14 +209,14 @@ fn replies_and_what_is_left_as_a_real_server_has_it() {
     }
 }
 
-/// A target that accepts requests and does not reply, or only to so many.
-fn mute(answer: &'static [u8]) -> SocketAddr {
-    mute_and_telling(answer).0
+/// A target which accepts requests and sends only `answer`.
+fn silent_target(answer: &'static [u8]) -> SocketAddr {
+    silent_target_with_reports(answer).0
 }
 
-/// The same; it reports each connection that has received bytes. They are made while the keys are
-/// frozen, so from then on MIGRATE is under way.
-fn mute_and_telling(answer: &'static [u8]) -> (SocketAddr, Receiver<()>) {
+/// The same; it reports each connection which has received bytes. The keys are frozen before
+/// MIGRATE connects, so from then on the transfer is in progress.
+fn silent_target_with_reports(answer: &'static [u8]) -> (SocketAddr, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let addr = listener.local_addr().expect("it listens");
     let (begun, told) = channel();
@@ -236,18 +236,18 @@ fn mute_and_telling(answer: &'static [u8]) -> (SocketAddr, Receiver<()>) {
     (addr, told)
 }
 
-/// While MIGRATE waits for its target, all commands run except those that change its keys. These
-/// wait, and find the key as MIGRATE has left it.
+/// While MIGRATE waits for its target, all commands run except those which change its keys. These
+/// wait, and see the key as MIGRATE leaves it.
 #[test]
-fn a_target_that_hangs_stops_only_who_changes_the_keys() {
+fn a_hanging_target_blocks_only_writes_to_the_migrated_keys() {
     for threads in ["1", "2", "4"] {
-        in_time(|factor| others_go_on(threads, TIMEOUT_MS * u64::from(factor)));
+        in_time(|factor| other_commands_run(threads, TIMEOUT_MS * u64::from(factor)));
     }
 }
 
-/// Do the other commands run before a MIGRATE with this timeout has ended?
-fn others_go_on(threads: &str, timeout_ms: u64) -> bool {
-    let (target, begun) = mute_and_telling(b"");
+/// Whether the other commands run before a MIGRATE with this timeout has ended.
+fn other_commands_run(threads: &str, timeout_ms: u64) -> bool {
+    let (target, begun) = silent_target_with_reports(b"");
     let server = ours(&["--threads", threads]);
     let mut wires: Vec<Wire> = (0..8).map(|_| server.connect()).collect();
     let [slow, quick, writer, flusher, trader, waiter, pusher, queued] = &mut wires[..] else {
@@ -265,7 +265,7 @@ fn others_go_on(threads: &str, timeout_ms: u64) -> bool {
         ask(trader, text);
     }
     send(trader, "EXEC");
-    // Pipelined with others', on the short path and off it.
+    // Pipelined with other commands, on the short path and off it.
     for text in ["GET a", "SET b 3", "INCR b", "MSET b 5 other 6", "EXISTS a b"] {
         ask(quick, text);
     }
@@ -291,19 +291,19 @@ fn others_go_on(threads: &str, timeout_ms: u64) -> bool {
     true
 }
 
-/// A push waits if its waiter would move the element to a key that is being migrated. Push and move
-/// then happen together.
+/// A push waits if its waiter would move the element to a key which is being migrated. Afterwards
+/// push and move are executed together.
 #[test]
-fn a_blocked_move_to_a_key_under_way_comes_after_it() {
+fn a_blocked_move_to_a_migrating_key_is_served_after_it() {
     for threads in ["1", "2"] {
-        in_time(|factor| a_move_comes_after(threads, TIMEOUT_MS * u64::from(factor)));
+        in_time(|factor| move_is_served_after(threads, TIMEOUT_MS * u64::from(factor)));
     }
 }
 
-/// Does the waiter's move come after a MIGRATE with this timeout?
-fn a_move_comes_after(threads: &str, timeout_ms: u64) -> bool {
+/// Whether the waiter is served after a MIGRATE with this timeout.
+fn move_is_served_after(threads: &str, timeout_ms: u64) -> bool {
     let (server, theirs) = (ours(&["--threads", threads]), theirs(&[]));
-    let (target, begun) = mute_and_telling(b"+OK\r\n");
+    let (target, begun) = silent_target_with_reports(b"+OK\r\n");
     let mut wires: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
     let [slow, waiter, pusher, quick] = &mut wires[..] else { panic!("four of them") };
     ask(quick, "RPUSH to one");
@@ -328,17 +328,17 @@ fn a_move_comes_after(threads: &str, timeout_ms: u64) -> bool {
     assert_eq!(pusher.receive().expect("it goes on"), Value::Int(1));
     assert_eq!(said(&waiter.receive().expect("it is served")), "two");
     assert_eq!(ask(quick, "LLEN to"), Value::Int(2));
-    // What the target accepted is removed; what was written meanwhile is not lost.
+    // The keys which the target accepted are removed; keys written meanwhile are not lost.
     assert_eq!(migrate(quick, theirs.addr, "to 0 1000"), "+OK");
     assert_eq!(ask(quick, "EXISTS to from"), Value::Int(0));
     true
 }
 
-/// Keys that the target accepted before it fell silent are removed here, the others stay, also if
-/// the client disconnects.
+/// Keys which the target accepted before it stopped replying are removed here, the others stay,
+/// also if the client disconnects.
 #[test]
-fn a_target_that_stops_half_way_and_a_client_that_leaves() {
-    let target = mute(b"+OK\r\n+OK\r\n");
+fn a_target_which_fails_half_way_and_a_client_which_disconnects() {
+    let target = silent_target(b"+OK\r\n+OK\r\n");
     let server = ours(&["--threads", "2"]);
     let mut wire = server.connect();
     ask(&mut wire, "MSET a 1 b 2 c 3");
@@ -354,9 +354,9 @@ fn a_target_that_stops_half_way_and_a_client_that_leaves() {
     assert_eq!(exists(&mut wire, "b c"), Value::Int(2), "b is new, c was not taken");
 }
 
-/// More at a time than there are threads for: each has its turn.
+/// More MIGRATEs at a time than threads: each of them is executed.
 #[test]
-fn many_at_a_time() {
+fn more_concurrent_migrates_than_threads() {
     let (server, theirs) = (ours(&["--threads", "2"]), theirs(&[]));
     let mut wires: Vec<Wire> = (0..50).map(|_| server.connect()).collect();
     for (n, wire) in wires.iter_mut().enumerate() {
@@ -381,10 +381,10 @@ fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").expect("a free port")
 }
 
-/// FLUSHALL must run although MIGRATEs overlap: it does not wait for a moment at which no slot is
-/// frozen.
+/// FLUSHALL must run although MIGRATEs overlap: new ones wait for it, so that it does not depend on
+/// a moment without frozen slots.
 #[test]
-fn flushall_has_its_turn_beside_migrates_that_overlap() {
+fn flushall_runs_despite_overlapping_migrates() {
     const EACH: usize = 40;
     for threads in ["1", "2"] {
         let (server, target) = (ours(&["--threads", threads]), silent());
@@ -403,15 +403,15 @@ fn flushall_has_its_turn_beside_migrates_that_overlap() {
         for wire in &mut wires {
             let replies: Vec<String> =
                 (0..EACH).map(|_| said(&wire.receive().expect("a reply"))).collect();
-            assert_eq!(replies[EACH - 1], "+NOKEY", "it came in before the last of them");
+            assert_eq!(replies[EACH - 1], "+NOKEY", "FLUSHALL ran before the last of them");
         }
         assert_eq!(said(&ask(&mut flusher, "FLUSHALL")), "+OK");
     }
 }
 
-/// Its descriptor stayed until the thaw, which the target decides about.
+/// Its file descriptor was kept until the thaw, which depends on the target.
 #[test]
-fn who_stops_sending_at_a_frozen_slot_is_closed() {
+fn a_half_closed_client_at_a_frozen_slot_is_closed() {
     for (threads, held) in [("1", "SET k new"), ("2", "SET k new"), ("2", "FLUSHALL")] {
         let (server, target) = (ours(&["--threads", threads]), silent());
         let port = target.local_addr().expect("it listens").port();
@@ -419,7 +419,7 @@ fn who_stops_sending_at_a_frozen_slot_is_closed() {
         let mut wire = server.connect();
         ask(&mut wire, "SET k v");
         send(&mut slow, &format!("MIGRATE 127.0.0.1 {port} k 0 1000000"));
-        // Until it has begun a change is possible.
+        // Before MIGRATE has begun the key can be changed.
         let mut probe = server.connect();
         loop {
             send(&mut probe, "SET k v");

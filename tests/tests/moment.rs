@@ -1,5 +1,5 @@
-//! KEYS of a small database sees it at one moment: a key that is renamed all the time is seen once,
-//! under one of its names.
+//! KEYS of a small database is atomic: a key which is renamed all the time is listed once, under
+//! one of its names.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,14 +7,14 @@ use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::stress::SetAtEnd;
 use sheafdb_tests::wire::Value;
 
-/// Names that the key has one after the other.
+/// Number of names of the key.
 const NAMES: usize = 16;
-/// Keys that stay, so that a look takes a while.
+/// Other keys, so that KEYS takes some time.
 const OTHERS: usize = 1_000;
-const LOOKS: usize = 300;
+const READS: usize = 300;
 
 #[test]
-fn a_renamed_key_is_seen_once() {
+fn a_renamed_key_is_listed_once() {
     let binary = Binary::under_test();
     for threads in ["1", "2", "4"] {
         let settings = ["--threads", threads];
@@ -39,7 +39,7 @@ fn a_renamed_key_is_seen_once() {
                 at
             });
             let end = SetAtEnd(&ended);
-            for _ in 0..LOOKS {
+            for _ in 0..READS {
                 let Ok(Value::Array(keys)) = wire.command(&["KEYS", "ring:*"]) else {
                     panic!("a list")
                 };
@@ -48,6 +48,6 @@ fn a_renamed_key_is_seen_once() {
             drop(end);
             renamer.join().expect("it renamed")
         });
-        println!("{threads} threads: {LOOKS} looks beside {renames} renames");
+        println!("{threads} threads: {READS} KEYS and {renames} renames");
     }
 }

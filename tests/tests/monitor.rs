@@ -1,5 +1,5 @@
-//! MONITOR over several connections and workers: which commands are shown, in which order, and what
-//! a slow reader costs.
+//! MONITOR over several connections and workers: which commands are shown, in which order, and the
+//! limit for a slow reader.
 
 use std::time::{Duration, Instant};
 
@@ -24,14 +24,14 @@ fn ask(wire: &mut Wire, line: &str) -> String {
 }
 
 /// The next line of a monitor.
-fn told(wire: &mut Wire) -> String {
+fn next_line(wire: &mut Wire) -> String {
     match wire.receive().expect("a line") {
         Value::Simple(line) => String::from_utf8(line).expect("quoted text is ASCII"),
         other => panic!("not a line: {other:?}"),
     }
 }
 
-/// The line without its time, which must be about now.
+/// The line without its timestamp, which must be within 2 s of now.
 fn timeless(line: &str) -> &str {
     let (time, rest) = line.split_once(' ').expect("a time stands first");
     let (seconds, micros) = time.split_once('.').expect("with microseconds");
@@ -42,7 +42,7 @@ fn timeless(line: &str) -> &str {
 }
 
 #[test]
-fn all_connections_are_told_with_database_and_address() {
+fn lines_show_database_and_address() {
     everywhere(|server| {
         let mut monitor = server.connect();
         assert_eq!(ask(&mut monitor, "MONITOR"), "+OK");
@@ -52,12 +52,12 @@ fn all_connections_are_told_with_database_and_address() {
             let address = wire.stream().local_addr().expect("connected");
             assert_eq!(ask(&mut wire, &format!("SELECT {n}")), "+OK");
             assert_eq!(
-                timeless(&told(&mut monitor)),
+                timeless(&next_line(&mut monitor)),
                 format!("[{n} {address}] \"SELECT\" \"{n}\"")
             );
             wire.command(&[b"set".as_slice(), b"a \"key\"", b"\x00\xffv"]).expect("answered");
             let line = format!("[{n} {address}] \"set\" \"a \\\"key\\\"\" \"\\x00\\xffv\"");
-            assert_eq!(timeless(&told(&mut monitor)), line);
+            assert_eq!(timeless(&next_line(&mut monitor)), line);
         }
     });
 }
@@ -65,7 +65,7 @@ fn all_connections_are_told_with_database_and_address() {
 /// A queued command is shown when it runs, and EXEC after it. Commands that were not executed and
 /// those of administrators are not shown.
 #[test]
-fn what_ran_is_told_when_it_ran() {
+fn commands_are_shown_when_they_run() {
     everywhere(|server| {
         let (mut monitor, mut wire) = (server.connect(), server.connect());
         assert_eq!(ask(&mut monitor, "MONITOR"), "+OK");
@@ -82,20 +82,20 @@ fn what_ran_is_told_when_it_ran() {
             "\"BLPOP\" \"l\" \"0\"",
         ];
         for expected in expected {
-            let line = told(&mut monitor);
+            let line = next_line(&mut monitor);
             assert_eq!(timeless(&line).split_once("] ").expect("an address").1, expected);
         }
         ask(&mut wire, "RPUSH l x");
-        assert!(told(&mut monitor).ends_with("\"RPUSH\" \"l\" \"x\""));
+        assert!(next_line(&mut monitor).ends_with("\"RPUSH\" \"l\" \"x\""));
         blocked.receive().expect("served");
         assert!(!monitor.has_reply(Duration::from_millis(50)).expect("open"));
     });
 }
 
-/// A command that a client sends after a reply is shown after the command that was replied to, on
-/// whichever workers they run.
+/// A command sent after a reply is shown after the command of that reply, whichever workers run
+/// them.
 #[test]
-fn cause_comes_before_effect() {
+fn lines_follow_the_order_of_replies() {
     everywhere(|server| {
         let mut monitors = [server.connect(), server.connect()];
         for monitor in &mut monitors {
@@ -108,7 +108,7 @@ fn cause_comes_before_effect() {
         }
         for monitor in &mut monitors {
             for n in 0..COMMANDS {
-                let line = told(monitor);
+                let line = next_line(monitor);
                 assert!(line.ends_with(&format!(" \"{n}\"")), "{n}th: {line}");
             }
         }
@@ -118,7 +118,7 @@ fn cause_comes_before_effect() {
 /// Commands on one key from several clients at once are shown in the order in which they took
 /// effect.
 #[test]
-fn the_order_at_a_key_is_the_order_told() {
+fn commands_on_one_key_are_shown_in_execution_order() {
     everywhere(|server| {
         let mut monitor = server.connect();
         assert_eq!(ask(&mut monitor, "MONITOR"), "+OK");
@@ -142,14 +142,14 @@ fn the_order_at_a_key_is_the_order_told() {
         for element in list {
             let Value::Bulk(element) = element else { panic!("{element:?}") };
             let element = String::from_utf8(element).expect("ASCII");
-            let line = told(&mut monitor);
+            let line = next_line(&mut monitor);
             assert!(line.ends_with(&format!(" \"{element}\"")), "{element}: {line}");
         }
     });
 }
 
 #[test]
-fn reset_and_kill_end_it() {
+fn reset_and_kill_end_monitoring() {
     everywhere(|server| {
         let (mut monitor, mut wire) = (server.connect(), server.connect());
         let id = ask(&mut monitor, "CLIENT ID");
@@ -167,7 +167,7 @@ fn reset_and_kill_end_it() {
     });
 }
 
-/// A monitor that does not read is closed at the limit of normal clients; others do not notice.
+/// A monitor which does not read is closed at the limit of normal clients; others are not affected.
 #[test]
 fn a_slow_monitor_is_closed_at_the_limit() {
     everywhere(|server| {
@@ -190,7 +190,7 @@ fn a_slow_monitor_is_closed_at_the_limit() {
 }
 
 #[test]
-fn a_unix_socket_is_told_by_its_path() {
+fn lines_of_unix_socket_clients_show_its_path() {
     everywhere(|server| {
         use std::io::{Read, Write};
         let mut monitor = server.connect();
@@ -200,6 +200,6 @@ fn a_unix_socket_is_told_by_its_path() {
         stream.write_all(b"PING\r\n").expect("open");
         stream.read_exact(&mut [0; 7]).expect("answered");
         let line = format!("[0 unix:{}] \"PING\"", path.display());
-        assert_eq!(timeless(&told(&mut monitor)), line);
+        assert_eq!(timeless(&next_line(&mut monitor)), line);
     });
 }

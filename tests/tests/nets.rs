@@ -1,6 +1,6 @@
-//! A panic in any part of a command costs its own connection and nothing else: in a step, in work
-//! ahead of it, while a waiting client is served, while keys are removed. DEBUG PANIC-IN-COMMAND
-//! reaches each of these places.
+//! A panic in any part of a command closes only its own connection: in a step, in prepared work,
+//! while a waiting client is served, while keys are removed. DEBUG PANIC-IN-COMMAND causes panics
+//! in each of these places.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -62,10 +62,10 @@ fn render_crlf(text: &str) -> String {
     text.replace('\r', "\\r").replace('\n', "\\n")
 }
 
-/// The panic of one waiter's command closed the client that had pushed, and the waiter, whose
-/// ticket was taken, was never answered.
+/// Earlier, a panic of a waiter's command closed the client which had pushed, and the waiter, whose
+/// ticket was claimed, was never answered.
 #[test]
-fn a_panic_while_somebody_is_served_costs_that_one() {
+fn a_panic_while_serving_closes_only_the_served_client() {
     on_both(|server| {
         let (mut pusher, mut first, mut second) =
             (server.connect(), server.connect(), server.connect());
@@ -87,22 +87,22 @@ fn a_panic_while_somebody_is_served_costs_that_one() {
     });
 }
 
-/// A panic in a step ends one client, not the worker, whose other clients would hang.
+/// A panic in a step closes one client. It does not end the worker, whose other clients would hang.
 #[test]
-fn a_panic_in_a_step_costs_its_client() {
+fn a_panic_in_a_step_closes_only_its_client() {
     on_both(|server| {
         let mut setup = server.connect();
         for set in ["s", "t"] {
             let members: Vec<String> = (0..30_000).map(|n| format!("{set}{n}")).collect();
             ask(&mut setup, &format!("SADD {set} {}", members.join(" ")));
         }
-        // Of few keys KEYS takes no steps.
+        // With few keys KEYS runs in one step.
         assert_eq!(ask(&mut setup, "DEBUG POPULATE 3000 many"), "+OK");
         let victims =
             ["SMEMBERS s", "SORT s ALPHA", "SUNIONSTORE d s t", "KEYS *", "DEBUG POPULATE 100000"];
         for victim in victims {
             let name = victim.split(' ').next().unwrap_or_default();
-            // The handler's own run is the first; a server operation has none.
+            // The handler itself is the first step; a server operation has no handler.
             let runs = usize::from(!matches!(name, "DEBUG"));
             for later in [runs, runs + 1] {
                 let (mut wire, mut other) = (server.connect(), server.connect());
@@ -112,28 +112,27 @@ fn a_panic_in_a_step_costs_its_client() {
                 let is_closed = loop {
                     match wire.receive() {
                         Ok(reply) if render::line(&reply) == "\"behind\"" => break false,
-                        Ok(_) => {} // what came of the reply before
+                        Ok(_) => {} // the part of the reply sent before the panic
                         Err(e) => {
                             assert_ne!(e.kind(), std::io::ErrorKind::WouldBlock, "{victim} hangs");
                             break true;
                         }
                     }
                 };
-                // There may be no second step; then the panic is still armed.
+                // Without a second step the panic is still armed.
                 assert!(is_closed || later > runs, "{victim} {later}");
                 assert_eq!(ask(&mut other, "EXISTS d"), ":0", "{victim}");
                 ask(&mut other, "DEL d");
             }
         }
-        arm(server, "TIME 0"); // nothing is armed for what follows
+        arm(server, "TIME 0"); // disarm the panic
         assert_eq!(ask(&mut setup, "SUNIONSTORE d s t"), ":60000");
     });
 }
 
-/// What had expired stays gone, and everything that is due goes, although a removal has panicked in
-/// between.
+/// Removed keys stay removed, and all expired keys are removed, although one removal has panicked.
 #[test]
-fn a_panic_in_the_sweep_costs_nobody() {
+fn a_panic_in_the_expiry_sweep_closes_no_client() {
     on_both(|server| {
         let mut wire = server.connect();
         for after in [0, 1, 7] {
@@ -143,16 +142,16 @@ fn a_panic_in_the_sweep_costs_nobody() {
             }
             arm(server, &format!("SWEEP {after}"));
             assert_eq!(ask(&mut wire, "DEBUG SET-ACTIVE-EXPIRE 1"), "+OK");
-            until("all of them go", || ask(&mut wire, "DBSIZE") == ":0");
+            until("all keys are removed", || ask(&mut wire, "DBSIZE") == ":0");
         }
-        until("it is logged", || server.log().contains("A panic while keys were removed"));
+        until("it is logged", || server.log().contains("Panic while expired keys were removed"));
     });
 }
 
-/// The target has the key; that it could not be removed here must neither end the server nor leave
-/// its slot frozen.
+/// The target has the key. The failed removal must neither end the server nor leave the slot
+/// frozen.
 #[test]
-fn a_panic_while_migrated_keys_are_removed_leaves_them() {
+fn a_panic_while_migrated_keys_are_removed_keeps_the_keys() {
     on_both(|server| {
         let target = ServerProcess::start(&Binary::under_test(), &[]);
         let mut wire = server.connect();

@@ -1,5 +1,5 @@
-//! What a user installs: `make install` and `uninstall` in a folder, the service's readiness, the
-//! container's entry point and its seccomp profile, the Debian package.
+//! Installation: `make install` and `uninstall` in a folder, the readiness of the service, the
+//! container's entry point and seccomp profile, the Debian package.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,21 +13,24 @@ use std::time::Duration;
 use sheafdb_tests::program::{root, run};
 use sheafdb_tests::wire::{Value, Wire};
 
-/// Longest wait for the server to say that it is ready, or to end.
+/// Longest wait until the server reports readiness, or ends.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn main() {
-    // Builds take longer than any program that `run` waits for.
+    // Builds may take longer than the time limit of `run`.
     let built = Command::new("make").args(["--silent", "deb"]).current_dir(root()).status();
     assert!(built.expect("make starts").success(), "make deb");
     let folder = std::env::temp_dir().join(format!("packaging-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a temporary folder");
     type Test = (&'static str, fn(&Path));
     let tests: [Test; 5] = [
-        ("installed, started, removed", installed_started_removed),
-        ("a changed configuration stays", a_changed_configuration_stays),
+        ("installed, started, removed", install_start_and_uninstall),
+        ("a changed configuration stays", uninstall_keeps_a_changed_configuration),
         ("the entry point passes arguments through", the_entry_point_passes_arguments_through),
-        ("the seccomp profile lets the server work", the_seccomp_profile_lets_the_server_work),
+        (
+            "the seccomp profile lets the server work",
+            the_seccomp_profile_allows_the_calls_of_the_server,
+        ),
         ("the Debian package", the_debian_package),
     ];
     for (number, (name, test)) in tests.iter().enumerate() {
@@ -43,7 +46,7 @@ fn make(words: &[&str]) -> String {
     run(Command::new("make").arg("--silent").args(words).current_dir(root()), b"")
 }
 
-/// Every file below, with its path from here.
+/// Every file below `folder`, by its path relative to it.
 fn files(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -60,7 +63,7 @@ fn files(folder: &Path) -> BTreeSet<String> {
     found
 }
 
-fn installed_started_removed(folder: &Path) {
+fn install_start_and_uninstall(folder: &Path) {
     let destination = format!("DESTDIR={}", folder.display());
     make(&["install", "PREFIX=/usr", &destination]);
     let expected = [
@@ -90,7 +93,7 @@ fn installed_started_removed(folder: &Path) {
     assert!(version.starts_with("SheafDB v"), "{version}");
 }
 
-/// Starts the server as systemd would, waits for its READY=1, asks it, and ends it.
+/// Starts the server as systemd does, waits for READY=1, sends a command, and stops it.
 fn answers_when_ready(folder: &Path, command: &mut Command) {
     let socket = folder.join("notify");
     let notified = UnixDatagram::bind(&socket).expect("a socket");
@@ -110,7 +113,7 @@ fn answers_when_ready(folder: &Path, command: &mut Command) {
     assert!(child.0.wait().expect("its end").success());
 }
 
-/// A child that does not outlive its test.
+/// A child process which is killed when dropped.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -125,7 +128,7 @@ fn free_address() -> SocketAddr {
     listener.local_addr().expect("its address")
 }
 
-fn a_changed_configuration_stays(folder: &Path) {
+fn uninstall_keeps_a_changed_configuration(folder: &Path) {
     let prefix = format!("PREFIX={}", folder.join("opt").display());
     let conf = folder.join("opt/etc/sheafdb/sheafdb.conf");
     make(&["install", &prefix]);
@@ -169,7 +172,7 @@ fn the_entry_point_passes_arguments_through(folder: &Path) {
     assert_eq!(said(&["sheafdb-bench", "load"]), "sheafdb-bench <load>");
 }
 
-fn the_seccomp_profile_lets_the_server_work(folder: &Path) {
+fn the_seccomp_profile_allows_the_calls_of_the_server(folder: &Path) {
     let profile =
         fs::read_to_string(root().join("packaging/docker/seccomp.json")).expect("the profile");
     let allowed = allowed_calls(&profile);
@@ -194,7 +197,7 @@ fn the_seccomp_profile_lets_the_server_work(folder: &Path) {
     let text = fs::read_to_string(trace).expect("the trace");
     let made: BTreeSet<&str> = text.lines().filter_map(call_name).collect();
     assert!(made.contains("socket") && made.contains("listen"), "{made:?}");
-    // The C library falls back to clone, as under Docker's own profile.
+    // The C library falls back to clone, as under Docker's default profile.
     let denied: Vec<&&str> =
         made.iter().filter(|name| !allowed.contains(**name) && **name != "clone3").collect();
     assert!(denied.is_empty(), "the server makes calls that the profile denies: {denied:?}");
@@ -212,7 +215,7 @@ fn allowed_calls(profile: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// `1234  socket(AF_INET, ...) = 3` says socket.
+/// The name of the call in a line such as `1234  socket(AF_INET, ...) = 3`.
 fn call_name(line: &str) -> Option<&str> {
     let call = line.split_once(' ')?.1.trim_start();
     let name = &call[..call.find('(')?];

@@ -1,5 +1,6 @@
-//! The producers of ingest protocol 2 in Python, C and Rust: the test vectors, a peer that plays
-//! the server and cuts connections, and the whole server behind a proxy that does.
+//! The producers of ingest protocol 2 in Python, C and Rust: the test vectors, a peer which
+//! simulates the server and cuts connections, and the real server behind a proxy which cuts
+//! connections.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -18,7 +19,7 @@ fn profile() -> PathBuf {
     here.ancestors().nth(2).expect("PROFILE/deps/NAME").into()
 }
 
-/// Compiles a file with the header in it; with sanitizers where the compiler has them.
+/// Compiles a source file; with sanitizers where the compiler supports them.
 fn compile(compiler: &str, standard: &str, source: &str, name: &str) -> PathBuf {
     let out = profile().join(name);
     let sanitized = [SANITIZE, STRICT].concat();
@@ -37,10 +38,10 @@ fn compile(compiler: &str, standard: &str, source: &str, name: &str) -> PathBuf 
         }
         println!("{compiler} has no sanitizers here: {told}");
     }
-    panic!("{compiler} does not make {source}");
+    panic!("{compiler} cannot compile {source}");
 }
 
-/// A program of the Rust producer, built first if it is not current.
+/// An example program of the Rust producer; builds it first if it is out of date.
 fn rust_example(name: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
@@ -80,7 +81,7 @@ fn c_agrees_with_the_vectors_also_as_cpp() {
     }
 }
 
-/// Everything that a server may do, played by a script.
+/// Runs the tool against a script which simulates everything that a server may do.
 fn against_a_peer(tool: &str) {
     print!("{}", run(python().args(["tests/clients/producers/scripted.py", tool]), b""));
 }
@@ -100,8 +101,7 @@ fn rust_against_a_peer_that_plays_the_server() {
     against_a_peer(&tools()[2]);
 }
 
-/// On the whole server: cut connections, credit that ends, passwords, takeover, a server that is
-/// started anew.
+/// On the real server: cut connections, exhausted credit, passwords, takeover, a restarted server.
 fn on_a_server(parts: &str) {
     let mut command = python();
     command.arg("tests/clients/producers/live.py").arg(Binary::under_test().path);
@@ -128,8 +128,8 @@ fn a_consumer_group_reads_what_all_three_push_while_they_are_cut() {
     on_a_server("Together");
 }
 
-/// The programs of `examples/ingest`: what they push is there, and a second run goes on where the
-/// first one ended.
+/// The programs of `examples/ingest`: their messages are in the stream, and a second run resumes
+/// where the first one ended.
 #[test]
 fn examples() {
     let listen = free_addr().expect("a free port");

@@ -1,5 +1,5 @@
-//! Hostile, careless and numerous clients: nothing crashes, no reply is lost or reordered, the
-//! others stay served, and memory stays where it belongs.
+//! Hostile, faulty and numerous clients: the server does not crash, no reply is lost or reordered,
+//! other clients are served, and memory stays bounded.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -21,11 +21,11 @@ fn ok() -> Value {
     Value::Simple(b"OK".to_vec())
 }
 
-/// Sends bytes and reads until the server closes or sends nothing for a moment.
+/// Sends bytes and reads until the server closes or sends nothing for a while.
 fn throw(server: &ServerProcess, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(server.addr).expect("the server accepts connections");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout is settable");
-    // The server may close while we still write; what it said before is what counts.
+    // The server may close while the test still writes; only its output matters.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let mut said = Vec::new();
@@ -34,7 +34,7 @@ fn throw(server: &ServerProcess, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn garbage_gets_errors_or_a_closed_connection() {
+fn invalid_bytes_get_an_error_or_a_closed_connection() {
     let mut server = start(&[]);
     let cases: &[&[u8]] = &[
         b"\r\n\r\n\r\nPING\r\n",
@@ -65,10 +65,10 @@ fn garbage_gets_errors_or_a_closed_connection() {
     assert!(server.answers());
 }
 
-/// A long request that has not arrived whole stood behind a command that goes in steps; when that
-/// had ended, the request was taken for complete, had no arguments, and the worker died.
+/// An incomplete long request followed a command which runs in steps. When that had ended, the
+/// request was treated as complete, had no arguments, and the worker panicked.
 #[test]
-fn part_of_a_long_request_behind_a_command_in_steps() {
+fn a_partial_long_request_after_a_command_in_steps() {
     let mut server = start(&[]);
     let set = encode(&["SET", "long", &"x".repeat(100_000)]);
     for behind in [&["PING"][..], &[]] {
@@ -122,13 +122,13 @@ fn truncated_requests_change_nothing() {
 }
 
 #[test]
-fn random_bytes_crash_nothing() {
+fn random_bytes_do_not_crash_the_server() {
     let mut server = start(&[]);
     for seed in 0..40 {
         let mut rng = Rng::new(seed);
         let mut bytes = rng.bytes(64 * 1024);
         if seed % 2 == 0 {
-            // Bytes that look like the protocol go further in.
+            // Bytes which resemble the protocol reach deeper code.
             for byte in &mut bytes {
                 *byte = b"*$123\r\n GETSPINGk"[usize::from(*byte) % 17];
             }
@@ -166,9 +166,9 @@ fn one_byte_at_a_time() {
     }
 }
 
-/// Most resident memory that an idle connection may add.
+/// Maximum resident memory per idle connection.
 const IDLE_BYTES_MAX: u64 = 4096;
-/// The reference keeps more; there the scenario only checks itself.
+/// The reference uses more; there the test only checks itself.
 const IDLE_BYTES_MAX_REDIS: u64 = 64 * 1024;
 
 #[test]
@@ -182,7 +182,7 @@ fn ten_thousand_connections() {
         let reply = wire.command(&["ECHO", "here"]).expect("answered");
         assert_eq!(reply, Value::Bulk(b"here".to_vec()));
     };
-    // The first ones warm up what is made once.
+    // The first connections cause one-time allocations.
     let mut wires: Vec<Wire> = Vec::new();
     let mut grow = |until: u64| {
         while (wires.len() as u64) < until {
@@ -190,7 +190,7 @@ fn ten_thousand_connections() {
             ask(&mut wire);
             wires.push(wire);
         }
-        // Servers give idle buffers back in the background.
+        // Servers free idle buffers in the background.
         std::thread::sleep(Duration::from_secs(3));
         server.resident_bytes()
     };
@@ -209,7 +209,7 @@ fn ten_thousand_connections() {
     }
 }
 
-/// A client that sends and never reads: the server stops reading from it; others do not notice.
+/// A client which sends and never reads: the server stops reading from it; others are served.
 #[test]
 fn a_client_that_never_reads() {
     /// What the server may hold for it besides the value itself.
@@ -221,7 +221,7 @@ fn a_client_that_never_reads() {
     let before = server.resident_bytes();
     let mut stream = TcpStream::connect(server.addr).expect("the server accepts connections");
     stream.set_nonblocking(true).expect("sockets can");
-    // Ten gigabytes of replies, if it would read them.
+    // Ten gigabytes of replies in total.
     let requests = encode(&["GET", "k"]).repeat(100);
     let mut sent = 0;
     let mut stuck_since = Instant::now();
@@ -243,12 +243,15 @@ fn a_client_that_never_reads() {
             println!("redis-server reads on and holds {} MB", peak >> 20);
             break;
         }
-        assert!(started.elapsed() < Duration::from_secs(60), "it reads on for ever");
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "the server keeps reading without limit"
+        );
     }
     assert_eq!(other.command(&["PING"]).expect("answered"), Value::Simple(b"PONG".to_vec()));
     if server.kind == Kind::SheafDb {
         assert!(peak <= HELD_MAX, "{peak} bytes held for a client that does not read");
-        // When it reads at last, every reply is there, in order and whole.
+        // When it reads, every reply arrives, in order and complete.
         let whole = sent / encode(&["GET", "k"]).len();
         stream.set_nonblocking(false).expect("sockets can");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout is settable");
@@ -263,8 +266,8 @@ fn a_client_that_never_reads() {
     assert!(server.answers());
 }
 
-/// One client sends a pipeline of 100 MB; another one's PINGs are answered after little other work:
-/// what the workers' processor time rises by, whoever else uses the machine.
+/// One client sends a pipeline of 100 MB. The PINGs of another one are answered after little other
+/// work, measured as processor time of the workers, independent of other programs.
 #[test]
 fn a_big_pipeline_beside_pings() {
     const BYTES: usize = 100 << 20;
@@ -278,7 +281,7 @@ fn a_big_pipeline_beside_pings() {
     for _ in 0..TRIES {
         let p99 = big_pipeline(&server, BYTES);
         measured.push(p99);
-        // Both workers' time counts, also of what the one that serves PING does not do.
+        // The time of both workers counts, although only one of them serves PING.
         if p99 < P99_MAX_US {
             println!("p99 of PING beside a pipeline of 100 MB: {p99} us of the workers");
             return;
@@ -332,12 +335,12 @@ fn big_pipeline(server: &ServerProcess, bytes: usize) -> u64 {
     times[times.len() * 99 / 100]
 }
 
-/// SIGTERM while four clients count together. Each reply is the number of an executed INCR; numbers
-/// that nobody got, below the highest that somebody got, are replies that were lost.
+/// SIGTERM while four clients increment one counter. Each reply is the number of an executed INCR;
+/// numbers below the highest received which no client received are lost replies.
 #[test]
 fn sigterm_under_load() {
     const ROUNDS: usize = 3;
-    /// It takes a moment; what does not end waits for ever.
+    /// Shutdown is short; a server which exceeds this limit hangs.
     const LIMIT: Duration = Duration::from_secs(20);
     for _ in 0..ROUNDS {
         let mut server = start(&[]);
@@ -376,16 +379,16 @@ fn sigterm_under_load() {
     }
 }
 
-/// How many replies are missing below the highest number that came.
+/// The highest number received, and how many below it are missing.
 fn lost(mut numbers: Vec<i64>) -> (i64, i64) {
     numbers.sort_unstable();
     let highest = *numbers.last().expect("they counted");
     (highest, highest - numbers.len() as i64)
 }
 
-/// The count of lost replies is no ornament: behind a proxy that drops some it is not zero.
+/// Checks the count itself: behind a proxy which drops replies it is not zero.
 #[test]
-fn lost_replies_would_be_noticed() {
+fn the_count_of_lost_replies_detects_losses() {
     let server = ServerProcess::start(&Binary::redis(), &[]);
     let proxy = Proxy::start(server.addr, Damage::Drop);
     let addr = proxy.addr;
@@ -397,8 +400,8 @@ fn lost_replies_would_be_noticed() {
     assert!(lost >= highest / 20, "{lost} of {highest}");
 }
 
-/// Sends INCRs in pipelines until the connection ends. The numbers that came, and how many bytes of
-/// a torn reply came after them.
+/// Sends INCRs in pipelines until the connection ends. Returns the numbers received and the length
+/// in bytes of an incomplete last reply.
 fn count_until_closed(addr: std::net::SocketAddr) -> (Vec<i64>, usize) {
     const DEPTH: usize = 200;
     let batch = encode(&["INCR", "n"]).repeat(DEPTH);

@@ -1,5 +1,5 @@
-//! Thousands of connections: what each costs, idle, busy and idle again; whether all are served
-//! alike; and what happens where no more may come.
+//! Thousands of connections: memory of each when idle, busy and idle again; fairness; and refusing
+//! further connections.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -16,20 +16,20 @@ use sheafdb_tests::workers;
 
 /// Connections held at once.
 const CONNECTIONS: usize = 5_000;
-/// The first of them, which meet what is made once.
+/// The first of them, which cause one-time allocations.
 const WARM: usize = 500;
-/// Resident bytes of the process for each connection that has asked something and waits: some 700.
-/// A huge page more or less is 466 for each here, and tables that have just grown have taken up to
-/// two of them (1,608 were seen).
+/// Bound on resident bytes of the process per idle connection which has sent a request: typically
+/// 700. One huge page is 466 bytes per connection here, and tables which have just grown take up to
+/// two of them (1,608 bytes were measured).
 const IDLE_BYTES_MAX: i64 = 2_200;
-/// What is left of a connection's buffers, bytes for each connection, when they are not needed any
-/// more: nothing of its own, but each worker keeps 64 spare buffers, and they may keep as many
-/// pages of the allocator from going back (2 MB).
+/// Bound on buffer bytes per connection which remain when the buffers are no longer needed.
+/// Connections keep none, but each worker keeps 64 spare buffers, which may keep as many pages of
+/// the allocator in use (2 MB).
 const LEFT_BYTES_MAX: i64 = 800;
-/// So many requests all of them send together while it is seen whether they are served alike.
+/// Total number of requests of all connections in the test of fairness.
 const BUSY: u64 = 40 * CONNECTIONS as u64;
 
-/// What is asked.
+/// The request.
 const PING: &[u8] = b"PING\r\n";
 const PONG: &[u8] = b"+PONG\r\n";
 
@@ -56,7 +56,7 @@ fn ask(stream: &mut TcpStream) {
     expect(stream, PONG);
 }
 
-/// Resident memory without what the allocator keeps for later.
+/// Resident memory without free memory which the allocator keeps.
 fn resident(server: &ServerProcess) -> i64 {
     server.connect().command(&["MEMORY", "PURGE"]).expect("answered");
     server.resident_bytes() as i64
@@ -70,8 +70,7 @@ fn each(server: &ServerProcess, before: i64, connections: usize) -> i64 {
 fn thousands_of_connections() {
     let open = raise_open_files(2 * CONNECTIONS as u64);
     assert!(open > CONNECTIONS as u64 + 200, "{open} open files: raise 'ulimit -n'");
-    // One worker: of two, another program may take one's processor, and with it half of the
-    // clients'.
+    // One worker: with two, another program may delay one of them and half of the clients.
     let args = ["--maxclients", "6000", "--threads", "1"];
     let server = ServerProcess::start(&Binary::under_test(), &args);
     let mut all: Vec<TcpStream> = Vec::new();
@@ -92,7 +91,7 @@ fn thousands_of_connections() {
     for stream in &all {
         stream.set_nonblocking(false).expect("sockets can");
     }
-    // What is made once and kept for all: the arenas of replies, spare buffers.
+    // One-time allocations kept for all connections: reply arenas, spare buffers.
     fill_and_drain(&server, &mut all[..WARM], 0);
     let before = resident(&server);
     let held = fill_and_drain(&server, &mut all, before);
@@ -104,7 +103,8 @@ fn thousands_of_connections() {
     assert!(left <= LEFT_BYTES_MAX, "{left} bytes left on each connection, bound {LEFT_BYTES_MAX}");
 }
 
-/// All ask, each again when its answer is there. Returns the fewest answers that one of them got.
+/// All connections send PING repeatedly, one request at a time. Returns the smallest number of
+/// replies of a connection.
 fn served_evenly(all: &[TcpStream]) -> u64 {
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll");
     for (at, stream) in all.iter().enumerate() {
@@ -149,8 +149,8 @@ fn served_evenly(all: &[TcpStream]) -> u64 {
     least
 }
 
-/// Each sends a request in two halves and some send what makes long replies and read later. Returns
-/// the bytes held for each while the halves waited.
+/// Each sends a request in two halves, and some send requests with long replies and read them
+/// later. Returns the bytes held per connection between the halves.
 fn fill_and_drain(server: &ServerProcess, all: &mut [TcpStream], before: i64) -> i64 {
     const SLOW: usize = 50;
     let value = "v".repeat(10_000);
@@ -166,7 +166,7 @@ fn fill_and_drain(server: &ServerProcess, all: &mut [TcpStream], before: i64) ->
         send(stream, second);
         expect(stream, reply);
     }
-    // Replies of a megabyte: more than the sockets hold.
+    // Replies of a megabyte: more than the socket buffers hold.
     let gets = encode(&["GET", "long"]).repeat(600);
     for stream in &mut all[..SLOW] {
         send(stream, &gets);
@@ -180,7 +180,7 @@ fn fill_and_drain(server: &ServerProcess, all: &mut [TcpStream], before: i64) ->
     held
 }
 
-/// Bytes held for each, once no more come.
+/// Bytes held per connection, once the figure is stable.
 fn held(server: &ServerProcess, before: i64, connections: usize) -> i64 {
     let mut last = i64::MIN;
     loop {
@@ -194,9 +194,9 @@ fn held(server: &ServerProcess, before: i64, connections: usize) -> i64 {
 }
 
 #[test]
-fn no_more_than_maxclients() {
+fn connections_above_maxclients_are_refused() {
     let server = ServerProcess::start(&Binary::under_test(), &["--maxclients", "20"]);
-    // The connection that saw the server start may not be closed yet.
+    // The connection which waited for the start may not be closed yet.
     let mut first = connect(&server);
     until_connected(&mut first, 1);
     let mut all = vec![first];
@@ -216,7 +216,7 @@ fn no_more_than_maxclients() {
     all.iter_mut().for_each(ask);
 }
 
-/// Waits until the server has seen that no more than so many are connected.
+/// Waits until the server reports at most this many connections.
 fn until_connected(stream: &mut TcpStream, count: usize) {
     let (since, wanted) = (Instant::now(), format!("connected_clients:{count}\r\n"));
     while !String::from_utf8_lossy(&info(stream, "clients")).contains(&wanted) {
@@ -233,10 +233,10 @@ fn info(stream: &mut TcpStream, section: &str) -> Vec<u8> {
     said
 }
 
-/// Descriptors run out: open connections are served. New ones wait in the kernel's queue without
-/// cost, and are answered when there are descriptors again.
+/// Without free file descriptors open connections are served. New ones wait in the kernel's queue
+/// without using processor time, and are answered when descriptors are free again.
 #[test]
-fn no_descriptors_left() {
+fn running_out_of_file_descriptors() {
     let mut server = ServerProcess::start(&Binary::under_test(), &[]);
     let mut first = connect(&server);
     ask(&mut first);
@@ -269,9 +269,9 @@ fn no_descriptors_left() {
     let share = used as f64 / 1e6 / seconds;
     assert!(share < 0.25, "the server used {share:.2} of a processor while it could accept nobody");
     let refused = first_errors(&mut first);
-    // The ring keeps accepting under the limit of when it was asked to.
+    // io_uring accepts under the limit in force when the operation was submitted.
     let knows = server_process::io_backend().is_none_or(|name| name != "io_uring");
-    assert!(refused > 0 || !knows, "it did run out of descriptors");
+    assert!(refused > 0 || !knows, "the server must run out of descriptors");
     let often = refused as f64 / seconds;
     assert!(often < 100.0, "it tried {often:.0} times a second");
     limit(before.current.unwrap_or(1 << 10)).expect("and raised again");
@@ -283,7 +283,7 @@ fn no_descriptors_left() {
 
 /// How often accepting failed, from INFO io.
 fn first_errors(stream: &mut TcpStream) -> u64 {
-    // Figures are published now and then.
+    // Figures are published periodically.
     for _ in 0..20 {
         std::thread::sleep(Duration::from_millis(100));
         let count = accept_errors(stream);

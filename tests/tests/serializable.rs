@@ -1,7 +1,7 @@
-//! Transactions of many clients on several workers are strictly serializable: some order of all of
-//! them, which keeps to real time, explains every reply.
+//! Transactions of many clients on several workers are strictly serializable: an order of all
+//! transactions which respects real time explains every reply.
 //!
-//! `STRESS_SEED` repeats the draws of a run, `STRESS_MS` lengthens it.
+//! `STRESS_SEED` repeats the random choices of a run, `STRESS_MS` sets its length.
 
 use std::io;
 use std::sync::Barrier;
@@ -16,15 +16,15 @@ use sheafdb_tests::stress::{SetAtEnd, seed};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 const CLIENTS: usize = 5;
-/// Lists of a round: of each type that can be appended to.
+/// Keys of a round: some of each type which can be appended to.
 const KEYS: usize = 6;
-/// What each client does in a round.
+/// Number of actions of each client in a round.
 const TURNS: usize = 30;
-/// So often the last read of all keys may be cut off.
+/// Attempts of the last read of all keys: it may be interrupted.
 const READ_TRIES: usize = 100;
 
 fn start(threads: usize) -> ServerProcess {
-    // Many commands are made to panic; where they were is not asked.
+    // Many commands are made to panic; backtraces are not needed.
     ServerProcess::start_with(
         &Binary::under_test(),
         &["--threads", &threads.to_string()],
@@ -40,7 +40,7 @@ fn span() -> Duration {
     Duration::from_millis(ms.unwrap_or(800))
 }
 
-/// What holds the elements of a key.
+/// The type of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Type {
     List,
@@ -56,7 +56,7 @@ fn name(round: u64, key: Key) -> String {
     format!("key:{key}:{round}")
 }
 
-/// A command, and what it is in the history before its reply is known.
+/// A command, and its operations before the reply is known.
 struct Request {
     args: Vec<String>,
     ops: Vec<Op>,
@@ -88,7 +88,7 @@ fn element(text: &[u8]) -> Element {
     std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()).expect("an element is a number")
 }
 
-/// The elements that a reply to a read holds.
+/// The elements in a reply to a read.
 fn elements(reply: &Value) -> Vec<Element> {
     match reply {
         Value::NullBulk => Vec::new(),
@@ -112,7 +112,7 @@ fn elements(reply: &Value) -> Vec<Element> {
 }
 
 impl Request {
-    /// Its steps with what the reply says.
+    /// Its operations, completed with the reply.
     fn done(self, reply: &Value) -> Vec<Op> {
         let Self { args, mut ops } = self;
         if matches!(reply, Value::Error(_)) {
@@ -139,7 +139,7 @@ impl Request {
     }
 }
 
-/// How connections end before their time.
+/// How connections are interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Breaks {
     Never,
@@ -149,11 +149,11 @@ enum Breaks {
     Panics,
 }
 
-/// A connection that records what it does.
+/// A connection which records its operations.
 struct Client<'a> {
     server: &'a ServerProcess,
     wire: Wire,
-    /// Pushes what the other one waits for.
+    /// A second connection, which pushes the elements the first one waits for.
     feeder: Wire,
     id: usize,
     rng: Rng,
@@ -224,7 +224,7 @@ impl Client<'_> {
         }
     }
 
-    /// Some commands in one write: each is a transaction of its own.
+    /// Some commands in one write: each is a separate transaction.
     fn plain(&mut self) {
         let requests: Vec<Request> = (0..=self.rng.below(3)).map(|_| self.request()).collect();
         let call = self.now();
@@ -235,7 +235,7 @@ impl Client<'_> {
         }
     }
 
-    /// Moves an element from a list that only this client has: an append that locks two keys.
+    /// Moves an element from a list which only this client uses: an append which locks two keys.
     fn moved(&mut self) {
         let (key, element) = (self.list(), self.element());
         let from = format!("from:{element}");
@@ -249,10 +249,10 @@ impl Client<'_> {
         self.record(call, self.now(), vec![request], replies.get(..1));
     }
 
-    /// Waits for an element to move, which another connection pushes.
+    /// Blocks in a move until the other connection pushes an element.
     fn served(&mut self) {
         let (key, element) = (self.list(), self.element());
-        // A waiter that was killed leaves an element behind, so each time it is another list.
+        // A killed waiter leaves an element in the list, so each time another list is used.
         let feed = format!("feed:{element}");
         let waits = args(&format!("BLMOVE {feed} {} LEFT RIGHT 0", name(self.round, key)));
         let call = self.now();
@@ -264,7 +264,7 @@ impl Client<'_> {
         let reply = sent.and(fed).and_then(|_| self.wire.receive());
         if let Err(why) = &reply {
             self.expect_break(why);
-            // Whichever it was: no client may stay blocked.
+            // In either case no client may stay blocked.
             self.feeder = self.server.connect();
             self.wire = self.server.connect();
         }
@@ -275,7 +275,7 @@ impl Client<'_> {
     fn queue(&mut self) -> Vec<Request> {
         let mut requests: Vec<Request> =
             (0..2 + self.rng.below(5)).map(|_| self.request()).collect();
-        // What they look at is locked with the rest; what they find is not asked here.
+        // Their keys are locked with the others; their replies are not checked.
         if self.rng.chance(15) {
             let walk = ["SCAN 0 COUNT 1000", "SCAN 0 COUNT 1", "RANDOMKEY"][self.rng.below(3)];
             let at = self.rng.below(requests.len());
@@ -300,7 +300,7 @@ impl Client<'_> {
         self.history.push(Txn { outcome, call, ret: self.now(), ops: ops.collect() });
     }
 
-    /// Reads what it watches, and then acts on it: what it has read is still true when it acts.
+    /// Reads watched keys and then runs a transaction: the reads must still hold at EXEC.
     fn watched(&mut self) {
         let keys = [self.rng.below(KEYS), self.rng.below(KEYS)];
         let keys = if keys[0] == keys[1] { &keys[..1] } else { &keys[..] };
@@ -325,7 +325,7 @@ impl Client<'_> {
             read_ops.extend(ops);
         }
         let mut requests = self.queue();
-        // Most act on what they have read.
+        // Most run a transaction after reading.
         if self.rng.chance(80) {
             requests.insert(0, self.append(keys[0]));
         }
@@ -335,7 +335,7 @@ impl Client<'_> {
     fn transaction(&mut self) {
         let mut requests = self.queue();
         if self.rng.chance(10) {
-            // Its error does not keep the others from being carried out.
+            // Its error does not prevent the other commands.
             let list = self.list();
             let wrong = args(&format!("SADD {} x", name(self.round, list)));
             let push = self.append(list);
@@ -344,8 +344,8 @@ impl Client<'_> {
         self.exec(requests, Vec::new());
     }
 
-    /// MULTI, the requests, EXEC; in one write or one by one. What is known to be true at EXEC is a
-    /// part of it.
+    /// MULTI, the requests, EXEC; in one write or one by one. `known` are reads which must hold at
+    /// EXEC; they are part of the transaction.
     fn exec(&mut self, requests: Vec<Request>, known: Vec<Op>) {
         let (multi, exec) = (args("MULTI"), args("EXEC"));
         let at_once = self.rng.chance(70);
@@ -379,7 +379,7 @@ impl Client<'_> {
             other => {
                 assert!(came < sent, "{other:?}");
                 if self.breaks == Breaks::Panics {
-                    // What the commands before the one that panicked did stands.
+                    // The commands before the one which panicked are committed.
                     for request in requests {
                         self.record(call, ret, vec![request], None);
                     }
@@ -390,7 +390,7 @@ impl Client<'_> {
         }
     }
 
-    /// Sends all, and reads the replies; fewer if the connection broke.
+    /// Sends all requests and reads the replies; fewer if the connection was closed.
     fn ask<'r>(&mut self, requests: impl IntoIterator<Item = &'r Vec<String>>) -> Vec<Value> {
         let requests: Vec<&Vec<String>> = requests.into_iter().collect();
         let bytes: Vec<u8> = requests.iter().flat_map(|r| encode(r)).collect();
@@ -409,12 +409,12 @@ impl Client<'_> {
         replies
     }
 
-    /// A connection may end, but it is never silent.
+    /// A connection may be closed, but must not time out.
     fn expect_break(&self, why: &io::Error) {
         assert!(self.breaks != Breaks::Never && why.kind() != io::ErrorKind::TimedOut, "{why}");
     }
 
-    /// A transaction of these requests, with their replies if they came.
+    /// Records a transaction of these requests, with their replies if they arrived.
     fn record(&mut self, call: u64, ret: u64, requests: Vec<Request>, replies: Option<&[Value]>) {
         let txn = if let Some(replies) = replies {
             let ops = requests.into_iter().zip(replies).flat_map(|(r, reply)| r.done(reply));
@@ -428,7 +428,7 @@ impl Client<'_> {
     }
 }
 
-/// All clients of a round at once, and a last read of everything.
+/// Runs all clients of a round concurrently, then reads all keys.
 fn history_of(server: &ServerProcess, seed: u64, round: u64, breaks: Breaks) -> Vec<Txn> {
     let (barrier, began) = (Barrier::new(CLIENTS), Instant::now());
     let client = |id: usize| Client {
@@ -465,7 +465,7 @@ fn history_of(server: &ServerProcess, seed: u64, round: u64, breaks: Breaks) -> 
             return history;
         }
     }
-    panic!("nobody can read all keys");
+    panic!("the read of all keys always failed");
 }
 
 fn assert_serializable(history: &[Txn], what: &str) {
@@ -474,7 +474,7 @@ fn assert_serializable(history: &[Txn], what: &str) {
 }
 
 #[test]
-fn transactions_of_many_clients_have_an_order() {
+fn transactions_are_strictly_serializable() {
     for threads in [2, 4] {
         let server = start(threads);
         let (seed, began, mut txns) = (seed(), Instant::now(), [0; 2]);
@@ -495,17 +495,17 @@ fn transactions_of_many_clients_have_an_order() {
     }
 }
 
-/// What a client that is killed has sent last happens as a whole, or not at all.
+/// The last transaction of a killed client is executed completely or not at all.
 #[test]
-fn transactions_of_killed_clients_happen_whole_or_not_at_all() {
+fn transactions_of_killed_clients_are_atomic() {
     for threads in [2, 4] {
         cut_off(threads, Breaks::Kills);
     }
 }
 
-/// Of a command that panics nothing is left.
+/// A command which panics has no effect.
 #[test]
-fn commands_that_panic_leave_nothing() {
+fn commands_which_panic_are_rolled_back() {
     for threads in [2, 4] {
         cut_off(threads, Breaks::Panics);
     }
@@ -531,7 +531,8 @@ fn cut_off(threads: usize, breaks: Breaks) {
     assert!(server.answers());
 }
 
-/// All others are killed, or the next command of a kind panics after some changes.
+/// Repeatedly kills all other clients, or makes the next command of a kind panic after some
+/// changes.
 fn break_now_and_then(server: &ServerProcess, seed: u64, breaks: Breaks, done: &AtomicBool) {
     const COMMANDS: &[&str] = &["rpush", "append", "xadd", "lmove", "blmove"];
     let (mut wire, mut rng) = (server.connect(), Rng::new(seed));

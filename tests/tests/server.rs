@@ -1,5 +1,5 @@
-//! What golden files cannot say: several connections at once, time, logs, panics. Everything with
-//! all connections on one worker and spread over two.
+//! Tests which golden files cannot express: several connections, time, logs, panics. All run with
+//! one worker and with two.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
-/// Runs a test on a server of one and of two workers; the reference does not know some of it.
+/// Runs a test on a server with one worker and with two; not on the reference, which lacks some of
+/// the commands.
 fn on_both(extra: &[&str], test: impl Fn(&mut ServerProcess)) {
     let binary = Binary::under_test();
     if binary.kind == Kind::Redis {
@@ -39,9 +40,9 @@ fn receive(wire: &mut Wire) -> String {
     wire.receive().map_or_else(|_| "closed".into(), |reply| render::line(&reply))
 }
 
-/// Sessions that find the World gate closed are parked, and woken when it opens.
+/// Sessions which find the World gate closed are parked, and woken when it opens.
 #[test]
-fn who_waited_for_debug_sleep_is_answered_afterwards() {
+fn sessions_parked_by_debug_sleep_are_answered_afterwards() {
     on_both(&[], |server| {
         let mut sleeper = server.connect();
         let mut others: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
@@ -56,7 +57,7 @@ fn who_waited_for_debug_sleep_is_answered_afterwards() {
             for other in &mut others {
                 send(other, "GET k");
             }
-            // The way out stays open meanwhile.
+            // CLIENT KILL runs meanwhile.
             assert_eq!(ask(&mut server.connect(), "CLIENT KILL TYPE pubsub"), ":0");
             let is_early = started.elapsed() < sleep;
             for other in &mut others {
@@ -69,9 +70,9 @@ fn who_waited_for_debug_sleep_is_answered_afterwards() {
     });
 }
 
-/// Killing the sleeper opens the gate.
+/// Killing the client which runs DEBUG SLEEP opens the gate.
 #[test]
-fn a_killed_sleeper_lets_the_others_go_on() {
+fn killing_a_sleeping_client_opens_the_gate() {
     on_both(&[], |server| {
         let mut sleeper = server.connect();
         let id = ask(&mut sleeper, "CLIENT ID");
@@ -100,10 +101,10 @@ fn a_sleeping_server_can_be_shut_down() {
     });
 }
 
-/// A panic costs its connection; its command's changes are undone, also those of MSET half-way,
-/// and the slot serves the next one.
+/// A panic closes its connection. The command's changes are rolled back, also in the middle of
+/// MSET, and the slot is usable.
 #[test]
-fn a_panic_in_a_command_leaves_no_trace() {
+fn a_command_which_panics_is_rolled_back() {
     on_both(&[], |server| {
         for (arm, victim) in [("SET", "SET a 9"), ("MSET 2", "MSET a 9 b 9 c 9 d 9")] {
             let mut wire = server.connect();
@@ -122,9 +123,9 @@ fn a_panic_in_a_command_leaves_no_trace() {
     });
 }
 
-/// The same for commands that change a list, packed and of pages: at each change that they make.
+/// The same for commands on lists, packed and in pages, with a panic at each of their changes.
 #[test]
-fn a_panic_in_a_command_on_a_list_leaves_no_trace() {
+fn a_list_command_which_panics_is_rolled_back() {
     let long = "e".repeat(700);
     let victims = [
         "LPUSH l x y z",
@@ -169,9 +170,9 @@ fn a_panic_in_a_command_on_a_list_leaves_no_trace() {
     });
 }
 
-/// So is what a command did to a sorted set, a small one in its entry and a big one in trees.
+/// The same for commands on sorted sets, small ones in their entry and big ones in trees.
 #[test]
-fn a_panic_leaves_sorted_sets_as_they_were() {
+fn a_sorted_set_command_which_panics_is_rolled_back() {
     let victims = [
         "ZADD z 9 m1 8 new 7 m5",
         "ZINCRBY z 3 m1",
@@ -215,11 +216,11 @@ fn a_panic_leaves_sorted_sets_as_they_were() {
     });
 }
 
-/// Inside EXEC the commands before the panic stay, the one that panicked is undone, and those
-/// behind it do not run. A queue with a command on the whole keyspace holds World: its panic left
-/// the gate closed for good.
+/// Inside EXEC the commands before the panic are committed, the one which panicked is rolled back,
+/// and those after it do not run. A queue with a command on the whole keyspace holds World: its
+/// panic once left the gate closed for ever.
 #[test]
-fn a_panic_inside_exec_keeps_what_was_done_before() {
+fn a_panic_inside_exec_keeps_the_commands_before_it() {
     on_both(&[], |server| {
         for whole in [false, true] {
             let mut wire = server.connect();
@@ -241,8 +242,8 @@ fn a_panic_inside_exec_keeps_what_was_done_before() {
     });
 }
 
-/// A panic that no command's net knows ends the process, whichever worker it is: a server that
-/// lives on without one of its workers leaves that one's clients hanging.
+/// A panic outside of commands ends the process, whichever worker it is on: without the worker its
+/// clients would hang.
 #[test]
 fn a_panic_outside_of_commands_ends_the_process() {
     on_both(&[], |server| {
@@ -251,14 +252,14 @@ fn a_panic_outside_of_commands_ends_the_process() {
         let status = server.wait_exit(Duration::from_secs(60)).expect("it ends");
         assert_eq!(status.code(), Some(1));
         let log = server.log();
-        assert!(log.contains("outside of any command: the server ends"), "{log}");
+        assert!(log.contains("outside of any command: the server exits"), "{log}");
         for other in &mut others {
             assert_eq!(receive(other), "closed");
         }
     });
 }
 
-/// CLIENT PAUSE holds back the commands that it names, on every worker, until UNPAUSE or its end.
+/// CLIENT PAUSE holds back commands of its mode, on every worker, until UNPAUSE or its timeout.
 #[test]
 fn a_pause_ends_by_unpause_or_by_itself() {
     on_both(&[], |server| {
@@ -282,10 +283,9 @@ fn a_pause_ends_by_unpause_or_by_itself() {
     });
 }
 
-/// PFCOUNT is no write but may be passed on as one: a pause of writes holds it back, also inside
-/// EXEC.
+/// PFCOUNT is not a write but may replicate: a pause of writes holds it back, also inside EXEC.
 #[test]
-fn a_pause_of_writes_holds_back_what_may_be_passed_on() {
+fn a_pause_of_writes_holds_back_commands_which_may_replicate() {
     on_both(&[], |server| {
         let mut wire = server.connect();
         assert_eq!(ask(&mut wire, "PFADD h a b"), ":1");
@@ -306,10 +306,10 @@ fn a_pause_of_writes_holds_back_what_may_be_passed_on() {
     });
 }
 
-/// What CONFIG SET has answered holds for every worker: for connections that are open and for the
-/// next one. A worker in the middle of its turn still went by the old settings.
+/// Once CONFIG SET is answered, the setting applies on every worker, to open and new connections. A
+/// worker in the middle of its turn once used the old settings.
 #[test]
-fn a_setting_holds_everywhere_once_it_is_answered() {
+fn config_set_applies_on_all_workers_before_its_reply() {
     on_both(&[], |server| {
         let mut wires: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
         for round in 0..50 {
@@ -328,9 +328,10 @@ fn a_setting_holds_everywhere_once_it_is_answered() {
     });
 }
 
-/// The statistics of a worker that has not noticed CONFIG RESETSTAT yet are not shown.
+/// Statistics from before CONFIG RESETSTAT are not shown, even if a worker has not processed it
+/// yet.
 #[test]
-fn reset_statistics_are_gone_on_all_workers() {
+fn resetstat_applies_on_all_workers() {
     on_both(&[], |server| {
         let mut wires: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
         for wire in &mut wires {
@@ -346,9 +347,9 @@ fn reset_statistics_are_gone_on_all_workers() {
     });
 }
 
-/// The slow log shows how long a command took in all: DEBUG SLEEP, and KEYS in its steps.
+/// The slow log shows the total time of a command: DEBUG SLEEP, and KEYS in several steps.
 #[test]
-fn a_command_in_steps_is_as_slow_as_all_of_them() {
+fn the_slow_log_counts_all_steps_of_a_command() {
     on_both(&["--slowlog-log-slower-than", "20000"], |server| {
         let mut wire = server.connect();
         assert_eq!(ask(&mut wire, "DEBUG SLEEP 0.05"), "+OK");
@@ -362,9 +363,9 @@ fn a_command_in_steps_is_as_slow_as_all_of_them() {
     });
 }
 
-/// A queue has a bound: past `client-query-buffer-limit` its connection is closed.
+/// A queue above `client-query-buffer-limit` closes its connection.
 #[test]
-fn a_transaction_that_outgrows_the_query_buffer_is_closed() {
+fn a_transaction_larger_than_the_query_buffer_limit_is_closed() {
     on_both(&["--client-query-buffer-limit", "1mb"], |server| {
         let mut wire = server.connect();
         let value = "v".repeat(100_000);
@@ -376,7 +377,7 @@ fn a_transaction_that_outgrows_the_query_buffer_is_closed() {
     });
 }
 
-/// Values above 32 KiB take another way through framing and queueing.
+/// Values above 32 KiB use other code in framing and queueing.
 #[test]
 fn big_values_survive_single_commands_and_transactions() {
     on_both(&[], |server| {
@@ -396,10 +397,10 @@ fn big_values_survive_single_commands_and_transactions() {
 
 /// A refused connection is sent the reason.
 #[test]
-fn one_client_too_many_is_told_so() {
+fn a_client_above_maxclients_gets_an_error() {
     on_both(&[], |server| {
         let mut control = server.connect();
-        // The connection that waited for the start is closed, which the server may not know yet.
+        // The server may not have noticed yet that the connection of the start is closed.
         while !ask(&mut control, "INFO clients").contains("connected_clients:1\\r\\n") {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -413,7 +414,7 @@ fn one_client_too_many_is_told_so() {
     });
 }
 
-/// CONFIG SET of an address that cannot change is an error, not an OK without effect.
+/// CONFIG SET of an address which cannot change is an error, not an OK without effect.
 #[test]
 fn an_address_that_cannot_change_is_refused_and_still_served() {
     on_both(&[], |server| {
@@ -429,9 +430,8 @@ fn an_address_that_cannot_change_is_refused_and_still_served() {
     });
 }
 
-/// A CONFIG SET that fails changes nothing, whichever of its settings fails, and whether at its
-/// value or only when it is applied. The slow log was cut and the policy was changed before
-/// `maxclients` failed.
+/// A CONFIG SET which fails changes nothing, whichever of its settings fails, when parsed or when
+/// applied. Once, the slow log was trimmed and the policy changed before `maxclients` failed.
 #[test]
 fn a_config_set_that_fails_changes_nothing() {
     const GOOD: &str = "slowlog-max-len 1 commandlog-large-request-max-len 1 maxmemory-policy allkeys-lfu \
@@ -472,8 +472,8 @@ fn a_config_set_that_fails_changes_nothing() {
     });
 }
 
-/// Random batches of good pairs with one bad pair somewhere: nothing changes. Without it all of
-/// them are set.
+/// Random batches of valid pairs with one invalid pair change nothing. Without the invalid pair all
+/// of them are set.
 #[test]
 fn random_batches_with_one_bad_pair_change_nothing() {
     const GOOD: [(&str, &[&str]); 12] = [
@@ -535,7 +535,7 @@ fn random_batches_with_one_bad_pair_change_nothing() {
     });
 }
 
-/// DUMP and RESTORE keep when the fields of a hash expire, and what is restored does expire.
+/// DUMP and RESTORE keep the expiry of hash fields, and restored fields do expire.
 #[test]
 fn a_hash_keeps_the_times_of_its_fields_in_a_payload() {
     on_both(&[], |server| {
@@ -556,9 +556,9 @@ fn a_hash_keeps_the_times_of_its_fields_in_a_payload() {
     });
 }
 
-/// SAVE promises what cannot be kept: only without data, or if the client says that it may fail.
+/// SHUTDOWN SAVE is accepted only without data, or with FORCE.
 #[test]
-fn shutdown_promises_no_save() {
+fn shutdown_save_is_refused_with_data() {
     on_both(&[], |server| {
         let mut wire = server.connect();
         assert_eq!(ask(&mut wire, "SELECT 3"), "+OK");
@@ -588,7 +588,7 @@ fn shutdown_promises_no_save() {
             assert_eq!(ask(&mut wire, line), "closed");
             let status = server.wait_exit(Duration::from_secs(60)).expect("it ends");
             assert!(status.success(), "{line}: {status}");
-            let lost = server.log().contains("nothing can be saved, the data is lost");
+            let lost = server.log().contains("this version cannot save to disk, all data is lost");
             assert_eq!(lost, line.contains("SAVE FORCE"), "{line}: {}", server.log());
         });
     }

@@ -32,7 +32,7 @@ fn send(wire: &mut Wire, text: &str) {
     wire.send(&encode(&words(text))).expect("it takes requests");
 }
 
-/// Sends all at once, then reads all replies.
+/// Sends all requests in one write, then reads all replies.
 fn ask_all(wire: &mut Wire, requests: &[&str]) -> Vec<Value> {
     let bytes: Vec<u8> = requests.iter().flat_map(|r| encode(&words(r))).collect();
     wire.send(&bytes).expect("it takes requests");
@@ -67,7 +67,7 @@ fn texts(reply: &Value, out: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Holds the slots of `keys` nearly all the time, by transactions too short to be marked long.
+/// Holds the slots of `keys` most of the time, by transactions too short to be marked long.
 fn hold_busy(server: &ServerProcess, keys: &[&str], done: &AtomicBool) {
     let mut wire = server.connect();
     let exists = format!("EXISTS {}", keys.join(" "));
@@ -86,7 +86,7 @@ fn make_busy(server: &ServerProcess) {
     wire.command(&[b"SET".to_vec(), b"busy:q".to_vec(), text(b'q')]).expect("answered");
 }
 
-/// Pops from `keys` all the time; returns what it got.
+/// Pops from `keys` all the time; returns the popped elements.
 fn steal(server: &ServerProcess, keys: &[&str], done: &AtomicBool) -> Vec<Vec<u8>> {
     let (mut wire, mut got) = (server.connect(), Vec::new());
     let pops: Vec<String> = keys.iter().map(|key| format!("LPOP {key}")).collect();
@@ -99,25 +99,25 @@ fn steal(server: &ServerProcess, keys: &[&str], done: &AtomicBool) -> Vec<Vec<u8
     got
 }
 
-/// Keys whose slots descend: serving from the first into the next needs a lower slot, which cannot
-/// be waited for while the higher one is held.
+/// Keys in descending order of slots: serving from the first into the next needs a lower slot, for
+/// which the server cannot wait while it holds the higher one.
 const CHAIN: [&str; 4] = ["step:c", "step:b", "step:d", "step:a"];
 
-/// How an element gets into the first list of the chain while a client waits for it.
+/// Ways to push an element to the first list of the chain while a client waits for it.
 const PUSHES: [&[&str]; 3] = [
     &["RPUSH step:c x"],
     &["MULTI", "SET other 1", "LPUSH step:c x", "EXEC"],
     &["RPUSH from x", "LMOVE from step:c LEFT LEFT"],
 ];
 
-/// Once it failed nearly every time: the pusher dropped its locks to take all anew, and a third
-/// client came first.
+/// Once the pusher released its locks and took all of them again, and a third client usually got
+/// the element.
 #[test]
-fn nobody_comes_between_a_push_and_its_waiter() {
+fn no_command_runs_between_a_push_and_serving_its_waiter() {
     let mut chain = CHAIN;
     chain.sort_unstable_by_key(|key| std::cmp::Reverse(key_slot(key.as_bytes())));
     for threads in [2, 4] {
-        // From one list to another, and on through two more.
+        // From one list to another, and through a chain of two more.
         for links in [1, 3] {
             race(threads, &chain[..=links]);
         }
@@ -197,10 +197,10 @@ const FILLS: &[(&[&str], &[&str])] = &[
     (&[], &["RESTORE"]),
 ];
 
-/// Every command that creates a list serves the client that waits for it, into another list whose
-/// slot others hold.
+/// Every command which creates a list serves the client which waits for it, into another list whose
+/// slot other clients hold.
 #[test]
-fn every_command_that_fills_a_key_reaches_what_serving_needs() {
+fn every_command_which_creates_a_list_serves_its_waiter() {
     for threads in [1, 4] {
         let server = start(threads);
         make_busy(&server);
@@ -251,7 +251,7 @@ fn every_command_that_fills_a_key_reaches_what_serving_needs() {
 /// Many clients wait for one key, each to move to a list of its own: more slots than are locked in
 /// advance.
 #[test]
-fn many_with_lists_of_their_own_are_served_in_turn() {
+fn many_waiters_with_different_destinations_are_served_in_order() {
     const MANY: usize = 40;
     for threads in [1, 4] {
         let server = start(threads);
@@ -273,10 +273,11 @@ fn many_with_lists_of_their_own_are_served_in_turn() {
     }
 }
 
-/// A client that waits for more elements than there are is served by the push that completes them,
-/// into another list whose slot others hold. It does not delay a client that waits for fewer.
+/// A client which waits for more elements than there are is served by the push which completes
+/// them, into another list whose slot other clients hold. It does not delay a client which waits
+/// for fewer.
 #[test]
-fn who_waits_for_several_elements_is_served_by_the_last_one() {
+fn a_waiter_for_several_elements_is_served_by_the_completing_push() {
     for threads in [1, 4] {
         let server = start(threads);
         make_busy(&server);
@@ -311,7 +312,7 @@ fn who_waits_for_several_elements_is_served_by_the_last_one() {
 
 /// Elements that an EXEC pushed before one of its commands panicked stay, and waiters are served.
 #[test]
-fn a_panic_in_exec_leaves_nobody_waiting_for_what_is_there() {
+fn after_a_panic_in_exec_waiters_are_served() {
     for threads in [1, 4] {
         let server = start(threads);
         let (mut wire, mut pusher) = (server.connect(), server.connect());
@@ -333,7 +334,7 @@ fn a_panic_in_exec_leaves_nobody_waiting_for_what_is_there() {
     }
 }
 
-// Everybody at once.
+// All kinds of clients at once.
 
 const LISTS: usize = 6;
 const PUSHERS: usize = 3;
@@ -345,10 +346,10 @@ fn span() -> Duration {
     Duration::from_millis(ms.unwrap_or(1200))
 }
 
-/// Pushers, movers in every direction over a few slots, and SORTs that come upon those slots in any
-/// order: all of them end, and each element is somewhere once.
+/// Pushers, movers in every direction over a few slots, and SORTs which lock those slots in any
+/// order: all of them end, and each element exists once.
 #[test]
-fn a_crowd_of_pushers_movers_and_growers_ends_and_loses_nothing() {
+fn concurrent_pushes_moves_and_sorts_end_and_lose_nothing() {
     for threads in [2, 4] {
         let (server, seed) = (start(threads), seed());
         let mut setup = server.connect();
@@ -435,7 +436,7 @@ fn push_all(
     }
 }
 
-/// Pops all elements, so that lists run empty and movers wait, until no pusher is left.
+/// Pops all elements until no pusher is left, so that lists become empty and movers wait.
 fn drain(server: &ServerProcess, left: &AtomicUsize) -> Vec<Vec<u8>> {
     let (mut wire, mut taken) = (server.connect(), Vec::new());
     let pops: Vec<String> = (0..LISTS).map(|list| format!("LPOP q:{list} 100")).collect();
@@ -449,7 +450,7 @@ fn drain(server: &ServerProcess, left: &AtomicUsize) -> Vec<Vec<u8>> {
     taken
 }
 
-/// Moves elements from list to list, waiting where there are none.
+/// Moves elements between lists, with blocking commands.
 fn move_about(
     server: &ServerProcess,
     mut rng: Rng,
@@ -458,7 +459,7 @@ fn move_about(
 ) {
     let mut wire = server.connect();
     while running() {
-        // Those of SORT are rarely there, so that nearly all of them are waited for.
+        // The lists of SORT are usually empty, so nearly all of these moves block.
         let from = if rng.chance(50) {
             format!("sorted:{}", rng.below(GROWERS))
         } else {

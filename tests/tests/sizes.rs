@@ -1,5 +1,5 @@
-//! Members of the largest size (512 MB) and of none: what redis-server 7.0.15 answers, in every
-//! type, one after the other.
+//! Members of the largest size (512 MB) and empty members, in every type. The expected replies are
+//! those of redis-server 7.0.15.
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// `proto-max-bulk-len` at its default.
 const LARGEST: usize = 512 << 20;
-/// What one write sends of it.
+/// Bytes of it per write.
 const CHUNK: usize = 1 << 20;
-/// Longest wait for an answer: the machine may have to find memory first.
+/// Longest wait for a reply: the system may have to free memory first.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An argument of a command.
@@ -42,7 +42,7 @@ fn ask(wire: &mut Wire, args: &[Arg]) -> Value {
 }
 
 #[test]
-fn the_largest_members_are_members() {
+fn members_of_the_largest_size() {
     let mut server = ServerProcess::start(&Binary::under_test(), &[]);
     let mut wire = server.connect();
     wire.stream().set_read_timeout(Some(PATIENCE)).expect("a limit");
@@ -87,11 +87,11 @@ fn the_largest_members_are_members() {
     let refused = wire.receive().expect("an answer");
     assert_eq!(refused, Value::Error("ERR Protocol error: invalid bulk length".into()));
     assert!(wire.receive().is_err(), "that connection is closed");
-    assert!(server.answers(), "and no other");
+    assert!(server.answers(), "other connections are served");
 }
 
 #[test]
-fn empty_members_are_members() {
+fn empty_members() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
     let mut wire = server.connect();
     let empty = Value::Bulk(Vec::new());

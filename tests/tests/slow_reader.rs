@@ -8,9 +8,9 @@ use sheafdb_tests::big::{Element, MILLION, ask, fill, until_freed};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, encode};
 
-/// A client asks for a hundred megabytes and does not read: the server holds back little for it,
-/// the value may change and go, another client is answered, and what was asked for comes whole when
-/// it is read at last.
+/// A client requests a hundred megabytes and does not read. The server buffers little for it, the
+/// value may change and be removed, another client is answered, and the complete reply arrives when
+/// it is read.
 #[test]
 fn a_large_reply_to_a_slow_reader() {
     const HELD_MAX: u64 = 32 << 20;
@@ -41,10 +41,10 @@ fn a_large_reply_to_a_slow_reader() {
             peak = peak.max(server.resident_bytes().saturating_sub(before));
         }
         println!("{}: {} KB held", request[0], peak >> 10);
-        // The result of an operation on sets is collected before its length can be told.
+        // The result of an operation on sets is collected first, because its length is unknown.
         let is_collected = request[0] == "SINTER";
         assert!(is_collected || peak <= HELD_MAX, "{}: {peak} bytes held", request[0]);
-        // The value goes; the reply is of what was there.
+        // The value is removed; the reply is that of the old value.
         assert_eq!(ask(&mut wire, "UNLINK k"), Value::Int(1));
         let header = format!("*{}\r\n", MILLION * parts);
         let bulk = |text: &String| format!("${}\r\n{text}\r\n", text.len()).len();

@@ -1,5 +1,5 @@
-//! Big values do not stall: what removes them keeps a worker for less than a millisecond. Workers
-//! are judged by their processor time, to which other programs on the machine add nothing.
+//! Removing big values does not stall: it occupies a worker for less than a millisecond. The tests
+//! measure the processor time of workers, which other programs do not affect.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,15 +12,14 @@ use sheafdb_tests::stress::SetAtEnd;
 use sheafdb_tests::wire::{Value, Wire, encode};
 use sheafdb_tests::workers;
 
-/// The most processor time that a command which removes a big value may take, with its reading and
-/// its reply.
+/// Maximum processor time of a command which removes a big value, including reading and replying.
 const COMMAND_US_MAX: u64 = 1_000;
-/// A worker also does other work now and then: it publishes figures and frees buffers.
+/// Attempts: a worker also publishes figures and frees buffers periodically.
 const TRIES: usize = 5;
-/// Longest wait for what comes at last.
+/// Longest wait for an event.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Members of the large sets, unless `SHEAFDB_MEMBERS` says how many. Freeing so many where the
-/// command runs would take a hundred times as long as a test allows.
+/// Members of the large sets, unless `SHEAFDB_MEMBERS` is set. Freeing so many on the worker would
+/// take a hundred times as long as a test allows.
 const MEMBERS: usize = 2_000_000;
 
 fn members() -> usize {
@@ -38,17 +37,17 @@ fn ok() -> Value {
     Value::Simple(b"OK".to_vec())
 }
 
-/// The reply to a command, and the processor time of all workers from its sending until they sleep
-/// again. The thread that frees what was removed is no worker.
+/// The reply to a command, and the processor time of all workers from sending it until they sleep
+/// again. The thread which frees removed values is not a worker.
 fn microseconds(server: &ServerProcess, wire: &mut Wire, text: &str) -> (Value, u64) {
     let before = workers::microseconds(server);
     let reply = ask(wire, text);
     (reply, workers::microseconds(server) - before)
 }
 
-/// Each of these removes a large set, which it alone holds.
+/// Each of these commands removes a large set which shares no pages with another key.
 #[test]
-fn removing_a_large_set_is_short() {
+fn removing_a_large_set_takes_less_than_a_millisecond() {
     let (_alone, members) = (alone(), members());
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
     let mut wire = server.connect();
@@ -71,7 +70,7 @@ fn removing_a_large_set_is_short() {
             if ask(&mut wire, "EXISTS {v}base") == Value::Int(0) {
                 fill(&mut wire, "SADD", "{v}base", members, |n| vec![format!("member:{n}")]);
             } else if command != "FLUSHALL ASYNC" {
-                // One of its own: a copy would share all its pages.
+                // Created separately: a copy would share all its pages.
                 let made = ask(&mut wire, "SUNIONSTORE {v}victim {v}base {v}small");
                 assert_eq!(made, Value::Int(members as i64 + 3));
                 ask(&mut wire, "SET {v}other text");
@@ -99,10 +98,10 @@ fn removing_a_large_set_is_short() {
     }
 }
 
-/// Its time comes, and the sweep removes it: the workers' processor time is what it takes to ask a
-/// few times whether it is gone. To free the members takes much longer.
+/// When it expires, the sweep removes it. The workers' processor time is that of a few checks
+/// whether it is removed. Freeing the members would take much longer.
 #[test]
-fn the_expiry_of_a_large_set_is_short() {
+fn expiry_of_a_large_set_does_not_stall_workers() {
     const SWEEP_US_MAX: u64 = 5_000;
     let (_alone, members) = (alone(), members());
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "1"]);
@@ -131,7 +130,7 @@ fn the_expiry_of_a_large_set_is_short() {
 }
 
 #[test]
-fn removing_a_million_elements_of_any_type_is_short() {
+fn removing_a_million_elements_takes_less_than_a_millisecond() {
     let _alone = alone();
     let server = ServerProcess::start(&Binary::under_test(), &["--threads", "2"]);
     let mut wire = server.connect();
@@ -157,13 +156,13 @@ fn removing_a_million_elements_of_any_type_is_short() {
             assert!(times.last() < Some(&COMMAND_US_MAX), "{command}, '{remove}': {times:?} us");
         }
     }
-    // What a worker does with each of a million members does not pass.
+    // Work on each of a million members would exceed the bound.
     fill(&mut wire, "SADD", "k", MILLION, |n| vec![format!("member:{n}")]);
     let (_, us) = microseconds(&server, &mut wire, "SUNIONSTORE copy k");
     assert!(us > 10 * COMMAND_US_MAX, "{us} us to copy a million members");
 }
 
-/// The first `count` fields of the hash are due at this time, in ms since 1970.
+/// Sets the expiry of the first `count` fields of the hash to `at`, in ms since 1970.
 fn expire_fields(wire: &mut Wire, count: usize, at: u128) {
     const EACH: usize = 500;
     const AT_ONCE: usize = 20;
@@ -185,7 +184,7 @@ fn expire_fields(wire: &mut Wire, count: usize, at: u128) {
 /// Fields of a hash that expire together are invisible to every command from that moment on. They
 /// are removed a few at a time, and no client waits for that.
 #[test]
-fn fields_that_are_due_together_are_hidden_at_once() {
+fn fields_which_expire_together_are_hidden_at_once() {
     const FIELDS: usize = 600_000;
     const DUE: usize = 500_000;
     let _alone = alone();
@@ -196,7 +195,7 @@ fn fields_that_are_due_together_are_hidden_at_once() {
         since.expect("after 1970").as_millis()
     };
     let mut times = Vec::new();
-    // Twice as long where saying it took longer than that.
+    // Twice as long if setting the expiry took longer than that.
     for ahead_ms in [4_000, 8_000, 16_000, 32_000, 64_000] {
         assert_eq!(ask(&mut wire, "DEBUG SET-ACTIVE-EXPIRE 0"), ok());
         ask(&mut wire, "DEL h");
@@ -230,11 +229,14 @@ fn fields_that_are_due_together_are_hidden_at_once() {
         times.push(longest.max().expect("some"));
         let Value::Array(all) = ask(&mut wire, "HKEYS h") else { panic!("fields") };
         assert_eq!(all.len() as i64, left);
-        assert!(figure(&mut wire, "memory", "used_memory") > full - full / 5, "few are gone");
+        assert!(
+            figure(&mut wire, "memory", "used_memory") > full - full / 5,
+            "most fields are not removed yet"
+        );
         assert_eq!(ask(&mut wire, "DEBUG SET-ACTIVE-EXPIRE 1"), ok());
         let began = Instant::now();
         while figure(&mut wire, "memory", "used_memory") > full / 2 {
-            assert!(began.elapsed() < PATIENCE, "they go at last");
+            assert!(began.elapsed() < PATIENCE, "the fields are removed");
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(ask(&mut wire, "HLEN h"), Value::Int(left));
@@ -247,10 +249,10 @@ fn fields_that_are_due_together_are_hidden_at_once() {
     assert!(times.last() < Some(&COMMAND_US_MAX), "{times:?}");
 }
 
-/// Work that is done ahead of a command loses nothing that others write meanwhile: members are
-/// added one by one while many at a time are popped, and removed by rank.
+/// Work prepared before a command runs loses no concurrent writes: members are added one by one
+/// while many at a time are popped, and removed by rank.
 #[test]
-fn what_is_done_ahead_loses_no_write() {
+fn prepared_work_loses_no_concurrent_write() {
     const BEFORE: usize = 60_000;
     const ADDED: usize = 20_000;
     let _alone = alone();
@@ -268,10 +270,9 @@ fn what_is_done_ahead_loses_no_write() {
             for n in BEFORE..BEFORE + ADDED {
                 assert_eq!(ask(&mut wire, &format!("SADD s member:{n}")), Value::Int(1));
                 assert_eq!(ask(&mut wire, &format!("ZADD z {n} member:{n}")), Value::Int(1));
-                // Of what is stored, nothing is older than what was answered before it was asked
-                // for.
+                // A store includes all members acknowledged before it was requested.
                 assert_eq!(ask(&mut wire, &format!("SADD grows member:{n}")), Value::Int(1));
-                // Sometimes no client writes while work is done ahead.
+                // Sometimes no client writes while work is prepared.
                 if n % 1000 == 0 {
                     std::thread::sleep(Duration::from_millis(20));
                 }
@@ -311,7 +312,7 @@ fn pop(server: &ServerProcess, done: &AtomicBool) -> Vec<Value> {
             let Value::Array(some) = ask(&mut wire, &format!("SPOP s {count}")) else {
                 panic!("members")
             };
-            // Back they go, but for some: it stays large.
+            // Most of them are added again, so that the set stays large.
             let (kept, back) = some.split_at(some.len() / 50);
             all.extend_from_slice(kept);
             for chunk in back.chunks(500) {
@@ -339,8 +340,8 @@ fn remove(server: &ServerProcess, done: &AtomicBool) -> i64 {
     all
 }
 
-/// Stores a set that grows, again and again: what is found in the copy never gets less, nor is it
-/// behind what the set held before the copy was asked for.
+/// Repeatedly stores a growing set: the copy never becomes smaller, and includes all members which
+/// the set had before the command was sent.
 fn store(server: &ServerProcess, done: &AtomicBool) -> usize {
     let (mut wire, mut stores, mut last) = (server.connect(), 0, 0);
     fill(&mut wire, "SADD", "grows", 20_000, |n| vec![format!("base:{n}")]);

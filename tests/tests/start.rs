@@ -1,5 +1,4 @@
-//! A server that cannot start says why in one line that names what is wrong, and exits with 1, as
-//! Redis does.
+//! A server which cannot start prints the reason in one line and exits with status 1, like Redis.
 
 use std::fs;
 use std::net::TcpListener;
@@ -15,7 +14,7 @@ use sheafdb_tests::wire::{Value, Wire};
 /// The user `nobody`: permissions apply to it even where tests run as root.
 const NOBODY: &str = "65534";
 
-/// The one line of a start that fails; `as_nobody` without the rights of root.
+/// The single line of output of a failing start; with `as_nobody` run as user `nobody`.
 fn refused(binary: &Path, as_nobody: bool, args: &[&str]) -> String {
     let mut command = Command::new(if as_nobody { Path::new("setpriv") } else { binary });
     if as_nobody {
@@ -30,7 +29,7 @@ fn refused(binary: &Path, as_nobody: bool, args: &[&str]) -> String {
 }
 
 #[test]
-fn what_keeps_a_server_from_starting_is_one_line() {
+fn start_errors_are_one_line() {
     let dir = std::env::temp_dir().join(format!("sheafdb-start-{}", std::process::id()));
     fs::create_dir_all(dir.join("closed")).expect("a folder");
     let mode = |path: &Path, mode| {
@@ -38,7 +37,7 @@ fn what_keeps_a_server_from_starting_is_one_line() {
     };
     mode(&dir, 0o755);
     mode(&dir.join("closed"), 0o555);
-    // The build's folder may be closed to nobody.
+    // The build folder may not be accessible to the user `nobody`.
     let binary = dir.join("sheafdb");
     fs::copy(&Binary::under_test().path, &binary).expect("a copy");
     let conf = dir.join("closed.conf");
@@ -77,7 +76,7 @@ fn what_keeps_a_server_from_starting_is_one_line() {
     fs::remove_dir_all(dir).expect("ours");
 }
 
-/// What a program printed to both of its channels, and its status.
+/// The standard output and standard error of a program, and its exit status.
 fn output(args: &[&str]) -> (String, Option<i32>) {
     let out = finish(spawn(Command::new(&Binary::under_test().path).args(args)));
     let text = [out.stdout, out.stderr].concat();
@@ -85,7 +84,7 @@ fn output(args: &[&str]) -> (String, Option<i32>) {
 }
 
 #[test]
-fn all_refused_lines_are_named_and_a_check_starts_nothing() {
+fn all_refused_lines_are_reported_and_check_config_does_not_start() {
     let dir = std::env::temp_dir().join(format!("sheafdb-check-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("a folder");
     let (bad, good) = (dir.join("bad.conf"), dir.join("good.conf"));
@@ -103,7 +102,7 @@ fn all_refused_lines_are_named_and_a_check_starts_nothing() {
     assert_eq!((text.lines().count(), status), (7, Some(1)), "{text}");
     let (text, status) = output(&["--check-config", &good, "--dir", &dir.display().to_string()]);
     assert_eq!((text.lines().count(), status), (2, Some(0)), "{text}");
-    assert!(text.contains("line 3: 'appendfsync' does nothing here"), "{text}");
+    assert!(text.contains("line 3: 'appendfsync' has no effect"), "{text}");
     let names = fs::read_dir(&dir).expect("ours").count();
     assert_eq!(names, 2, "nothing was started");
     fs::remove_dir_all(dir).expect("ours");
@@ -111,7 +110,7 @@ fn all_refused_lines_are_named_and_a_check_starts_nothing() {
 
 /// A server started on the folder of another server warns that it does not load its data.
 #[test]
-fn files_with_data_and_settings_without_effect_are_named() {
+fn ignored_data_files_and_settings_are_logged() {
     let dir = std::env::temp_dir().join(format!("sheafdb-files-{}", std::process::id()));
     fs::create_dir_all(dir.join("aof")).expect("a folder");
     fs::write(dir.join("dump.rdb"), "REDIS").expect("a file");
@@ -127,7 +126,9 @@ fn files_with_data_and_settings_without_effect_are_named() {
     }
     assert!(!text.contains("appendonly.aof"), "{text}");
     assert!(
-        text.contains("without effect here (docs/config.md says why): appenddirname, hz\n"),
+        text.contains(
+            "without effect in this version (docs/config.md says why): appenddirname, hz\n"
+        ),
         "{text}"
     );
     drop(server);
@@ -135,7 +136,7 @@ fn files_with_data_and_settings_without_effect_are_named() {
 }
 
 #[test]
-fn the_log_is_written_as_it_was_asked_for() {
+fn log_settings_are_honoured() {
     let dir = std::env::temp_dir().join(format!("sheafdb-log-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("a folder");
     let log = dir.join("log");
@@ -152,7 +153,7 @@ fn the_log_is_written_as_it_was_asked_for() {
     };
     let line = last(&["CONFIG", "SET", "hz", "20"]);
     assert!(
-        line.starts_with("{\"pid\":") && line.contains("CONFIG SET hz changes nothing"),
+        line.starts_with("{\"pid\":") && line.contains("CONFIG SET hz has no effect"),
         "{line}"
     );
     let line = last(&["CONFIG", "SET", "log-format", "logfmt", "hz", "21"]);
@@ -191,10 +192,10 @@ fn started(words: &[&str], addr: std::net::SocketAddr) -> Child {
     child
 }
 
-/// The rings of a killed process end some milliseconds after it, and its listening sockets with
-/// them: its successor must retry a port that is still taken.
+/// The kernel closes the rings of a killed process, and with them its listening sockets, some
+/// milliseconds later: the next server must retry a port which is still in use.
 #[test]
-fn who_follows_a_killed_server_gets_its_ports() {
+fn a_restarted_server_gets_the_ports_of_a_killed_one() {
     let (addr, ingest) = (free_addr().expect("a port"), free_addr().expect("a port"));
     let (port, listen) = (addr.port().to_string(), format!("{ingest} protocol=2"));
     let mut words = vec!["--port", &port, "--bind", "127.0.0.1", "--admin-port", "0"];

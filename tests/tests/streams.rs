@@ -1,4 +1,4 @@
-//! Streams that are too long for one step: the replies about them, and their order among other
+//! Streams which are too long for one step: the content of replies, and their order among other
 //! replies.
 
 use sheafdb_tests::render;
@@ -18,10 +18,10 @@ fn ask(wire: &mut Wire, line: &str) -> String {
     receive(wire)
 }
 
-/// What delivers many entries prepares its reply in steps; inside EXEC it came behind the
-/// transaction's own.
+/// A delivery of many entries prepares its reply in steps; inside EXEC this reply was once sent
+/// after that of EXEC.
 #[test]
-fn a_long_delivery_inside_exec_is_answered_in_its_place() {
+fn a_long_xreadgroup_inside_exec_is_answered_in_order() {
     const ENTRIES: usize = 20_000;
     for threads in ["1", "2"] {
         let server = ServerProcess::start(&Binary::under_test(), &["--threads", threads]);
@@ -46,8 +46,8 @@ fn a_long_delivery_inside_exec_is_answered_in_its_place() {
     }
 }
 
-/// Without the times, which differ: those since the epoch, and how long something has been pending;
-/// and without a field that Redis 7.0 does not have.
+/// The value without times, which differ: absolute ones and idle times; and without a field which
+/// Redis 7.0 does not have.
 fn timeless(value: Value, is_row: bool) -> Value {
     match value {
         Value::Int(n) if n > 1_000_000_000_000 => Value::Simple(b"time".to_vec()),
@@ -65,7 +65,7 @@ fn timeless(value: Value, is_row: bool) -> Value {
     }
 }
 
-/// What is found and written in many steps is what redis-server says at once.
+/// Replies which are built in many steps equal those of redis-server.
 #[test]
 fn long_descriptions_and_listings_are_those_of_redis() {
     const ENTRIES: usize = 5_000;

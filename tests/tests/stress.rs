@@ -1,8 +1,8 @@
-//! Many connections on several workers at once: what one worker does is never seen in part by
-//! another, and no client waits for ever.
+//! Many connections on several workers: commands are atomic across workers, and no client waits for
+//! ever.
 //!
-//! Every test runs with two workers and with four on two processors. `STRESS_SEED` repeats a run,
-//! `STRESS_MS` lengthens each part.
+//! Every test runs with two workers and with four. `STRESS_SEED` repeats a run, `STRESS_MS` sets
+//! the length of each part.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ fn number(value: &Value) -> Option<i64> {
     }
 }
 
-// One key: every history has an order.
+// One key: every history is linearizable.
 
 const CLIENTS: usize = 4;
 const KEYS: usize = 3;
@@ -94,7 +94,7 @@ fn each_key_is_linearizable() {
     }
 }
 
-/// Random operations in small pipelines; which key, what, and when.
+/// Runs random operations in small pipelines; returns key, operation and times of each.
 fn one_client(
     wire: &mut Wire,
     mut rng: Rng,
@@ -133,13 +133,14 @@ fn one_client(
     done
 }
 
-// Several keys: readers of all of them see all of a command or nothing of it.
+// Several keys: readers of all keys see all effects of a command or none.
 
-/// What one writer sends next, given its turn.
+/// The next requests of a writer, given the number of its round.
 type Writer = fn(u64) -> Vec<String>;
 
-/// Writers write, readers read all keys in one command, and `holds` must be true of each such view.
-fn never_torn(
+/// Runs writers, and readers which read all keys in one command; `holds` must be true for each
+/// view.
+fn assert_atomic(
     threads: usize,
     first: &str,
     writers: &[Writer],
@@ -186,7 +187,7 @@ fn never_torn(
         drop(end);
         let seen = seen.into_iter().map(|r| r.expect("a reader ends"));
         seen.map(|(views, torn)| {
-            assert_eq!(torn, None, "a view that no moment explains, {threads} workers, '{read}'");
+            assert_eq!(torn, None, "a view which no order explains, {threads} workers, '{read}'");
             views
         })
         .sum()
@@ -208,47 +209,47 @@ fn mset_eight(n: u64) -> Vec<String> {
     vec![format!("MSET a {n} b {n} c {n} d {n} e {n} f {n} g {n} h {n}")]
 }
 
-/// The same keys the other way round, so that locks taken in the order of arguments would cross.
+/// The same keys in reverse order, so that locking in the order of arguments would deadlock.
 fn mset_eight_backwards(n: u64) -> Vec<String> {
     vec![format!("MSET h -{n} g -{n} f -{n} e -{n} d -{n} c -{n} b -{n} a -{n}")]
 }
 
 #[test]
-fn mset_is_seen_whole() {
+fn mset_is_atomic() {
     for threads in [2, 4] {
-        never_torn(threads, "", &[mset_eight, mset_eight_backwards], EIGHT, all_equal);
+        assert_atomic(threads, "", &[mset_eight, mset_eight_backwards], EIGHT, all_equal);
     }
 }
 
 #[test]
-fn msetnx_is_seen_whole() {
+fn msetnx_is_atomic() {
     let set: Writer = |n| vec![format!("MSETNX a {n} b {n} c {n} d {n}")];
     let del: Writer = |_| vec!["DEL d c b a".into()];
     for threads in [2, 4] {
-        never_torn(threads, "", &[set, set, del], "MGET a b c d", all_equal);
+        assert_atomic(threads, "", &[set, set, del], "MGET a b c d", all_equal);
     }
 }
 
 #[test]
-fn rename_is_seen_whole() {
+fn rename_is_atomic() {
     let there: Writer = |_| vec!["RENAME a b".into()];
     let back: Writer = |_| vec!["RENAME b a".into(), "RENAMENX b c".into(), "RENAME c a".into()];
     for threads in [2, 4] {
-        never_torn(threads, "SET a x", &[there, back], "MGET a b c", one_present);
+        assert_atomic(threads, "SET a x", &[there, back], "MGET a b c", one_present);
     }
 }
 
 #[test]
-fn copy_is_seen_whole() {
+fn copy_is_atomic() {
     let both: Writer = |n| vec![format!("MSET a {n} b {n}")];
     let copy: Writer = |_| vec!["COPY a b REPLACE".into()];
     for threads in [2, 4] {
-        never_torn(threads, "MSET a x b x", &[both, copy, copy], "MGET b a", all_equal);
+        assert_atomic(threads, "MSET a x b x", &[both, copy, copy], "MGET b a", all_equal);
     }
 }
 
 #[test]
-fn exec_is_seen_whole() {
+fn exec_is_atomic() {
     let transfer: Writer = |n| {
         [
             "MULTI".into(),
@@ -264,7 +265,7 @@ fn exec_is_seen_whole() {
     };
     let sum_is_zero = |view: &[Value]| view.iter().filter_map(number).sum::<i64>() == 0;
     for threads in [2, 4] {
-        never_torn(
+        assert_atomic(
             threads,
             "MSET a 0 b 0 c 0 d 0",
             &[transfer, transfer],
@@ -275,16 +276,16 @@ fn exec_is_seen_whole() {
 }
 
 #[test]
-fn flushall_leaves_no_key_in_part() {
+fn flushall_is_atomic() {
     let flush: Writer =
         |n| vec![if n % 2 == 0 { "FLUSHALL ASYNC" } else { "FLUSHALL SYNC" }.into()];
     for threads in [2, 4] {
-        never_torn(threads, "", &[mset_eight, mset_eight, flush], EIGHT, all_equal);
+        assert_atomic(threads, "", &[mset_eight, mset_eight, flush], EIGHT, all_equal);
     }
 }
 
 #[test]
-fn swapdb_moves_all_keys_at_once() {
+fn swapdb_is_atomic() {
     let swap: Writer = |_| vec!["SWAPDB 0 1".into()];
     let other: Writer = |n| {
         vec![
@@ -293,12 +294,12 @@ fn swapdb_moves_all_keys_at_once() {
         ]
     };
     for threads in [2, 4] {
-        never_torn(threads, "", &[mset_eight, other, swap], EIGHT, all_equal);
+        assert_atomic(threads, "", &[mset_eight, other, swap], EIGHT, all_equal);
     }
 }
 
 #[test]
-fn counts_hold_after_flushes_and_swaps() {
+fn key_counts_are_right_after_flushes_and_swaps() {
     for threads in [2, 4] {
         let server = start(threads);
         thread::scope(|s| {
@@ -321,7 +322,7 @@ fn counts_hold_after_flushes_and_swaps() {
                 });
             }
         });
-        // DBSIZE, a walk and reads agree on the keys.
+        // DBSIZE, KEYS and reads agree on the keys.
         let mut wire = server.connect();
         for db in 0..2 {
             ask(&mut wire, &format!("SELECT {db}"));
@@ -341,7 +342,7 @@ fn counts_hold_after_flushes_and_swaps() {
 // Transactions that watch.
 
 #[test]
-fn a_watched_key_changed_by_any_worker_ends_the_transaction() {
+fn a_watched_key_changed_by_any_worker_aborts_the_transaction() {
     let changes = [
         "SET k 2",
         "DEL k",
@@ -373,7 +374,7 @@ fn a_watched_key_changed_by_any_worker_ends_the_transaction() {
                 ask(&mut watcher, "SET done 1");
                 let said = ask(&mut watcher, "EXEC");
                 assert_eq!(said, Value::NullArray, "after '{change}' ({i}), {threads} workers");
-                // And when nothing was changed it runs.
+                // Without a change the transaction runs.
                 ask(&mut watcher, "WATCH k");
                 ask(other, "SET unrelated 1");
                 ask(&mut watcher, "MULTI");
@@ -385,7 +386,7 @@ fn a_watched_key_changed_by_any_worker_ends_the_transaction() {
 }
 
 #[test]
-fn two_transactions_cannot_both_act_on_what_the_other_changed() {
+fn watch_prevents_write_skew() {
     for threads in [2, 4] {
         let server = start(threads);
         let barrier = Barrier::new(2);
@@ -397,10 +398,10 @@ fn two_transactions_cannot_both_act_on_what_the_other_changed() {
                 barrier.wait();
                 let (x, y) = (format!("x{round}"), format!("y{round}"));
                 ask(&mut wire, &format!("WATCH {x} {y}"));
-                // Both on call; one may go home.
-                let both = ask(&mut wire, &format!("EXISTS {x} {y}")) == Value::Int(0);
+                // Only if neither key is set: at most one of the two transactions may succeed.
+                let unset = ask(&mut wire, &format!("EXISTS {x} {y}")) == Value::Int(0);
                 let batch = ["MULTI".into(), format!("SET {own}{round} off"), "EXEC".into()];
-                if both {
+                if unset {
                     won += usize::from(ask_all(&mut wire, &batch)[2] != Value::NullArray);
                 } else {
                     ask(&mut wire, "UNWATCH");
@@ -417,12 +418,12 @@ fn two_transactions_cannot_both_act_on_what_the_other_changed() {
             let off = ask(&mut wire, &format!("EXISTS x{round} y{round}"));
             assert_ne!(off, Value::Int(2), "write skew in round {round}, {threads} workers");
         }
-        assert!(won > 0, "some transaction went through");
+        assert!(won > 0, "some transactions succeeded");
     }
 }
 
 #[test]
-fn optimistic_increments_are_all_there() {
+fn optimistic_increments_lose_no_update() {
     for threads in [2, 4] {
         let server = start(threads);
         let add = || {
@@ -444,10 +445,10 @@ fn optimistic_increments_are_all_there() {
     }
 }
 
-// No client waits for ever, and none waits for the long work of others.
+// No client waits for ever, and none waits for long commands of others.
 
 #[test]
-fn random_commands_on_many_keys_all_end() {
+fn random_commands_on_many_keys_do_not_deadlock() {
     for threads in [2, 4] {
         let server = start(threads);
         let seed = seed();
@@ -472,7 +473,7 @@ fn random_commands_on_many_keys_all_end() {
     }
 }
 
-/// A command, or a transaction, on several of a few keys in any order.
+/// A random command or transaction on several of a few keys, in any order.
 fn any(rng: &mut Rng) -> Vec<String> {
     let keys: Vec<String> = (0..2 + rng.below(6)).map(|_| format!("r{}", rng.below(12))).collect();
     let pairs = keys.iter().map(|k| format!("{k} v")).collect::<Vec<_>>().join(" ");
@@ -496,11 +497,11 @@ fn any(rng: &mut Rng) -> Vec<String> {
     vec![one]
 }
 
-/// Commands of an EXEC that lasts many of the scheduler's turns: some 150 ms.
+/// Commands of an EXEC which takes about 150 ms, many time slices of the scheduler.
 const LONG: usize = 2000;
 
-/// Makes EXEC run for so many LCS of 2,000 by 2,000 bytes; `p` and `q` are in it. Returns without
-/// its reply.
+/// Sends an EXEC of this many LCS of 2,000 by 2,000 bytes, on keys which include `p` and `q`. Does
+/// not wait for the reply.
 fn send_long_exec(wire: &mut Wire, commands: usize) {
     let mut batch = encode(&["MULTI"]);
     for _ in 0..commands {
@@ -515,14 +516,14 @@ fn send_long_exec(wire: &mut Wire, commands: usize) {
 }
 
 #[test]
-fn a_long_exec_makes_no_worker_wait() {
+fn a_long_exec_blocks_no_other_worker() {
     let server = start(2);
-    in_time(|factor| an_exec_is_passed(&server, LONG * factor as usize));
+    in_time(|factor| other_worker_answers_during_exec(&server, LONG * factor as usize));
 }
 
-/// Is a client on the other worker answered while EXEC runs, although its neighbour there waits for
-/// what EXEC holds?
-fn an_exec_is_passed(server: &ServerProcess, commands: usize) -> bool {
+/// Whether a client on the other worker is answered while EXEC runs, although another client of
+/// that worker waits for a slot which EXEC holds.
+fn other_worker_answers_during_exec(server: &ServerProcess, commands: usize) -> bool {
     let mut long = server.connect();
     let text = |byte: u8| vec![byte; 2000];
     let fill = |wire: &mut Wire| {
@@ -549,8 +550,8 @@ fn an_exec_is_passed(server: &ServerProcess, commands: usize) -> bool {
         assert_eq!(wire.receive().expect("answered"), Value::NullBulk);
     }
     let [parked, neighbour] = &mut early[..] else { return false };
-    // Now one of them wants what EXEC holds, and the other, on the same worker, does not wait for
-    // that.
+    // One of them needs a slot which EXEC holds; the other, on the same worker, must not wait for
+    // it.
     fill(&mut long);
     send_long_exec(&mut long, commands);
     thread::sleep(Duration::from_millis(5));
@@ -560,19 +561,19 @@ fn an_exec_is_passed(server: &ServerProcess, commands: usize) -> bool {
     let is_early = !parked.has_reply(Duration::from_millis(1)).expect("it is open");
     let saw = parked.receive().expect("it is answered");
     assert!(matches!(long.receive(), Ok(Value::Array(_))), "EXEC says its replies");
-    // On a busy machine it may have come before EXEC.
+    // On a busy machine it may have run before EXEC.
     is_early && saw == bulk("after")
 }
 
 #[test]
-fn a_sleeping_world_lets_administration_through_and_wakes_all() {
+fn administration_runs_during_debug_sleep_and_all_wake_afterwards() {
     for threads in [2, 4] {
-        in_time(|factor| a_sleep_is_passed(threads, factor * Duration::from_millis(700)));
+        in_time(|factor| kill_runs_during_sleep(threads, factor * Duration::from_millis(700)));
     }
 }
 
-/// Is a client killed while another one sleeps, and nothing written before that one wakes?
-fn a_sleep_is_passed(threads: usize, sleep: Duration) -> bool {
+/// Whether CLIENT KILL runs during DEBUG SLEEP, and no write does before the sleep ends.
+fn kill_runs_during_sleep(threads: usize, sleep: Duration) -> bool {
     let mut server = start(threads);
     let mut sleeper = server.connect();
     let mut wires: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
@@ -594,7 +595,7 @@ fn a_sleep_is_passed(threads: usize, sleep: Duration) -> bool {
     }
     let are_late = began.elapsed() >= sleep;
     assert_eq!(sleeper.receive().expect("it wakes"), ok());
-    // A sleeper that is killed gives the world back at once.
+    // Killing the sleeping client releases World at once.
     let id = number(&ask(&mut sleeper, "CLIENT ID")).expect("an id");
     sleeper.send(&encode(&["DEBUG", "SLEEP", "1000"])).expect("it takes requests");
     thread::sleep(Duration::from_millis(100));
@@ -605,10 +606,11 @@ fn a_sleep_is_passed(threads: usize, sleep: Duration) -> bool {
     is_early && are_late
 }
 
-/// Keys that a grower comes upon, in slots of their own.
+/// Keys which SORT reads by pattern, in different slots.
 const GROWN: usize = 24;
 
-/// Every value is of the same generation: each writer writes them all.
+/// Checks that all values are of one generation, because each writer writes all of them; returns
+/// it.
 fn generation(reply: &Value) -> i64 {
     let Value::Array(parts) = reply else { panic!("an array: {reply:?}") };
     assert_eq!(parts.len(), GROWN);
@@ -619,8 +621,8 @@ fn generation(reply: &Value) -> i64 {
     }
 }
 
-/// SORT in each of its forms; each reply shows one generation of values.
-fn sort_in_turns(wire: &mut Wire, client: usize) {
+/// Runs SORT in each of its forms; each reply must show one generation of values.
+fn sort_in_each_form(wire: &mut Wire, client: usize) {
     let list = ["up", "down"][client % 2];
     let sorts = [
         format!("SORT {list} BY nosort GET v:*"),
@@ -634,7 +636,7 @@ fn sort_in_turns(wire: &mut Wire, client: usize) {
     generation(&ask(wire, &format!("LRANGE kept:{client} 0 -1")));
 }
 
-/// A transaction that increments all values: it finds them equal.
+/// Increments all values in a transaction; it must find them equal.
 fn increment_all(wire: &mut Wire, names: &[String]) {
     let mut queue = vec!["MULTI".to_owned()];
     queue.extend(names.iter().rev().map(|n| format!("INCR v:{n}")));
@@ -644,10 +646,11 @@ fn increment_all(wire: &mut Wire, names: &[String]) {
     assert!(done.windows(2).all(|two| two[0] == two[1]), "{done:?}");
 }
 
-/// SORT with patterns comes upon its keys while it runs, in any order: no two of them wait for each
-/// other, nor for those who lock in order, and each sees whole MSETs and transactions only.
+/// SORT with patterns locks keys in any order while it runs. SORTs do not deadlock with each other
+/// or with commands which lock in order, and each sees MSETs and transactions completely or not at
+/// all.
 #[test]
-fn growers_among_writers_see_whole_transactions() {
+fn sort_with_patterns_reads_atomic_values() {
     for threads in [2, 4] {
         let server = start(threads);
         let mut setup = server.connect();
@@ -669,7 +672,7 @@ fn growers_among_writers_see_whole_transactions() {
                 s.spawn(move || {
                     let mut wire = server.connect();
                     while running() {
-                        sort_in_turns(&mut wire, client);
+                        sort_in_each_form(&mut wire, client);
                         grown.fetch_add(1, Ordering::Relaxed);
                     }
                 });
@@ -695,7 +698,7 @@ fn growers_among_writers_see_whole_transactions() {
                 });
             }
         });
-        assert!(grown.load(Ordering::Relaxed) > 0, "growers had their turn");
+        assert!(grown.load(Ordering::Relaxed) > 0, "some SORTs ran");
         generation(&ask(&mut setup, "SORT up BY nosort GET v:*"));
     }
 }

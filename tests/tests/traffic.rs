@@ -1,11 +1,10 @@
-//! What CLIENT LIST shows of a client's traffic: bytes received and sent, commands executed. The
-//! figures are those of Valkey 9.1, where the same was sent.
+//! The traffic figures of CLIENT LIST: bytes received and sent, commands executed. The expected
+//! figures are those of Valkey 9.1 for the same requests.
 
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-/// How often a figure is asked for before it counts as never reached: what has left is noted behind
-/// the reply.
+/// Maximum number of reads until a figure has its value: sent bytes are counted after the reply.
 const PATIENCE: usize = 2_000;
 
 fn ask(wire: &mut Wire, text: &str) -> Value {
@@ -39,7 +38,7 @@ impl Watched {
         let (mut wire, other) = (server.connect(), server.connect());
         let Value::Int(id) = ask(&mut wire, "CLIENT ID") else { panic!("an id") };
         let mut watched = Self { server, wire, id, other };
-        watched.comes_to([24, 4 + id.to_string().len() as u64 - 1, 1], "CLIENT ID");
+        watched.await_figures([24, 4 + id.to_string().len() as u64 - 1, 1], "CLIENT ID");
         watched
     }
 
@@ -47,7 +46,7 @@ impl Watched {
         in_line(&text(&ask(&mut self.other, &format!("CLIENT LIST ID {}", self.id))))
     }
 
-    /// Sends commands as one, reads their replies, and sees by how much the figures have grown.
+    /// Sends commands in one write, reads their replies, and checks the growth of the figures.
     fn grows(&mut self, lines: &[&str], by: [u64; 3]) {
         let before = self.figures();
         let words = lines.iter().map(|line| line.split(' ').collect::<Vec<_>>());
@@ -56,10 +55,10 @@ impl Watched {
         for _ in lines {
             self.wire.receive().expect("answered");
         }
-        self.comes_to(std::array::from_fn(|at| before[at] + by[at]), &format!("{lines:?}"));
+        self.await_figures(std::array::from_fn(|at| before[at] + by[at]), &format!("{lines:?}"));
     }
 
-    fn comes_to(&mut self, expected: [u64; 3], what: &str) {
+    fn await_figures(&mut self, expected: [u64; 3], what: &str) {
         for _ in 0..PATIENCE {
             if self.figures() == expected {
                 return;
@@ -91,14 +90,14 @@ fn commands_count_when_they_have_been_executed() {
         client.grows(&["EXEC"], [14, 25, 1]);
         client.grows(&["LPUSH k v"], [29, 68, 1]);
         client.grows(&["GET k", "NOPE", "GET k", "LPUSH k v", "GET k"], [103, 146, 4]);
-        // Whatever is not of bounded time is counted by itself.
+        // Commands without a time bound are counted separately.
         client.grows(&["GET k", "KEYS x", "GET k"], [61, 18, 3]);
         client.grows(&["CONFIG RESETSTAT"], [37 - 6, 5, 1]);
     });
 }
 
 #[test]
-fn who_asks_is_told_of_what_was_before() {
+fn a_client_list_reply_excludes_its_own_command() {
     on_one_and_two(|mut client| {
         let [read, sent, commands] = client.figures();
         client.wire.send(b"PING\r\nGET k\r\nCLIENT INFO\r\nGET k\r\nPING\r\n").expect("open");
@@ -119,55 +118,55 @@ fn bytes_count_when_they_arrive() {
         client.grows(&["SET k v"], [27, 5, 1]);
         let [read, sent, commands] = client.figures();
         client.wire.send(b"*2\r\n$3\r\nGET").expect("open");
-        client.comes_to([read + 11, sent, commands], "half a request");
+        client.await_figures([read + 11, sent, commands], "half a request");
         client.wire.send(b"\r\n$1\r\nk\r\n").expect("open");
         client.wire.receive().expect("answered");
-        client.comes_to([read + 20, sent + 7, commands + 1], "the rest");
-        // A big one is assembled, and so is its reply.
+        client.await_figures([read + 20, sent + 7, commands + 1], "the rest");
+        // A big request is assembled, and so is its reply.
         let value = "v".repeat(300_000);
         let head = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000\r\n";
         client.wire.send(head).expect("open");
         client.wire.send(&value.as_bytes()[..200_000]).expect("open");
         let read = read + 20 + head.len() as u64;
-        client.comes_to([read + 200_000, sent + 7, commands + 1], "most of a big one");
+        client.await_figures([read + 200_000, sent + 7, commands + 1], "most of a big one");
         client.wire.send(&value.as_bytes()[200_000..]).expect("open");
         client.wire.send(b"\r\n").expect("open");
         client.wire.receive().expect("answered");
-        client.comes_to([read + 300_002, sent + 12, commands + 2], "all of it");
+        client.await_figures([read + 300_002, sent + 12, commands + 2], "all of it");
         client.wire.send(b"GET k\r\n").expect("open");
         client.wire.receive().expect("answered");
-        client.comes_to([read + 300_009, sent + 12 + 300_011, commands + 3], "read again");
+        client.await_figures([read + 300_009, sent + 12 + 300_011, commands + 3], "read again");
     });
 }
 
 #[test]
-fn who_waits_has_executed_nothing() {
+fn a_waiting_command_is_not_counted_as_executed() {
     on_one_and_two(|mut client| {
         for end in ["RPUSH q x", "CLIENT UNBLOCK ID", "CLIENT UNBLOCK ID ERROR"] {
             let [read, sent, commands] = client.figures();
             client.wire.send(&encode(&["BLPOP", "q", "0"])).expect("open");
-            client.comes_to([read + 29, sent, commands], "it waits");
+            client.await_figures([read + 29, sent, commands], "it waits");
             let end = end.replace("ID", &client.id.to_string());
             while !matches!(ask(&mut client.other, &end), Value::Int(1)) {}
             let reply = client.wire.receive_bytes().expect("answered").len() as u64;
-            client.comes_to([read + 29, sent + reply, commands + 1], &end);
+            client.await_figures([read + 29, sent + reply, commands + 1], &end);
         }
         client.grows(&["BLPOP q 0.01"], [32, 5, 1]);
-        // One that a pause holds back is read and not executed.
+        // A command held back by a pause is read but not executed.
         let [read, sent, commands] = client.figures();
         ask(&mut client.other, "CLIENT PAUSE 100000 WRITE");
         client.wire.send(&encode(&["SET", "k", "v"])).expect("open");
-        client.comes_to([read + 27, sent, commands], "it is held back");
+        client.await_figures([read + 27, sent, commands], "it is held back");
         ask(&mut client.other, "CLIENT UNPAUSE");
         client.wire.receive().expect("answered");
-        client.comes_to([read + 27, sent + 5, commands + 1], "it goes on");
+        client.await_figures([read + 27, sent + 5, commands + 1], "it goes on");
         assert!(client.server.answers());
     });
 }
 
-/// Replies that the client does not read have not been sent.
+/// Replies which the client does not read do not count as sent.
 #[test]
-fn what_is_not_read_counts_when_it_has_left() {
+fn unread_replies_count_when_they_are_sent() {
     on_one_and_two(|mut client| {
         let value = "v".repeat(1 << 20);
         let [read, sent, commands] = client.figures();
@@ -175,7 +174,7 @@ fn what_is_not_read_counts_when_it_has_left() {
         client.wire.send(&set).expect("open");
         client.wire.receive().expect("answered");
         let [read, sent, commands] = [read + set.len() as u64, sent + 5, commands + 1];
-        client.comes_to([read, sent, commands], "SET");
+        client.await_figures([read, sent, commands], "SET");
         let requests = 64;
         client.wire.send(&encode(&["GET", "k"]).repeat(requests)).expect("open");
         let reply = (value.len() + "$1048576\r\n\r\n".len()) as u64;
@@ -192,6 +191,6 @@ fn what_is_not_read_counts_when_it_has_left() {
             client.wire.receive().expect("answered");
         }
         let n = requests as u64;
-        client.comes_to([read + 20 * n, sent + reply * n, commands + n], "all was read");
+        client.await_figures([read + 20 * n, sent + reply * n, commands + n], "all was read");
     });
 }

@@ -1,9 +1,9 @@
-//! Clients move things about while commands panic, clients are killed and paused, passwords and
-//! monitors come and go: nothing is lost, nothing appears, and no client waits for ever.
+//! Clients move tokens and money while commands panic, clients are killed and paused, and passwords
+//! and monitors are set and removed: nothing is lost or created, and no client waits for ever.
 //!
-//! `STRESS_SEED` repeats the draws of a run. `SHEAFDB_STRESS_SECONDS` is how long each number of
-//! workers is tried; an hour of it is `SHEAFDB_STRESS_SECONDS=1800 SHEAFDB_PROFILE=release cargo
-//! test -p sheafdb-tests --test trouble -- --nocapture`.
+//! `STRESS_SEED` repeats the random choices of a run. `SHEAFDB_STRESS_SECONDS` is how long each
+//! number of workers is tried; an hour of it is `SHEAFDB_STRESS_SECONDS=1800
+//! SHEAFDB_PROFILE=release cargo test -p sheafdb-tests --test trouble -- --nocapture`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -14,18 +14,18 @@ use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::stress::{SetAtEnd, seed};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-/// Their sum never changes: they are changed in transactions.
+/// Accounts; transactions transfer money between them, so their sum is constant.
 const ACCOUNTS: usize = 16;
 const MONEY: i64 = 1000;
-/// Lists and sets of tokens, which single commands move.
+/// Lists and sets of tokens, which single commands move between them.
 const PLACES: usize = 6;
 const TOKENS: usize = 40;
-/// Fields of a hash, each of which is in a set, too.
+/// Fields of a hash, each of which is also a member of a set.
 const FIELDS: usize = 500;
 const CLIENTS: usize = 6;
 
-/// Commands that panic now and then, each of which moves a token by itself. Inside EXEC what the
-/// commands before the one that panicked did stands, so those of transactions are not among them.
+/// Commands which are made to panic; each moves a token atomically. Commands of transactions are
+/// not among them: inside EXEC the commands before the panic are committed.
 const PANICS: &[&str] = &["lmove", "smove", "blmove", "rpoplpush", "copy", "rename"];
 
 fn span() -> Duration {
@@ -41,9 +41,9 @@ fn ask(wire: &mut Wire, text: &str) -> Value {
     wire.command(&words(text)).unwrap_or_else(|e| panic!("'{text}': {e}"))
 }
 
-/// Sends all at once; the replies, or nothing if the connection ended. Of a transaction the rest is
-/// sent once MULTI is answered: without it, as while there is a password, its commands would be
-/// commands of their own.
+/// Sends all requests and returns the replies; `None` if the connection was closed. The rest of a
+/// transaction is sent after MULTI is answered: if MULTI fails, as while a password is set, its
+/// commands would run separately.
 fn try_all(wire: &mut Wire, requests: &[String]) -> Option<Vec<Value>> {
     if let Some(multi) = requests.iter().position(|request| request == "MULTI") {
         let (head, tail) = requests.split_at(multi + 1);
@@ -86,7 +86,7 @@ fn fill(wire: &mut Wire) {
     }
 }
 
-/// What one client sends next: whatever becomes of it, the sums stay.
+/// The next requests of a client; whether they succeed or fail, the sums are constant.
 fn next(rng: &mut Rng, client: usize) -> Vec<String> {
     let (a, b, field) = (rng.below(PLACES), rng.below(PLACES), rng.below(FIELDS));
     let exec = |of: &[String]| [&["MULTI".into()][..], of, &["EXEC".into()]].concat();
@@ -119,7 +119,7 @@ fn next(rng: &mut Rng, client: usize) -> Vec<String> {
     }
 }
 
-/// Reads everything at one moment; false if the reader was troubled, too.
+/// Reads all keys atomically and checks the sums; false if the reader was disturbed as well.
 fn sums_hold(wire: &mut Wire, what: &str) -> bool {
     let mut requests: Vec<String> = vec!["MULTI".into()];
     requests.extend((0..ACCOUNTS).map(|n| format!("GET account:{n}")));
@@ -140,7 +140,7 @@ fn sums_hold(wire: &mut Wire, what: &str) -> bool {
 }
 
 /// Causes one disturbance after another, and restores what it changed when it ends.
-fn make_trouble(server: &ServerProcess, wire: &mut Wire, mut rng: Rng, until: Instant) {
+fn cause_disturbances(server: &ServerProcess, wire: &mut Wire, mut rng: Rng, until: Instant) {
     let mut monitor = None;
     while Instant::now() < until {
         thread::sleep(Duration::from_micros(rng.below(6000) as u64));
@@ -152,7 +152,7 @@ fn make_trouble(server: &ServerProcess, wire: &mut Wire, mut rng: Rng, until: In
             4 => "CONFIG SET requirepass secret".into(),
             5 => "CONFIG SET requirepass ".into(),
             6 => {
-                // The one before it leaves.
+                // The previous monitor disconnects.
                 let mut next = server.connect();
                 next.send(b"MONITOR\r\n").expect("it takes requests");
                 monitor = Some(next);
@@ -191,18 +191,18 @@ fn dataset(wire: &mut Wire) -> i64 {
     line.and_then(|n| n.parse().ok()).expect("a number")
 }
 
-/// More than connections that just ended may take.
+/// More than recently closed connections may take.
 const MEMORY_SLACK: i64 = 1 << 20;
 
 #[test]
-fn nothing_is_lost_in_trouble() {
+fn nothing_is_lost_under_disturbances() {
     for threads in [2, 4] {
         let threads_arg = threads.to_string();
         let mut server = ServerProcess::start_with(
             &Binary::under_test(),
             &["--threads", &threads_arg],
             |command| {
-                // Many commands are made to panic; where they were is not asked.
+                // Many commands are made to panic; backtraces are not needed.
                 command.env("RUST_BACKTRACE", "0");
             },
         );
@@ -239,14 +239,14 @@ fn nothing_is_lost_in_trouble() {
                 }
             });
             let _end = SetAtEnd(end);
-            make_trouble(server, &mut admin, Rng::new(!seed), Instant::now() + span());
+            cause_disturbances(server, &mut admin, Rng::new(!seed), Instant::now() + span());
         });
-        assert!(sums_hold(&mut admin, &what), "it is not troubled any more");
+        assert!(sums_hold(&mut admin, &what), "the disturbances have ended");
         keys_agree(&mut admin);
         let (sent, checks) = (sent.into_inner(), checks.into_inner());
-        let panics = server.log().matches("its changes were undone").count();
+        let panics = server.log().matches("its changes were rolled back").count();
         println!("{threads} workers: {sent} requests, {checks} checks, {panics} panics");
-        assert!(sent > 0 && checks > 0, "they had their turn");
+        assert!(sent > 0 && checks > 0, "requests and checks ran");
         ask(&mut admin, "FLUSHALL SYNC");
         assert_eq!(ask(&mut admin, "DBSIZE"), Value::Int(0));
         let began = Instant::now();

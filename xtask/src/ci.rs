@@ -1,4 +1,4 @@
-//! The whole check, step by step; the first failure ends it and names the step to repeat.
+//! Runs all checks in steps; the first failure ends the run and names the step to repeat.
 
 use std::path::Path;
 use std::time::Instant;
@@ -7,17 +7,17 @@ use crate::run::{cargo, check, cpu_s, output};
 use crate::side_by_side::{self, Plan};
 use crate::{guards, lines, release, sim, tidy};
 
-/// Its name, the steps that must have passed before, and what it does. The needs are about time
-/// only: each step builds what it lacks.
+/// A step: its name, the steps which must have passed before, and its function. The order only
+/// saves time: each step builds the programs it needs.
 type Step = (&'static str, &'static [&'static str], fn(&Path) -> Result<(), String>);
 
-/// What runs programs of the test build.
+/// Needed by steps which run programs of the test build.
 const BUILT: &[&str] = &["build"];
-/// What runs programs of the release build as well.
+/// Needed by steps which also run programs of the release build.
 const RELEASED: &[&str] = &["build", "release"];
 
-/// Cheap ones first, then the builds, then the suites, those that take longest first: the last
-/// steps are short, so that no processor waits for another at the end.
+/// Cheap steps first, then the builds, then the suites, longest first: the last steps are short, so
+/// that all processors finish at about the same time.
 #[rustfmt::skip]
 const STEPS: &[Step] = &[
     ("fmt", &[], |root| check(&mut cargo(root, &["fmt", "--all", "--check"]))),
@@ -79,10 +79,10 @@ const STEPS: &[Step] = &[
     ("table", BUILT, |root| suite(root, "command_table", &[])),
 ];
 
-/// Scenarios about speed, memory and real clients meet the binary that users get.
+/// Suites about speed, memory and real clients run the release binary.
 const RELEASE: &[(&str, &str)] = &[("SHEAFDB_PROFILE", "release")];
 
-/// The crates whose kernels are model-checked, and what their model tests have in their paths.
+/// The crates with model tests, and a part of the paths of these tests.
 const MODELLED: &[(&str, &str)] =
     &[("sheafdb-base", "sync::"), ("sheafdb-driver", "mailbox::"), ("sheafdb-keyspace", "models")];
 
@@ -94,8 +94,7 @@ pub fn step_names() -> Vec<&'static str> {
     STEPS.iter().map(|(name, ..)| *name).collect()
 }
 
-/// Runs the named steps one after the other, or all of them, as many at a time as the machine has
-/// room for.
+/// Runs the named steps one after the other, or all steps, several at a time.
 pub fn run(root: &Path, only: &[&str]) -> Result<(), String> {
     if let Some(unknown) = only.iter().find(|name| !step_names().contains(name)) {
         return Err(format!("no step '{unknown}'; there are: {}", step_names().join(" ")));
@@ -116,7 +115,7 @@ pub fn run(root: &Path, only: &[&str]) -> Result<(), String> {
         );
     }
     if only.len() != 1 {
-        println!("== all good in {:.0} s", started.elapsed().as_secs_f64());
+        println!("== all passed in {:.0} s", started.elapsed().as_secs_f64());
     }
     Ok(())
 }
@@ -143,7 +142,7 @@ fn unit(root: &Path) -> Result<(), String> {
     check(cargo(root, UNITS).arg("--no-fail-fast"))
 }
 
-/// The tests of what judges, and then what it judges of damaged replies.
+/// The tests of the test harness, and then its judgement of damaged replies.
 fn harness(root: &Path) -> Result<(), String> {
     check(&mut cargo(root, &["test", "--quiet", "--package", "sheafdb-tests", "--lib"]))?;
     suite(root, "harness", &[])
@@ -158,8 +157,8 @@ fn suite(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), Strin
     check(&mut command)
 }
 
-/// One suite on every back end that this system allows: those about connections, their buffers and
-/// their ends. A suite about what commands do runs once, on the back end that the server chooses.
+/// One suite on every back end which this system allows: for suites about connections and buffers.
+/// A suite about the results of commands runs once, on the back end which the server chooses.
 fn both(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), String> {
     for back_end in io_backends(root)? {
         println!("== {name} on {back_end}");
@@ -171,18 +170,18 @@ fn both(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), String
     Ok(())
 }
 
-/// epoll, and io_uring unless it is forbidden here: a server that is told to use it would quietly
-/// use epoll again.
+/// epoll, and io_uring unless it is forbidden here: a server configured for io_uring would fall
+/// back to epoll.
 fn io_backends(root: &Path) -> Result<&'static [&'static str], String> {
     let args = ["test", "--package", "sheafdb-tests", "--lib", "--", "--nocapture"];
-    let told = output(cargo(root, &args).arg("whether_io_uring_is_allowed_is_told"))?;
-    if told.contains("io_uring is allowed") {
+    let text = output(cargo(root, &args).arg("reports_whether_io_uring_is_allowed"))?;
+    if text.contains("io_uring is allowed") {
         Ok(&["epoll", "io_uring"])
-    } else if told.contains("io_uring is forbidden") {
+    } else if text.contains("io_uring is forbidden") {
         println!("== io_uring is forbidden here: only on epoll");
         Ok(&["epoll"])
     } else {
-        Err(format!("whether io_uring is allowed was not told:\n{told}"))
+        Err(format!("the test did not report whether io_uring is allowed:\n{text}"))
     }
 }
 
@@ -190,8 +189,13 @@ fn shuttle(root: &Path) -> Result<(), String> {
     library_tests(root, "shuttle", MODELLED)
 }
 
+/// The baton's own tests, and whole servers in worlds of it.
 fn baton(root: &Path) -> Result<(), String> {
-    library_tests(root, "sim", SIMULATED)
+    library_tests(root, "sim", SIMULATED)?;
+    let mut worlds = cargo(root, &["test", "--quiet", "--target-dir", "target/sim"]);
+    worlds.args(["--package", "sheafdb-server", "--test", "baton"]);
+    worlds.env("RUSTFLAGS", "--cfg sim");
+    check(&mut worlds)
 }
 
 /// The chosen unit tests of some crates under `--cfg NAME`. That needs another build of everything,
@@ -204,9 +208,9 @@ fn library_tests(root: &Path, cfg: &str, chosen: &[(&str, &str)]) -> Result<(), 
     }
     command.arg("--").args(chosen.iter().map(|(_, filter)| filter));
     command.env("RUSTFLAGS", format!("--cfg {cfg}"));
-    let told = output(&mut command)?;
-    print!("{told}");
-    let crates = passed(&told).into_iter().filter(|count| *count > 0).count();
+    let text = output(&mut command)?;
+    print!("{text}");
+    let crates = passed(&text).into_iter().filter(|count| *count > 0).count();
     if crates < chosen.len() {
         return Err(format!("of {} crates only {crates} have such tests", chosen.len()));
     }
@@ -214,17 +218,17 @@ fn library_tests(root: &Path, cfg: &str, chosen: &[(&str, &str)]) -> Result<(), 
 }
 
 /// How many tests of each program passed, from the lines `test result: ok. N passed; ...`.
-fn passed(told: &str) -> Vec<u32> {
+fn passed(text: &str) -> Vec<u32> {
     let count =
         |line: &str| line.strip_prefix("test result: ok. ")?.split(' ').next()?.parse().ok();
-    told.lines().filter_map(count).collect()
+    text.lines().filter_map(count).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A suite that no step runs would be green for ever.
+    /// A suite which no step runs could fail unnoticed.
     #[test]
     fn every_suite_has_a_step() {
         let suites = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/tests");
@@ -236,9 +240,9 @@ mod tests {
         }
     }
 
-    /// A step that needs a later step, or one that does not exist, would wait for ever.
+    /// A step which needs a later or a missing step would wait for ever.
     #[test]
-    fn what_a_step_needs_stands_before_it() {
+    fn a_step_comes_after_the_steps_it_needs() {
         for (at, (name, needs, _)) in STEPS.iter().enumerate() {
             for need in *needs {
                 assert!(step_names()[..at].contains(need), "{name} needs {need}");
@@ -247,9 +251,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_step_is_told() {
-        let told = run(Path::new("."), &["everything"]).expect_err("there is no such step");
-        assert!(told.contains("no step 'everything'"), "{told}");
+    fn an_unknown_step_is_an_error() {
+        let text = run(Path::new("."), &["everything"]).expect_err("there is no such step");
+        assert!(text.contains("no step 'everything'"), "{text}");
     }
 
     #[test]

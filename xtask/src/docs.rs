@@ -1,5 +1,5 @@
-//! Generated documents. Each has a test that compares it with its source, so an old one fails like
-//! any other test; the same test writes it when `UPDATE_DOCS` is set, and that is what `docs` does.
+//! Generated documents. Each has a test which compares it with its source and fails if it is out of
+//! date. With `UPDATE_DOCS` set the test writes the document; `docs` runs the tests so.
 //!
 //! `xtask/generated.txt` holds one line each: `PATH: PACKAGE TEST`.
 

@@ -1,10 +1,10 @@
-//! Instruction counts of the hot path. Wall time is no judge on a shared machine; the number of
-//! instructions of a fixed piece of work is the same on every run, so a bound on it holds the line.
+//! Instruction counts of the hot path. Wall time is not reliable on a shared machine; the number of
+//! instructions of a fixed workload is the same in every run, so a bound on it detects regressions.
 //!
 //! Each line of `xtask/guards.txt` is `PACKAGE EXAMPLE WORK BOUND`. The example of that package,
 //! started as `EXAMPLE WORK COUNT`, does the work COUNT times; callgrind counts two runs, and their
 //! difference over the difference of COUNT is the cost of one, without start-up. `--update` writes
-//! the bounds anew, with some room above the count.
+//! new bounds, with some margin above the counts.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::release;
 
 const BOUNDS: &str = "xtask/guards.txt";
-/// The two repetitions whose difference is measured. Work that goes through several inputs in turn
-/// does so with 16: both numbers are whole passes, and the allocator, which is not asked the same
-/// in every run, weighs little in their difference.
+/// The two repetition counts whose difference is measured. Workloads which cycle through several
+/// inputs use 16: both counts are multiples of that, and the cost of the allocator, which varies
+/// between runs, is small relative to their difference.
 const FEW: u64 = 16;
 const MANY: u64 = 496;
 /// A new bound is this many percent above the measured count.
 const ROOM_PERCENT: u64 = 2;
 
-/// Counts every piece of work and compares it with its bound; as many at a time as there are
-/// processors, because no count depends on another.
+/// Counts every workload and compares it with its bound; one at a time on each processor, because
+/// the counts are independent.
 pub fn run(root: &Path, update: bool) -> Result<(), String> {
     let text = std::fs::read_to_string(root.join(BOUNDS))
         .map_err(|e| format!("cannot read {BOUNDS}: {e}"))?;
@@ -57,7 +57,7 @@ pub fn run(root: &Path, update: bool) -> Result<(), String> {
     if slower.is_empty() { Ok(()) } else { Err(slower.join("\n")) }
 }
 
-/// What one piece of each work costs.
+/// The cost of one repetition of each workload, in instructions.
 fn costs(root: &Path, guards: &[Guard<'_>]) -> Result<Vec<u64>, String> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -106,17 +106,17 @@ fn count(root: &Path, guard: &Guard<'_>, times: u64) -> Result<u64, String> {
         .stdin(Stdio::null())
         .output()
         .map_err(|e| format!("cannot start valgrind: {e}"))?;
-    let told = String::from_utf8_lossy(&out.stderr);
+    let text = String::from_utf8_lossy(&out.stderr);
     let which = format!("{} {}", guard.example, guard.work);
     if !out.status.success() {
-        return Err(format!("{which} failed under valgrind:\n{told}"));
+        return Err(format!("{which} failed under valgrind:\n{text}"));
     }
-    collected(&told).ok_or(format!("valgrind told no count for {which}:\n{told}"))
+    collected(&text).ok_or(format!("valgrind reported no count for {which}:\n{text}"))
 }
 
 /// The number in valgrind's line `==pid== Collected : N`.
-fn collected(told: &str) -> Option<u64> {
-    let line = told.lines().find(|line| line.contains("Collected :"))?;
+fn collected(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.contains("Collected :"))?;
     line.rsplit(' ').next()?.parse().ok()
 }
 
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_valgrind_says_is_understood() {
+    fn valgrind_output_is_parsed() {
         assert_eq!(collected("==7== Events    : Ir\n==7== Collected : 123456\n"), Some(123_456));
         assert_eq!(collected("==7== nothing\n"), None);
     }

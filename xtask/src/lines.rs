@@ -1,9 +1,9 @@
-//! Cache lines that two workers write. valgrind's lackey traces every store of
-//! `crates/server/examples/shared_lines.rs`, where two workers of one server serve in turns; a line
-//! that both stored to while they served is shared. Within one round of 64 requests on keys and
-//! slots of their own there must be none, and reading the same keys there must be none but the
-//! slots' lines. Writing the same keys, entries are shared as well, but no key comes twice: a line
-//! that many rounds of both wrote is no entry.
+//! Finds cache lines which two workers write. valgrind's lackey traces every store of
+//! `crates/server/examples/shared_lines.rs`, where two workers of one server serve alternately; a
+//! line to which both stored while serving is shared. A round is 64 requests. With separate keys
+//! and slots no line may be shared. When both read the same keys, only the lines of slots may be
+//! shared. When both write the same keys, entries are shared as well, but no key comes twice: a
+//! line which both wrote in many rounds is not an entry.
 //!
 //! It counts stores, not time: the same on every run and every machine.
 
@@ -23,11 +23,11 @@ const WORKERS: usize = 2;
 const ROUNDS: usize = 3;
 /// Requests of a round.
 const REQUESTS: usize = 64;
-/// An entry is written in one round of each worker, and with it the line's neighbours by address:
-/// perhaps in one more.
+/// A worker writes an entry in one round; an adjacent entry in the same line may be written in
+/// another round.
 const ENTRY_ROUNDS_MAX: usize = 2;
 
-/// What is served, on whose keys, and which shared lines are none of ours.
+/// The command, whose keys it uses, and which lines may be shared.
 const CHECKS: &[(&str, &str, Allowed)] = &[
     ("get", "own", Allowed::Nothing),
     ("set", "own", Allowed::Nothing),
@@ -46,7 +46,7 @@ enum Allowed {
 /// Checks the paths of GET and SET; or, with a command and `own` or `same`, prints which lines that
 /// command shares.
 pub fn run(root: &Path, args: &[&str]) -> Result<(), String> {
-    // The test build: what is stored where does not depend on how well it is optimised.
+    // The test build: the addresses of stores do not depend on optimisation.
     let build = ["build", "--quiet", "--package", "sheafdb-server", "--example", EXAMPLE];
     run::check(&mut run::cargo(root, &build))?;
     let wanted: Vec<(&str, &str, Allowed)> = match args {
@@ -90,15 +90,16 @@ fn check(root: &Path, command: &str, keys: &str, allowed: Allowed) -> Result<(),
         return Ok(());
     }
     wrong.sort_by_key(|line| std::cmp::Reverse(line.stores));
-    let told: Vec<String> = wrong.iter().take(12).map(|line| trace.describe(root, line)).collect();
+    let shared: Vec<String> =
+        wrong.iter().take(12).map(|line| trace.describe(root, line)).collect();
     Err(format!(
         "{command} on {keys} keys: {} lines are written by both workers:\n{}",
         wrong.len(),
-        told.join("\n")
+        shared.join("\n")
     ))
 }
 
-/// Where things are in the traced process, as it prints them.
+/// Addresses in the traced process, as it prints them.
 struct Places {
     executable: u64,
     marks: Vec<u64>,
@@ -106,9 +107,9 @@ struct Places {
 }
 
 impl Places {
-    fn parse(told: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let words: Option<Vec<u64>> =
-            told.split_whitespace().map(|word| u64::from_str_radix(word, 16).ok()).collect();
+            text.split_whitespace().map(|word| u64::from_str_radix(word, 16).ok()).collect();
         let words = words.filter(|words| words.len() == WORKERS + 4)?;
         let (marks, rest) = words[1..].split_at(WORKERS + 1);
         Some(Self { executable: words[0], marks: marks.to_vec(), slots: rest[0]..rest[1] })
@@ -131,19 +132,19 @@ struct Line {
 struct Shared {
     address: u64,
     stores: u64,
-    /// Rounds of the worker with fewer of them.
+    /// The smaller of the two workers' numbers of rounds.
     rounds: usize,
     by: Vec<u64>,
 }
 
-/// What was stored to.
+/// The stores of a run.
 struct Trace {
     places: Places,
     lines: HashMap<u64, Line>,
 }
 
 impl Trace {
-    /// The lines that both stored to: slots, and others.
+    /// The lines to which both stored: those of slots, and others.
     fn shared(&self) -> (Vec<Shared>, Vec<Shared>) {
         let both = self.lines.iter().filter(|(_, line)| line.stores.iter().all(|&n| n > 0));
         let shared = both.map(|(&number, line)| Shared {
@@ -155,7 +156,7 @@ impl Trace {
         shared.partition(|line| self.places.slots.contains(&line.address))
     }
 
-    /// A line for people: where it is and what code stored to it.
+    /// Describes a line for the report: its address and the code which stored to it.
     fn describe(&self, root: &Path, line: &Shared) -> String {
         let what = if self.places.slots.contains(&line.address) { "slot" } else { "line" };
         let code: Vec<String> = line
@@ -169,12 +170,12 @@ impl Trace {
 
 /// The function and line of an instruction.
 fn source(root: &Path, offset: u64) -> String {
-    let told = Command::new("addr2line")
+    let located = Command::new("addr2line")
         .args(["-C", "-f", "-p", "-s", "-e"])
         .arg(root.join("target/debug/examples").join(EXAMPLE))
         .arg(format!("{offset:x}"))
         .output();
-    match told {
+    match located {
         Ok(out) if out.status.success() => String::from_utf8_lossy(&out.stdout).trim().to_owned(),
         _ => format!("{offset:x}"),
     }
@@ -198,13 +199,13 @@ fn trace(root: &Path, command: &str, keys: &str) -> Result<Trace, String> {
         let reader = scope.spawn(move || collect(stderr, places));
         // The process waits for a line before the rounds that count, so none of their stores comes
         // before the places.
-        let mut told = String::new();
+        let mut printed = String::new();
         if let (Some(stdout), Some(stdin)) = (stdout, &mut stdin) {
-            let _ = BufReader::new(stdout).read_line(&mut told);
-            if let Some(found) = Places::parse(&told) {
+            let _ = BufReader::new(stdout).read_line(&mut printed);
+            if let Some(found) = Places::parse(&printed) {
                 let _ = places.set(found);
             }
-            let _ = stdin.write_all(b"\n"); // if it is gone, its status tells
+            let _ = stdin.write_all(b"\n"); // if it has ended, its status says why
         }
         reader.join().expect("the reader does not panic")
     });
@@ -282,16 +283,16 @@ fn size(line: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    const TOLD: &str = "108000 1000 1080 1100 40000 80000\n";
+    const PRINTED: &str = "108000 1000 1080 1100 40000 80000\n";
 
     fn traced(text: &str) -> Trace {
-        let places = OnceLock::from(Places::parse(TOLD).expect("well formed"));
+        let places = OnceLock::from(Places::parse(PRINTED).expect("well formed"));
         let (lines, _) = collect(text.as_bytes(), &places).expect("whole");
         Trace { places: places.into_inner().expect("set"), lines }
     }
 
     #[test]
-    fn lines_of_both_are_found_wherever_in_them_was_stored() {
+    fn lines_written_by_both_workers_are_found() {
         let text = "==1== lackey\nI  0010a000,4\n S 00005000,8\n S 00001000,8\nI  0010a004,3\n S 00005000,8\n M 00040008,4\n\
              \x20S 00006000,8\n S 00001100,8\n S 00007000,8\n S 00001080,8\nI  0010a010,3\n S 00004ffc,8\n S 0004003f,1\n\
              \x20L 00006000,8\n S 00001100,8\n S 00006000,8\n";
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_shared_by_a_worker_with_itself() {
+    fn lines_written_by_one_worker_are_not_shared() {
         let text = " S 00001000,8\n S 00005000,8\n S 00001100,8\n S 00001000,8\n S 00005000,8\n S 00001100,8\n";
         let trace = traced(text);
         assert_eq!(trace.lines[&(0x5000 / LINE)].rounds, [2, 0]);
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_right_is_refused() {
+    fn malformed_addresses_are_refused() {
         assert!(Places::parse("1 2 3").is_none() && Places::parse("").is_none());
         assert!(Places::parse("1 2 3 4 5 x").is_none());
     }

@@ -1,7 +1,7 @@
 //! `cargo xtask`: the project's own tools.
 //!
 //! - `cargo xtask ci [STEP...]` runs the whole check, or only the named steps;
-//! - `cargo xtask tidy [--list|--lower]` checks the house rules that the compiler does not know;
+//! - `cargo xtask tidy [--list|--lower]` checks the rules which the compiler does not;
 //! - `cargo xtask docs [--check]` writes (or compares) the generated documents;
 //! - `cargo xtask guards [--update]` counts instructions of the hot path;
 //! - `cargo xtask sim --seed N|--seeds A..B|--hours H` runs servers in a simulated world;

@@ -1,5 +1,5 @@
-//! The release build. Cargo unites the features of the packages that it is asked for, and another
-//! set of features is another build of what they share: every build here must name the same
+//! The release build. Cargo unifies the features of the packages named in one command, and shared
+//! dependencies are built again for another set of features. So every build here names the same
 //! packages.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::run;
 
 const PACKAGES: &[&str] = &["server", "bench", "resp", "keyspace", "ingest"];
 
-/// What users get, and the programs whose instructions are counted.
+/// The programs for users, and those whose instructions are counted.
 const PROGRAMS: &[&str] = &[
     "--bin=sheafdb",
     "--bin=sheafdb-bench",
@@ -18,8 +18,8 @@ const PROGRAMS: &[&str] = &[
     "--example=intake",
 ];
 
-/// Builds all of them. At the end of each stands one thread that optimises the whole program:
-/// several of those at a time keep all processors busy.
+/// Builds all of them at once. Each build ends with single-threaded link-time optimisation, so
+/// several at a time keep all processors busy.
 pub fn run(root: &Path) -> Result<(), String> {
     build(root, PROGRAMS)
 }

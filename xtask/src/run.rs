@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// No step takes so many seconds even on a slow machine: what does hangs, and ends with what it has
-/// started.
+/// Time limit of a step in seconds. A step which takes longer hangs even on a slow machine; it is
+/// killed with its child processes.
 const SECONDS_MAX: &str = "1500";
 
-/// Cargo, the one that runs us; it is killed with its children when it hangs.
+/// The cargo which runs this program; it is killed with its children at the time limit.
 pub fn cargo(root: &Path, args: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--verbose", "--kill-after=10", SECONDS_MAX]);
@@ -33,14 +33,14 @@ pub fn output(command: &mut Command) -> Result<String, String> {
     Err(format!("{text}failed ({}): {}", out.status, line(command)))
 }
 
-/// Processor seconds of this process and of those that it has waited for. 0 where the system does
-/// not tell.
+/// Processor seconds of this process and of the children it has waited for. 0 where the system does
+/// not report them.
 pub fn cpu_s() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     ticks(&text).unwrap_or(0) as f64 / TICKS_PER_S
 }
 
-/// What Linux counts these times in.
+/// The unit of these times on Linux.
 const TICKS_PER_S: f64 = 100.0;
 
 /// utime, stime, cutime and cstime. The second word, the name, may hold anything.

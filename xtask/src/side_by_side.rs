@@ -1,20 +1,19 @@
-//! Steps side by side. Suites wait for timers and sockets for half of their time, and a build ends
-//! with one thread that links: one step more than there are processors keeps all of them busy. Each
-//! step runs in a process of its own, as `cargo xtask ci NAME`. What it prints is kept and shown
-//! whole when it ends, so that the steps' lines do not mix. It is also left in
-//! `target/ci/NAME.log`.
+//! Runs steps concurrently. Suites spend half of their time waiting for timers and sockets, and a
+//! build ends with a single linking thread: one step more than there are processors keeps all of
+//! them busy. Each step runs in its own process, as `cargo xtask ci NAME`. Its output is printed
+//! when it ends, so that lines of different steps do not mix, and is kept in `target/ci/NAME.log`.
 
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// More at a time would compete for memory: some suites hold gigabytes.
+/// Maximum number of concurrent steps; more would exhaust memory, as some suites hold gigabytes.
 const RUNNERS_MAX: usize = 3;
-/// Where the output of each step is left.
+/// The folder for the output of each step.
 const LOGS: &str = "target/ci";
 
-/// The steps in the order in which they are begun, each with those that must have passed before.
+/// The steps in their start order, each with the steps which must have passed before.
 pub struct Plan(pub Vec<(&'static str, &'static [&'static str])>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,7 +23,7 @@ enum State {
     Passed,
 }
 
-/// How far all of them are.
+/// The state of all steps.
 struct Progress {
     states: Vec<State>,
     failed: Option<String>,
@@ -35,12 +34,12 @@ impl Progress {
         Self { states: vec![State::Waiting; plan.0.len()], failed: None }
     }
 
-    /// Is there anything left to begin?
+    /// Whether no step is left to start.
     fn is_over(&self) -> bool {
         self.failed.is_some() || !self.states.contains(&State::Waiting)
     }
 
-    /// The first step that waits for nothing but a runner.
+    /// The first step which is ready to start.
     fn ready(&self, plan: &Plan) -> Option<usize> {
         let passed = |need: &&str| {
             plan.0
@@ -53,19 +52,19 @@ impl Progress {
     }
 }
 
-/// Runs all steps; the first that fails is the error, and no other is begun after it.
+/// Runs all steps; the first failure is the error, and no step is started after it.
 pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
     let logs = root.join(LOGS);
     std::fs::create_dir_all(&logs).map_err(|e| format!("cannot make {LOGS}: {e}"))?;
     let program = std::env::current_exe().map_err(|e| format!("where is this program? {e}"))?;
     let one = |name: &'static str| -> Result<(), String> {
-        println!("== {name} begins");
+        println!("== {name} starts");
         let log = logs.join(format!("{name}.log"));
         let passed = apart(&program, name, &log)?;
         // One write: lines of two steps do not mix.
-        let told =
+        let printed =
             std::fs::read(&log).map_err(|e| format!("cannot read {}: {e}", log.display()))?;
-        print!("{}", String::from_utf8_lossy(&told));
+        print!("{}", String::from_utf8_lossy(&printed));
         if passed {
             Ok(())
         } else {
@@ -77,7 +76,7 @@ pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
     all(plan, runners, one)
 }
 
-/// Hands the steps out to so many runners.
+/// Runs the steps on this many runner threads.
 fn all(
     plan: &Plan,
     runners: usize,
@@ -114,7 +113,7 @@ fn all(
     held().failed.take().map_or(Ok(()), Err)
 }
 
-/// One step in a process of its own, with all that it prints in `log`. Did it pass?
+/// Runs one step in its own process with its output in `log`; returns whether it passed.
 fn apart(program: &Path, name: &str, log: &Path) -> Result<bool, String> {
     let failed = |e: std::io::Error| format!("{}: {e}", log.display());
     let out = File::create(log).map_err(failed)?;
@@ -143,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn one_runner_takes_them_in_order() {
+    fn one_runner_starts_steps_in_order() {
         assert_eq!(order(1, ""), (vec!["a", "b", "c", "d", "e"], Ok(())));
     }
 
     #[test]
-    fn nothing_is_begun_before_what_it_needs() {
+    fn a_step_starts_after_the_steps_it_needs() {
         for _ in 0..100 {
             let (begun, outcome) = order(2, "");
             let at = |name| begun.iter().position(|begun| *begun == name).expect("it ran");
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_ends_it() {
+    fn no_step_starts_after_a_failure() {
         assert_eq!(order(1, "b"), (vec!["a", "b"], Err("b".into())));
         let (begun, outcome) = order(2, "a");
         assert_eq!(outcome, Err("a".into()));
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_waits_for_another_runs_with_it() {
+    fn independent_steps_run_concurrently() {
         // Two runners: 'a' ends only after 'c' has begun.
         let (started, changed) = (Mutex::new(false), Condvar::new());
         let one = |name: &'static str| {

@@ -1,9 +1,8 @@
-//! The house rules that the compiler does not know. Every rule is a function from the files of the
-//! tree to a list of complaints, so that its test can hand it a tree that breaks it.
+//! The project rules which the compiler does not check. Every rule is a function from the files of
+//! the tree to a list of errors, so its test can pass it a tree which breaks the rule.
 
-mod circles;
 mod counts;
-mod doors;
+mod cycles;
 mod imports;
 mod length;
 mod list;
@@ -11,6 +10,7 @@ mod manifest;
 mod map;
 mod names;
 mod prose;
+mod restricted;
 mod shape;
 mod tree;
 
@@ -24,7 +24,7 @@ use tree::Tree;
 pub struct Report {
     /// Broken rules: tidy fails.
     pub errors: Vec<String>,
-    /// Things to look at: printed, nothing more.
+    /// Remarks, which are only printed.
     pub notes: Vec<String>,
 }
 
@@ -34,8 +34,8 @@ impl Report {
     }
 }
 
-/// Checks the tree at `root`. `--list` shows every place that is counted, `--lower` keeps the
-/// counts that have fallen.
+/// Checks the tree at `root`. `--list` prints every counted place, `--lower` records the counts
+/// which have fallen.
 pub fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     let tree = Tree::read(root)?;
     let found = count(&tree);
@@ -63,7 +63,7 @@ fn check(tree: &Tree) -> Report {
     imports::check(tree, &mut report);
     manifest::check(tree, &mut report);
     map::check(tree, &mut report);
-    doors::check(tree, &mut report);
+    restricted::check(tree, &mut report);
     names::check(tree, &mut report);
     shape::check(tree, &mut report);
     prose::check(tree, &mut report);
@@ -71,11 +71,11 @@ fn check(tree: &Tree) -> Report {
     report
 }
 
-/// What may only get less.
+/// The counts which may only fall.
 fn count(tree: &Tree) -> Found {
     let mut found = Found::default();
     length::count(tree, &mut found);
-    circles::count(tree, &mut found);
+    cycles::count(tree, &mut found);
     names::count(tree, &mut found);
     found
 }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_tree_is_tidy() {
+    fn the_repository_is_tidy() {
         let tree = Tree::read(&crate::root()).expect("the tree is readable");
         let report = check(&tree);
         assert!(report.errors.is_empty(), "{}", report.errors.join("\n"));

@@ -1,5 +1,5 @@
-//! The only module through which the data path synchronises: std in production, `shuttle` under
-//! `--cfg shuttle`, so that every lock, flag and wait of the small kernels can be model-checked, and
+//! The only module through which the data path synchronises: std in production; `shuttle` under
+//! `--cfg shuttle`, so that every lock, flag and wait of the small kernels can be model-checked;
 //! the baton under `--cfg sim`, so that whole servers run in simulation (`docs/simulation.md`).
 //! `xtask tidy` refuses `std::sync` elsewhere in the data-path crates.
 

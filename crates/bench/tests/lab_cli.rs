@@ -40,6 +40,7 @@ fn try_an_experiment_leaves_a_report_measurements_and_curves() {
     assert_eq!(results.findings[0].kind, FindingKind::PoolExhausted);
     let page = fs::read_to_string(&report).expect("it is there");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Beside the published figures"));
+    assert!(page.contains(">pool: The pool is smaller") && page.contains(" throughput is "));
     let curve = fs::read_to_string(folder.join("csv/concurrency-throughput-by-connections.csv"));
     assert!(curve.expect("it is there").starts_with("series,connections,requests/s"));
     fs::remove_dir_all(&folder).expect("it is ours");

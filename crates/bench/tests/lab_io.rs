@@ -74,6 +74,8 @@ fn try_pipelining_tells_anonymous_servers_when_their_replies_leave() {
     assert!(output.measurements.len() >= 5, "each but the stranded one, and the stall's cure");
     let [section] = &output.sections[..] else { panic!("one section") };
     assert_eq!((section.plots.len(), section.tables.len()), (2, 3));
+    let fast = section.answer().iter().filter(|text| text.contains(" in batches of ")).count();
+    assert!(fast >= setup.targets.len() - 1, "each but the stranded one: {:?}", section.answer());
     assert_eq!(section.findings, output.findings);
 }
 
@@ -210,6 +212,7 @@ fn the_command_line_prints_findings_and_writes_both_files() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text} {}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("quick: ") && text.contains("Findings"), "{text}");
+    assert!(text.contains(" requests per second on one connection."), "{text}");
     assert!(std::fs::read_to_string(&html).expect("a report").contains("A single connection"));
     let results = std::fs::read_to_string(&json).expect("a file");
     let results: Results = serde_json::from_str(&results).expect("results");

@@ -99,6 +99,8 @@ fn try_who_sends_without_a_bound_is_told_from_who_holds_back() {
         "{:#?}",
         output.sections[0].tables
     );
+    let answer = output.sections[0].answer().join(" ");
+    assert!(answer.contains(" SET per second with 2 workers and "), "{answer}");
     let about_drivers = output.findings.iter().filter(|f| f.target.contains("driver"));
     assert_eq!(about_drivers.count(), 1, "the others hold back: {:#?}", output.findings);
     let table = output.sections[0].tables.iter().find(|t| t.title.starts_with("Back pressure"));

@@ -20,7 +20,7 @@ const DIFFERENT: &[(&str, &str)] = &[(
 )];
 
 /// The events since the last call, as the golden list writes them.
-fn told(session: &mut Session) -> Vec<String> {
+fn drain_events(session: &mut Session) -> Vec<String> {
     let mut events = Vec::new();
     while let Some(e) = session.access.next_event() {
         let key = String::from_utf8_lossy(&e.key).into_owned();
@@ -30,8 +30,8 @@ fn told(session: &mut Session) -> Vec<String> {
 }
 
 /// Those of them that are no misses.
-fn told_of_changes(session: &mut Session) -> Vec<String> {
-    let mut events = told(session);
+fn drain_changes(session: &mut Session) -> Vec<String> {
+    let mut events = drain_events(session);
     events.retain(|event| !event.starts_with("keymiss@"));
     events
 }
@@ -81,11 +81,11 @@ fn events_are_those_of_a_live_server() {
             let request: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
             session.now.0 += 1;
             with_args(&request, |args| session.reply_to(args));
-            let events = told(&mut session).join(" ");
+            let events = drain_events(&mut session).join(" ");
             compared += 1;
             let is_known = DIFFERENT.iter().any(|(known, _)| *known == text);
             if events != expected.trim() && !is_known {
-                wrong.push(format!("{text}\n  expected {}\n  told     {events}", expected.trim()));
+                wrong.push(format!("{text}\n  expected {}\n  got      {events}", expected.trim()));
             }
         }
     }
@@ -121,7 +121,7 @@ fn events_of_newer_commands() {
     let mut expect = |line: &str, expected: &[&str]| {
         with_args(&common::words(line), |args| session.reply_to(args));
         session.now.0 += 1;
-        assert_eq!(told_of_changes(&mut session), expected, "{line}");
+        assert_eq!(drain_changes(&mut session), expected, "{line}");
         session.now.0
     };
     expect("SET s 1", &["new@0:s", "set@0:s"]);
@@ -171,13 +171,13 @@ fn every_change_of_a_write_command_is_told() {
         for i in 0..REQUESTS {
             if i % FRESH == 0 {
                 populate(&mut session);
-                told_of_changes(&mut session);
+                drain_changes(&mut session);
             }
             let request = request(spec, &mut dice);
             session.db = DbIndex(database(spec, &mut dice));
             let words: Vec<&[u8]> = request.iter().map(String::as_bytes).collect();
             with_args(&words, |args| session.reply_to(args));
-            let mut events = told_of_changes(&mut session);
+            let mut events = drain_changes(&mut session);
             // That a key has expired is no change of the command that comes upon it.
             events.retain(|event| !event.starts_with("expired") && !event.starts_with("hexpired"));
             let is_uncounted = UNCOUNTED == spec.full_name;

@@ -9,21 +9,21 @@ impl Kind {
     pub fn takes(self) -> String {
         match self {
             Kind::Bool => "yes or no".to_owned(),
-            Kind::Int(min, i64::MAX) => format!("a whole number from {min} on"),
+            Kind::Int(min, i64::MAX) => format!("a whole number, {min} or more"),
             Kind::Int(min, max) | Kind::Clamped(min, max) => {
                 format!("a whole number from {min} to {max}")
             }
             Kind::Octal => "permissions in octal, like 700".to_owned(),
-            Kind::Memory(min, _) if min > 0 => format!("bytes, like 100mb, from {min} on"),
+            Kind::Memory(min, _) if min > 0 => format!("bytes, like 100mb, {min} or more"),
             Kind::Memory(..) | Kind::Backlog => "bytes, like 100mb".to_owned(),
             Kind::Share => "bytes, like 100mb, or a percentage, like 5%".to_owned(),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
-            Kind::Flags(words) => format!("some of {}", words.join(", ")),
+            Kind::Flags(words) => format!("any of {}", words.join(", ")),
             Kind::Text => "one word or quoted text".to_owned(),
             Kind::FileName => "the name of a file without a folder".to_owned(),
             Kind::Hostname => "a host name".to_owned(),
             Kind::Title => "a template with variables in curly brackets".to_owned(),
-            Kind::Addresses => "addresses with blanks between them".to_owned(),
+            Kind::Addresses => "addresses, separated by spaces".to_owned(),
             Kind::Listeners => "ADDRESS:PORT NAME=VALUE ...".to_owned(),
             Kind::Peer => "a host and a port".to_owned(),
             Kind::Limits => "groups of class, hard limit, soft limit and seconds".to_owned(),
@@ -39,7 +39,7 @@ impl Setting {
     /// What a value of this setting looks like, to follow "takes".
     pub fn takes(&self) -> String {
         if self.secret {
-            return "a password, in quotes if it has blanks".to_owned();
+            return "a password, in quotes if it contains spaces".to_owned();
         }
         self.kind.takes()
     }
@@ -48,9 +48,9 @@ impl Setting {
 /// The settings that `--help` shows first, by heading and in order.
 const HELP: [(&str, &[&str]); 6] = [
     ("Network", &["bind", "port", "unixsocket", "unixsocketperm", "tcp-backlog", "timeout"]),
-    ("Watching", &["admin-port", "admin-bind", "admin-token"]),
+    ("Monitoring", &["admin-port", "admin-bind", "admin-token"]),
     ("Access", &["requirepass", "protected-mode", "enable-debug-command"]),
-    ("Work", &["threads", "busy-poll-us", "io-backend", "databases"]),
+    ("Runtime", &["threads", "busy-poll-us", "io-backend", "databases"]),
     ("Limits", &["maxmemory", "maxclients", "client-output-buffer-limit", "proto-max-bulk-len"]),
     (
         "Process",

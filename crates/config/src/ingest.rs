@@ -98,7 +98,7 @@ const OPTIONS: [(&str, &str, ParseFn); 8] = [
         given.strategy = Some(Strategy::from_name(name)?);
         Some(())
     }),
-    ("sink", "null, list:KEY or stream:KEY; of protocol 2 also any", |given, text| {
+    ("sink", "null, list:KEY or stream:KEY; with protocol=2 also any", |given, text| {
         given.any = text == "any";
         given.sink = if given.any { None } else { Some(Sink::parse(text.as_bytes())?) };
         Some(())
@@ -147,7 +147,7 @@ impl IngestListen {
             .rsplit_once(':')
             .and_then(|(host, port)| Some((host, port.parse().ok()?)))
             .filter(|(host, _)| !host.is_empty() && !host.starts_with('-') && !host.contains('='))
-            .ok_or_else(|| format!("'{place}' is no address with a port"))?;
+            .ok_or_else(|| format!("'{place}' is not of the form ADDRESS:PORT"))?;
         let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let bind = Bind { host: host.to_owned(), optional: false };
         let mut given = GivenOptions::default();
@@ -171,18 +171,21 @@ impl GivenOptions {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let Some((_, values, parse)) = OPTIONS.iter().find(|(known, ..)| *known == name) else {
             let names: Vec<&str> = OPTIONS.iter().map(|(name, ..)| *name).collect();
-            return Err(format!("'{option}' is no option, only {}", names.join(", ")));
+            return Err(format!(
+                "'{option}' is not an option; the options are {}",
+                names.join(", ")
+            ));
         };
-        parse(self, value).ok_or_else(|| format!("'{option}': {name} is {values}"))
+        parse(self, value).ok_or_else(|| format!("'{option}': {name} must be {values}"))
     }
 
     fn protocol(&self, place: &str) -> Result<Protocol, String> {
         match (self.is_two, self.strategy) {
-            (true, Some(_)) => Err(format!("'{place}' has a strategy, which is not of protocol 2")),
+            (true, Some(_)) => Err(format!("'{place}': strategy cannot be used with protocol=2")),
             (true, None) => Ok(Protocol::Two { window: self.window }),
-            (false, None) => Err(format!("'{place}' has no strategy=NAME")),
+            (false, None) => Err(format!("'{place}': strategy=NAME is missing")),
             (false, Some(_)) if self.any || self.window.is_some() => {
-                Err(format!("'{place}' has what is of protocol=2 only"))
+                Err(format!("'{place}': sink=any and window=N need protocol=2"))
             }
             (false, Some(strategy)) => Ok(Protocol::Classic(strategy)),
         }
@@ -192,10 +195,10 @@ impl GivenOptions {
     fn sink(&self, place: &str) -> Result<Option<Sink>, String> {
         let mut sink = self.sink.clone().unwrap_or_else(Sink::null);
         if sink.is_null() && self.db.is_some() {
-            return Err(format!("'{place}' has db=N without a key"));
+            return Err(format!("'{place}': db=N needs sink=list:KEY or sink=stream:KEY"));
         }
         if sink.kind != Target::Stream && self.maxlen.is_some() {
-            return Err(format!("'{place}' has maxlen=N without a stream"));
+            return Err(format!("'{place}': maxlen=N needs sink=stream:KEY"));
         }
         (sink.db, sink.maxlen) = (self.db.unwrap_or(0), self.maxlen);
         Ok(if self.is_two && self.sink.is_none() { None } else { Some(sink) })
@@ -248,10 +251,12 @@ impl fmt::Display for Terms {
 /// Checks that a word can be written into the configuration file without quotes.
 fn readable(word: &[u8]) -> Result<&str, String> {
     let is_odd = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '"' | '\'' | '\\');
-    str::from_utf8(word)
-        .ok()
-        .filter(|text| !text.contains(is_odd))
-        .ok_or_else(|| format!("'{}': words have no blanks, quotes or binary", printable(word)))
+    str::from_utf8(word).ok().filter(|text| !text.contains(is_odd)).ok_or_else(|| {
+        format!(
+            "'{}': a value must not contain spaces, quotes or control characters",
+            printable(word)
+        )
+    })
 }
 
 #[cfg(test)]
@@ -292,41 +297,47 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, wanted) in [
-            ("127.0.0.1:9000", "'127.0.0.1:9000' has no strategy=NAME"),
-            ("127.0.0.1 strategy=sync", "'127.0.0.1' is no address with a port"),
-            ("127.0.0.1:70000 strategy=sync", "'127.0.0.1:70000' is no address with a port"),
-            (":9000 strategy=sync", "':9000' is no address with a port"),
-            ("strategy=sync", "'strategy=sync' is no address with a port"),
+            ("127.0.0.1:9000", "'127.0.0.1:9000': strategy=NAME is missing"),
+            ("127.0.0.1 strategy=sync", "'127.0.0.1' is not of the form ADDRESS:PORT"),
+            ("127.0.0.1:70000 strategy=sync", "'127.0.0.1:70000' is not of the form ADDRESS:PORT"),
+            (":9000 strategy=sync", "':9000' is not of the form ADDRESS:PORT"),
+            ("strategy=sync", "'strategy=sync' is not of the form ADDRESS:PORT"),
             (
                 "a:1 strategy=quick",
-                "'strategy=quick': strategy is request-reply, throttled, head-rest, sync or async",
+                "'strategy=quick': strategy must be request-reply, throttled, head-rest, sync or async",
             ),
             (
                 "a:1 strategy=sync sink=stream",
-                "'sink=stream': sink is null, list:KEY or stream:KEY; of protocol 2 also any",
+                "'sink=stream': sink must be null, list:KEY or stream:KEY; with protocol=2 also any",
             ),
             (
                 "a:1 strategy=sync colour=red",
-                "'colour=red' is no option, only protocol, strategy, sink, db, maxlen, max-connections, \
+                "'colour=red' is not an option; the options are protocol, strategy, sink, db, maxlen, max-connections, \
                  max-message, window",
             ),
-            ("a:1 strategy=sync sink=any", "'a:1' has what is of protocol=2 only"),
-            ("a:1 strategy=sync window=4096", "'a:1' has what is of protocol=2 only"),
-            ("a:1 protocol=3", "'protocol=3': protocol is 2"),
-            ("a:1 protocol=2 strategy=sync", "'a:1' has a strategy, which is not of protocol 2"),
+            ("a:1 strategy=sync sink=any", "'a:1': sink=any and window=N need protocol=2"),
+            ("a:1 strategy=sync window=4096", "'a:1': sink=any and window=N need protocol=2"),
+            ("a:1 protocol=3", "'protocol=3': protocol must be 2"),
+            ("a:1 protocol=2 strategy=sync", "'a:1': strategy cannot be used with protocol=2"),
             (
                 "a:1 protocol=2 window=9",
-                "'window=9': window is a number of bytes from 4096 to 1073741824",
+                "'window=9': window must be a number of bytes from 4096 to 1073741824",
             ),
-            ("a:1 protocol=2 db=1", "'a:1' has db=N without a key"),
-            ("a:1 protocol=2 maxlen=1", "'a:1' has maxlen=N without a stream"),
-            ("a:1 strategy=sync db=1", "'a:1' has db=N without a key"),
-            ("a:1 strategy=sync sink=list:l maxlen=1", "'a:1' has maxlen=N without a stream"),
-            ("a:1 strategy=sync maxlen=x", "'maxlen=x': maxlen is N or ~N"),
-            ("a:1 max-connections=0", "'max-connections=0': max-connections is a number above 0"),
-            ("a:1 max-message=-1", "'max-message=-1': max-message is a number of bytes"),
-            ("a:1 sink=list:\u{7}", "'sink=list: ': words have no blanks, quotes or binary"),
-            ("a:1 strategy=sync b", "'b' is no address with a port"),
+            ("a:1 protocol=2 db=1", "'a:1': db=N needs sink=list:KEY or sink=stream:KEY"),
+            ("a:1 protocol=2 maxlen=1", "'a:1': maxlen=N needs sink=stream:KEY"),
+            ("a:1 strategy=sync db=1", "'a:1': db=N needs sink=list:KEY or sink=stream:KEY"),
+            ("a:1 strategy=sync sink=list:l maxlen=1", "'a:1': maxlen=N needs sink=stream:KEY"),
+            ("a:1 strategy=sync maxlen=x", "'maxlen=x': maxlen must be N or ~N"),
+            (
+                "a:1 max-connections=0",
+                "'max-connections=0': max-connections must be a number above 0",
+            ),
+            ("a:1 max-message=-1", "'max-message=-1': max-message must be a number of bytes"),
+            (
+                "a:1 sink=list:\u{7}",
+                "'sink=list: ': a value must not contain spaces, quotes or control characters",
+            ),
+            ("a:1 strategy=sync b", "'b' is not of the form ADDRESS:PORT"),
         ] {
             assert_eq!(parse(text), Err(wanted.to_owned()), "{text}");
         }

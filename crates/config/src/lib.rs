@@ -207,7 +207,7 @@ impl Bind {
             other => other,
         };
         (host, port).to_socket_addrs()?.next().ok_or_else(|| {
-            std::io::Error::new(std::io::ErrorKind::AddrNotAvailable, "no such address")
+            std::io::Error::new(std::io::ErrorKind::AddrNotAvailable, "this name has no address")
         })
     }
 }
@@ -303,7 +303,7 @@ impl Config {
         }
         let policy = MAXMEMORY_POLICY;
         let why = needs_text(SETTINGS[policy].name, self.text(policy), "eviction");
-        Some(format!("with a maxmemory, {why}"))
+        Some(format!("with maxmemory set, {why}"))
     }
 
     /// Replaces the working folder by its absolute path.

@@ -64,11 +64,14 @@ impl fmt::Display for Check {
             writeln!(f, "refused: {error}")?;
         }
         for Inert { place, name, about } in &self.inert {
-            writeln!(f, "inert: {place}: '{name}' does nothing here: {about}")?;
+            writeln!(f, "inert: {place}: '{name}' has no effect: {about}")?;
         }
         let starts = if self.errors.is_empty() { "starts" } else { "does not start" };
         let (refused, inert) = (self.errors.len(), self.inert.len());
-        writeln!(f, "The server {starts} with this: {refused} refused, {inert} inert.")
+        writeln!(
+            f,
+            "The server {starts} with this configuration: {refused} refused, {inert} inert."
+        )
     }
 }
 
@@ -169,7 +172,7 @@ fn read_all(
         stdin.take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(|e| StartError {
             place: "standard input".to_owned(),
             problem: format!("cannot be read: {}", io_text(&e)),
-            cure: "leave out '-' or redirect a configuration into the server".to_owned(),
+            cure: "remove '-', or pipe a configuration into the server".to_owned(),
         })?;
         load_text(reading, "standard input", &text, 0)?;
     }
@@ -182,7 +185,7 @@ fn read_all(
 fn complete(config: &mut Config) -> Result<(), StartError> {
     let dir = std::path::absolute(&config.dir).map_err(|e| StartError {
         place: "dir".to_owned(),
-        problem: format!("the working folder is unknown: {}", io_text(&e)),
+        problem: format!("the working folder cannot be determined: {}", io_text(&e)),
         cure: "start the server in a folder that exists".to_owned(),
     })?;
     // `components` drops "." and a trailing slash; ".." stays, because the kernel resolves it
@@ -198,8 +201,8 @@ fn complete(config: &mut Config) -> Result<(), StartError> {
     if (config.port == 0 || config.bind.is_empty()) && config.unixsocket.is_none() {
         return Err(StartError {
             place: "port".to_owned(),
-            problem: "the server would not listen anywhere".to_owned(),
-            cure: "give a port and an address, or a unixsocket".to_owned(),
+            problem: "the server has no address to listen on".to_owned(),
+            cure: "set 'port' and 'bind', or 'unixsocket'".to_owned(),
         });
     }
     Ok(())
@@ -238,15 +241,15 @@ fn load_text(
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(StartError {
             place: place.to_owned(),
-            problem: format!("more than {FILE_BYTES_MAX} bytes"),
-            cure: "give a configuration file".to_owned(),
+            problem: format!("larger than {FILE_BYTES_MAX} bytes"),
+            cure: "check that this is a configuration file".to_owned(),
         });
     }
     if !reading.count(text.len()) {
         let what = format!("more than {FILES_MAX} files or {ALL_BYTES_MAX} bytes of configuration");
         return Err(StartError {
             place: place.to_owned(),
-            problem: format!("{what}, counting again what is included again"),
+            problem: format!("{what}, where a file counts each time it is included"),
             cure: "include each file once".to_owned(),
         });
     }
@@ -340,13 +343,17 @@ fn include(
         cure: cure.to_owned(),
     };
     let [pattern] = directive.words.as_slice() else {
-        return Err(error("'include' without a file", "name one file or pattern"));
+        return Err(error("'include' needs exactly one value", "name one file or pattern"));
     };
     if depth >= INCLUDE_DEPTH_MAX {
-        return Err(error("files include one another too deeply", "remove an include"));
+        return Err(error(
+            "includes are nested too deeply",
+            "check whether a file includes itself, or remove an include",
+        ));
     }
-    let files = expand(pattern)
-        .ok_or_else(|| error("'include' matches too many files", "name fewer files"))?;
+    let files = expand(pattern).ok_or_else(|| {
+        error("'include' matches too many files", "use a pattern which matches fewer files")
+    })?;
     for file in files {
         load_file(reading, &file, depth + 1)?;
     }
@@ -412,7 +419,7 @@ fn suggestion(name: &str) -> String {
         Some((d, known)) if d <= DISTANCE_MAX && d < name.len() => {
             format!("did you mean '{known}'?")
         }
-        _ => "see --help and docs/config.md for the known names".to_owned(),
+        _ => "docs/config.md lists all settings".to_owned(),
     }
 }
 

@@ -46,7 +46,7 @@ pub fn file(text: &[u8]) -> Result<Vec<Directive>, Malformed> {
             cure,
         };
         if let Some((name, words)) = directive(line).map_err(|Unbalanced| {
-            malformed("unbalanced quotes", "close every quote and put a blank after it")
+            malformed("unbalanced quotes", "close every quote and put a space after it")
         })? {
             all.push(Directive { line: line_number, name, words });
         }
@@ -107,7 +107,7 @@ pub fn options(args: &[Vec<u8>]) -> Result<Vec<Directive>, Malformed> {
                     line: 0,
                     text: printable(arg),
                     problem: "is not an option",
-                    cure: "give settings as --name value; see --help",
+                    cure: "write settings as --name value; see --help",
                 });
             }
         }

@@ -33,7 +33,7 @@ impl Clock {
             Clock::Virtual(at) => MonoNs(at.load(Relaxed)),
             #[cfg(sim)]
             Clock::Baton => {
-                base::sync::baton::pass_time_cheaply(READ_NS_MAX);
+                base::sync::baton::pass_time(READ_NS_MAX);
                 MonoNs(base::sync::baton::now_ns().unwrap_or_default())
             }
         }
@@ -42,10 +42,10 @@ impl Clock {
     /// Microseconds since the Unix epoch, in a turn that began at `turn` and at `turn_ms` by the
     /// wall clock.
     pub fn unix_us(&self, turn: MonoNs, turn_ms: UnixMs) -> i64 {
-        match self {
-            Clock::System => unix_ns() / 1000,
-            _ => turn_ms.0 * 1000 + (self.now().since(turn) / 1000) as i64,
+        if matches!(self, Clock::System) {
+            return unix_ns() / 1000;
         }
+        turn_ms.0 * 1000 + (self.now().since(turn) / 1000) as i64
     }
 }
 

@@ -92,7 +92,7 @@ impl Producer {
     }
 
     /// Sends of those who do not wait, up to `now`.
-    fn go_on(&mut self, now: u64) {
+    fn send_until(&mut self, now: u64) {
         let (count, pause) = match self.habit {
             Habit::Endless(count) => (count, 0),
             Habit::Every(pause) => (1, pause),
@@ -147,7 +147,7 @@ fn run(acking: Acking, producers: &[Habit], time: u64) -> (u64, f64) {
         let due = |p: &Producer| p.acks.due().map_or(u64::MAX, |due| due.0);
         let mut next = u64::MAX;
         for producer in &mut producers {
-            producer.go_on(now);
+            producer.send_until(now);
             let came = producer.sends.front().map_or(u64::MAX, |(at, _)| *at);
             let comes = if producer.sends.is_empty() { producer.next_send() } else { came };
             next = next.min(comes).min(due(producer));

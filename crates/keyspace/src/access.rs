@@ -467,7 +467,7 @@ fn free_entry(
     if nodes > NODES_MAX
         && let Some(big) = gone.take_box()
     {
-        reclaimer.give(*big);
+        reclaimer.reclaim(*big);
         nodes = NODES_MAX;
     }
     gone.free(source);

@@ -385,7 +385,8 @@ impl Guard<'_> {
         f: impl FnOnce(&mut Big, &mut Log) -> R,
     ) -> (Listeners, R) {
         let listeners = self.before_change(place, entry);
-        // SAFETY: 1. Who changes a key has no reference into its entry.
+        // SAFETY: 1. References into a guard's entries borrow the guard, which is borrowed
+        // exclusively here, and this function has none of its own.
         let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
         let undo = &mut self.w.undo;
         undo.changes.push(Change::Edited { place, entry, mark: undo.log.mark() });
@@ -403,7 +404,7 @@ impl Guard<'_> {
 
     /// Takes back an edit.
     pub(crate) fn undo_edit(&mut self, place: Place, entry: EntryPtr, mark: LogMark) {
-        // SAFETY: as in `edit_big`.
+        // SAFETY: 1. As in `edit_big`.
         let big = unsafe { entry.big_mut() }.expect("a collection outside its entry");
         let undo = &mut self.w.undo;
         // After a panic in the edit the accounted memory is that from before.
@@ -420,7 +421,7 @@ impl Guard<'_> {
 
     /// Changes the bytes of a big value that only this entry refers to, and accounts for them.
     pub(crate) fn change_blob(&mut self, entry: EntryPtr, f: impl FnOnce(&mut Vec<u8>)) {
-        // SAFETY: 1. Who changes a key has no reference into its entry.
+        // SAFETY: 1. As in `edit_big`.
         let blob = unsafe { entry.blob_mut() }.expect("a big entry has a blob");
         let before = blob_memory(blob) as i64;
         f(blob.make_mut());

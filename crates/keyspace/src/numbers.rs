@@ -90,9 +90,9 @@ impl Guard<'_> {
     /// Under World no change is in progress, so the last number is known.
     pub fn hold_at_latest(&mut self) {
         if self.is_world() {
-            self.see(self.ks.numbers.last().0);
+            self.hold_at(self.ks.numbers.last().0);
         } else if self.ks.numbers.is_drawing() {
-            self.see(Numbers::LATEST.0);
+            self.hold_at(Numbers::LATEST.0);
         }
     }
 
@@ -105,12 +105,13 @@ impl Guard<'_> {
         self.w.seq_max = 0;
     }
 
-    /// Slots were passed over as empty.
-    pub(crate) fn see_passed_over(&mut self) {
-        self.see(self.ks.numbers.passed_over());
+    /// Holds the reply until the changes are safe of the slots which were passed over as empty.
+    pub(crate) fn hold_at_passed_over(&mut self) {
+        self.hold_at(self.ks.numbers.passed_over());
     }
 
-    fn see(&mut self, seq: u64) {
+    /// Holds the reply at least until the change with this number is safe.
+    fn hold_at(&mut self, seq: u64) {
         self.w.seq_max = self.w.seq_max.max(seq);
     }
 }

@@ -73,19 +73,19 @@ impl Reclaimer {
     }
 
     /// Frees a value, now or soon.
-    pub fn give(&self, value: Big) {
+    pub fn reclaim(&self, value: Big) {
         if value.node_count() > NODES_MAX {
-            self.give_many(Garbage::Value(value));
+            self.queue_or_free(Garbage::Value(value));
         }
     }
 
     /// Frees something else with many allocations, now or soon.
-    pub fn give_parts(&self, parts: Box<dyn Parts>) {
-        self.give_many(Garbage::Parts(parts));
+    pub fn reclaim_parts(&self, parts: Box<dyn Parts>) {
+        self.queue_or_free(Garbage::Parts(parts));
     }
 
     #[cold]
-    fn give_many(&self, value: Garbage) {
+    fn queue_or_free(&self, value: Garbage) {
         let bytes = value.memory() as i64;
         let mut queue = self.queue();
         let has_room = self.bytes.load(Ordering::Relaxed) + bytes <= PENDING_BYTES_MAX;
@@ -185,7 +185,7 @@ impl std::ops::Deref for Captured {
 impl Drop for Captured {
     fn drop(&mut self) {
         if let Some(value) = self.value.take() {
-            self.to.give(value);
+            self.to.reclaim(value);
         }
     }
 }
@@ -226,7 +226,7 @@ impl<T: Parts> std::ops::DerefMut for ReclaimOnDrop<T> {
 impl<T: Parts> Drop for ReclaimOnDrop<T> {
     fn drop(&mut self) {
         if let Some(value) = self.value.take() {
-            self.to.give_many(Garbage::Parts(value));
+            self.to.queue_or_free(Garbage::Parts(value));
         }
     }
 }

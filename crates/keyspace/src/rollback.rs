@@ -17,7 +17,8 @@ impl Guard<'_> {
         for change in &self.w.undo.changes {
             if let Change::Expired { old, .. } = *change {
                 // SAFETY: 1. The change took it out of its table. 2. This line of the log is read
-                // once. 3. Who changes a key has no reference into its entry.
+                // once. 3. References into a guard's entries borrow the guard, which is borrowed
+                // exclusively here.
                 self.w.graveyard.push(unsafe { old.into_gone() });
             }
         }
@@ -59,16 +60,17 @@ impl Guard<'_> {
     fn undo(&mut self, change: Change) {
         match change {
             Change::Value { entry, header, start } => {
-                // SAFETY: 1. Who changes a key has no reference into its entry. 2. They were saved
-                // before the overwrite; what came later was undone before.
+                // SAFETY: 1. References into a guard's entries borrow the guard, which is borrowed
+                // exclusively here. 2. They were saved before the overwrite; what came later was
+                // undone before.
                 unsafe { entry.restore(header, &self.w.undo.bytes[start..]) };
             }
             Change::Range { entry, at, start, len } => {
                 let value_len = entry.str().len();
                 let room = entry.room_for(value_len, usize::MAX).expect("an inline value");
                 let saved = &self.w.undo.bytes[start..start + len];
-                // SAFETY: 1. Who changes a key has no reference into its entry; `saved` is in the
-                // log. 2. It was just asked for.
+                // SAFETY: 1. As for `Change::Value`; the reference of `str()` has ended, and
+                // `saved` is in the log. 2. It was just asked for.
                 unsafe { entry.patch(room, at, saved, value_len, entry.uses()) };
             }
             Change::Expiry { place, entry, from } => {
@@ -97,7 +99,7 @@ impl Guard<'_> {
             // before.
             Change::Header { entry, header } => unsafe { entry.restore_header(header) },
             Change::Moved { place, from, to } => {
-                // SAFETY: 1. Who changes a key has no reference into its entry.
+                // SAFETY: 1. As for `Change::Value`.
                 from.put_box(unsafe { to.take_box() });
                 self.reindex_fields(place, None, from.next_field_due());
             }

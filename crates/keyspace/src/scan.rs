@@ -50,7 +50,7 @@ impl Guard<'_> {
             return Ok(0);
         }
         let next = self.scan_occupied(db, cursor, count, f);
-        self.see_passed_over();
+        self.hold_at_passed_over();
         next
     }
 
@@ -170,7 +170,7 @@ impl Guard<'_> {
             let start = random() as usize % SLOTS;
             let first = || self.ks.next_occupied(physical, 0);
             let Some(slot) = self.ks.next_occupied(physical, start).or_else(first) else {
-                self.see_passed_over();
+                self.hold_at_passed_over();
                 return Ok(None);
             };
             // Wait once for a held slot, then skip it.
@@ -207,7 +207,7 @@ impl Guard<'_> {
         let start = random() as usize % SLOTS;
         let mut next = self.next_drawn();
         let (mut at, mut is_around) = (start, false);
-        self.see_passed_over();
+        self.hold_at_passed_over();
         loop {
             if let Some(slot) = next {
                 let key = self.random_key_of(db, slot, random()).expect("it is held");

@@ -250,7 +250,7 @@ fn what_was_built_aside_is_not_counted_as_a_freed_value() {
     }
     let access = access();
     drop(access.keyspace().reclaim_on_drop(Built));
-    access.keyspace().reclaimer().give_parts(Box::new(Built));
+    access.keyspace().reclaimer().reclaim_parts(Box::new(Built));
     assert_eq!(access.keyspace().reclaimer().freed(), 0);
 }
 

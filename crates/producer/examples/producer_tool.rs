@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sheafdb_producer::{Acking, Error, Level, Options, Producer, SinkKind};
 
-fn told(error: &Error) -> String {
+fn error_line(error: &Error) -> String {
     let kind = match error {
         Error::Timeout(_) => "timeout",
         Error::WouldBlock => "would-block",
@@ -136,13 +136,13 @@ fn main() -> ExitCode {
     let mut tool = match Producer::connect(options) {
         Ok(producer) => Tool { producer, made: 0 },
         Err(error) => {
-            say(&told(&error)).expect("somebody listens");
+            say(&error_line(&error)).expect("somebody listens");
             return ExitCode::FAILURE;
         }
     };
     say(&format!("open {}", tool.producer.last())).expect("somebody listens");
     for line in std::io::stdin().lock().lines() {
-        let answer = tool.command(&line.expect("text")).unwrap_or_else(|error| told(&error));
+        let answer = tool.command(&line.expect("text")).unwrap_or_else(|error| error_line(&error));
         if say(&answer).is_err() {
             break; // the test has ended
         }

@@ -7,7 +7,7 @@ mod sim_world;
 
 use base::MonoNs;
 use base::prng::Prng;
-use base::sync::baton::{Baton, Options, Rates, Status, Summary};
+use base::sync::baton::{Baton, Options, Rates, START_NS, Status, Summary};
 use driver::PeerAddr;
 use driver::sim::{Ending, Faults, SimClient, SimNet};
 use server::boot::simulated::{self, Server};
@@ -21,6 +21,8 @@ const SECOND: u64 = 1_000_000_000;
 /// Simulated time after which a run that has not ended has failed.
 const LIMIT_NS: u64 = 120 * SECOND;
 const ROUNDS: usize = 60;
+/// The clients' work takes at most 30 ms; who is not woken waits for timers of up to 100 ms.
+const WORK_NS_MAX: u64 = 60_000_000;
 
 /// A world with one server.
 struct World {
@@ -38,7 +40,9 @@ struct Client {
 }
 
 fn config() -> Config {
-    Config { bind: vec![Bind { host: "127.0.0.1".into(), optional: false }], ..Config::default() }
+    let mut config = Config::default();
+    config.bind = vec![Bind { host: "127.0.0.1".into(), optional: false }];
+    config
 }
 
 impl World {
@@ -73,7 +77,7 @@ impl World {
                 return;
             }
             let now = self.net.now();
-            let late = now.0 > base::sync::baton::START_NS + LIMIT_NS;
+            let late = now.0 > START_NS + LIMIT_NS;
             assert!(!late, "the run does not end\n{}", self.baton.report());
             self.net.wait(moment, Some(MonoNs(now.0 + SECOND)));
         }
@@ -179,6 +183,8 @@ fn clients_at_work(seed: u64) -> Summary {
     let most = (CLIENTS * ROUNDS / 4) as i64;
     assert_eq!(counts, (1..=most).collect());
     assert_eq!(popped.len(), 2 * ROUNDS / 4);
+    let took_ns = world.net.now().0 - START_NS;
+    assert!(took_ns < WORK_NS_MAX, "{took_ns} ns: something waited for a timer of the server");
     world.shut_down()
 }
 
@@ -218,6 +224,66 @@ fn a_server_dies(seed: u64) -> Summary {
     world.shut_down()
 }
 
+/// Four clients set and get for a simulated second.
+fn a_second(seed: u64) -> Summary {
+    let mut world = World::start(seed, Rates::ROUGH, CUTTING);
+    let mut clients: Vec<Client> = (0..4).map(|_| world.connect()).collect();
+    let mut replies = [0; 4];
+    let end = world.net.now().plus(SECOND);
+    let net = world.net.clone();
+    world.run(|prng| {
+        for (client, replies) in clients.iter_mut().zip(&mut replies) {
+            if client.unsent.is_empty() && client.got.is_empty() {
+                client.say(&["SET", "key", "value"]);
+                client.say(&["GET", "key"]);
+            }
+            assert_eq!(client.pump(prng), None, "nobody closes");
+            while client.take_reply().is_some() {
+                *replies += 1;
+            }
+        }
+        net.now() >= end
+    });
+    let replies: u32 = replies.iter().sum();
+    assert!(replies > 1_000, "{replies} replies");
+    eprintln!("{replies} replies");
+    world.baton.end()
+}
+
+/// The price of the baton: loads with and without it, and hand-overs between two threads.
+fn prices(seed: u64) -> Summary {
+    use base::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    const LOADS: u32 = 50_000_000;
+    let number = base::sync::Arc::new(AtomicU64::new(1));
+    let loads = |count: u32| {
+        let since = std::time::Instant::now();
+        let sum: u64 = (0..count).map(|_| number.load(Relaxed)).sum();
+        assert_eq!(sum, u64::from(count));
+        since.elapsed().as_secs_f64() * 1e9 / f64::from(count)
+    };
+    let outside_ns = loads(LOADS);
+    let baton = Baton::start(Options { seed, rates: Rates::CALM, trace: None });
+    let inside_ns = loads(LOADS);
+    baton.set_rates(Rates { switch_one_in: 1, ..Rates::CALM });
+    let since = std::time::Instant::now();
+    let threads = [0, 1].map(|_| {
+        let number = number.clone();
+        base::sync::thread::spawn(move || {
+            (0..200_000).for_each(|_| assert!(number.load(Relaxed) > 0))
+        })
+    });
+    for thread in threads {
+        thread.join().expect("it only loads");
+    }
+    let summary = baton.end();
+    let hand_over_ns = since.elapsed().as_secs_f64() * 1e9 / summary.hand_overs as f64;
+    eprintln!(
+        "a load {outside_ns:.2} ns outside a world, {inside_ns:.2} ns as a switch point; \
+         a hand-over {hand_over_ns:.0} ns"
+    );
+    summary
+}
+
 /// Not a test by itself: what the others run in a process of its own, as `STORY SEED` says.
 #[test]
 fn one_run() {
@@ -228,6 +294,8 @@ fn one_run() {
     let summary = match story {
         "clients" => clients_at_work(seed),
         "dies" => a_server_dies(seed),
+        "second" => a_second(seed),
+        "prices" => prices(seed),
         other => panic!("no story {other}"),
     };
     println!("RESULT {summary:?}");
@@ -248,12 +316,17 @@ fn result_of(story: &str, seed: u64) -> String {
 
 #[test]
 fn clients_are_served_as_the_seed_decides() {
-    let results: Vec<String> = (0..20).map(|seed| result_of("clients", seed)).collect();
+    let results: Vec<String> = (0..60).map(|seed| result_of("clients", seed)).collect();
     let distinct: BTreeSet<&String> = results.iter().collect();
     assert_eq!(distinct.len(), results.len(), "each seed is another run");
     for seed in 0..5 {
         assert_eq!(result_of("clients", seed), results[seed as usize], "the same run again");
     }
+}
+
+#[test]
+fn a_simulated_second_passes() {
+    assert_eq!(result_of("second", 1), result_of("second", 1));
 }
 
 #[test]

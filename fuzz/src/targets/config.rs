@@ -1,4 +1,4 @@
-//! Configuration: a file of any bytes is read or refused, and what is read can be written again.
+//! Configuration: a file of any bytes is parsed or refused, and parsed values survive quoting.
 
 use server::config::parse::{file, quoted, split};
 
@@ -33,9 +33,9 @@ fn feed(bytes: &[u8]) {
     let Ok(directives) = file(bytes) else { return };
     for directive in directives {
         let known = server::config::find(&directive.name).is_some();
-        assert!(!known || !directive.name.is_empty(), "nothing is called by no name");
+        assert!(!known || !directive.name.is_empty(), "a directive without a name is unknown");
         let line: Vec<String> = directive.words.iter().map(|word| quoted(word)).collect();
         let again = split(line.join(" ").as_bytes()).expect("what is quoted is well formed");
-        assert_eq!(again, directive.words, "quoting loses nothing");
+        assert_eq!(again, directive.words, "quoted words parse to the same words");
     }
 }

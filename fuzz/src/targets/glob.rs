@@ -1,4 +1,4 @@
-//! Patterns: matching ends, and agrees with the plainest definition where that is cheap.
+//! Patterns: matching terminates, and agrees with a simple definition where that is cheap.
 
 use base::glob::{Case, matches};
 
@@ -36,12 +36,12 @@ fn feed(bytes: &[u8]) {
     let folded = matches(pattern, text, Case::Insensitive);
     // Folding case can only add matches, unless a class excludes letters or spans both cases.
     if !pattern.contains(&b'[') {
-        assert!(folded || !exact, "a match is lost without regard to case");
+        assert!(folded || !exact, "ignoring case loses a match");
     }
     if pattern.iter().all(|byte| *byte == b'*') && !pattern.is_empty() {
         assert!(exact, "stars match everything");
     }
     if !pattern.iter().any(|byte| b"*?[\\".contains(byte)) {
-        assert_eq!(exact, pattern == text, "a pattern without marks is itself");
+        assert_eq!(exact, pattern == text, "a pattern without wildcards matches only itself");
     }
 }

@@ -1,6 +1,6 @@
-//! Protocol 2, what a producer sends: whatever bytes arrive in whatever blocks, the same comes out
-//! as of one block, no message twice or out of order, nothing beyond limits and credit, and
-//! acknowledgements cover what was taken.
+//! Protocol 2, bytes of a producer: the result does not depend on how the bytes are divided into
+//! blocks; no message comes twice or out of order, or exceeds limits or credit; and
+//! acknowledgements cover exactly the accepted messages.
 
 use base::MonoNs;
 use base::prng::Prng;
@@ -34,7 +34,7 @@ pub const TARGET: Target = Target {
     ],
 };
 
-/// What came, apart from how it was grouped.
+/// A parsed item, independent of the division into blocks.
 #[derive(Debug, PartialEq)]
 enum Item {
     Hello(Acking),
@@ -57,7 +57,7 @@ fn feed(input: &[u8]) {
     acknowledge(&whole, Acking::ALL[usize::from(*seed) % Acking::ALL.len()]);
 }
 
-/// What an intake finds in blocks of these lengths.
+/// The items which an intake finds in blocks of these lengths.
 fn take(stream: &[u8], credit: u64, mut length: impl FnMut(usize) -> usize) -> Vec<Item> {
     let (mut items, mut intake, mut rest) = (Vec::new(), Intake::new(LIMITS), stream);
     intake.grant(credit);
@@ -89,7 +89,7 @@ fn take(stream: &[u8], credit: u64, mut length: impl FnMut(usize) -> usize) -> V
     items
 }
 
-/// Acknowledges what came as a server does: each message once, in order, none that is not held.
+/// Acknowledges the items like a server: each message once, in order, only messages which are held.
 fn acknowledge(items: &[Item], acking: Acking) {
     let (mut held, mut acks, mut out) = (Held::default(), Acks::new(acking, 3, 20, 0), Vec::new());
     let (mut taken, mut now) = (0, MonoNs(0));

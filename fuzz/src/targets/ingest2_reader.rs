@@ -1,5 +1,5 @@
-//! Protocol 2, what the server sends: whatever bytes arrive in whatever blocks, the same comes out
-//! as of one block, and what comes out is written as it came.
+//! Protocol 2, bytes of the server: the frames do not depend on how the bytes are divided into
+//! blocks, and encoding the frames returns the same bytes.
 
 use base::prng::Prng;
 use ingest::v2::{self, Reader, ServerFrame};
@@ -32,10 +32,10 @@ fn feed(input: &[u8]) {
     assert_eq!(read(stream, |rest| 1 + prng.below(rest.min(64) as u64) as usize), whole);
     let (written, frames) = whole;
     assert!(frames.iter().rev().skip(1).all(|frame| !frame.starts_with("Err")), "{frames:?}");
-    assert!(stream.starts_with(&written), "what was read is written the same");
+    assert!(stream.starts_with(&written), "encoded frames equal the input");
 }
 
-/// The frames in blocks of these lengths, written again, and as words.
+/// Reads blocks of these lengths; returns the frames encoded again, and as text.
 fn read(stream: &[u8], mut length: impl FnMut(usize) -> usize) -> (Vec<u8>, Vec<String>) {
     let (mut out, mut frames) = (Vec::new(), Vec::new());
     let (mut reader, mut rest) = (Reader::new(), stream);

@@ -1,5 +1,5 @@
-//! Ingest frames: whatever bytes arrive in whatever blocks, a plain second implementation finds the
-//! same messages, and no acknowledgement covers one that is not whole.
+//! Ingest frames: a simple second implementation finds the same messages, however the bytes are
+//! divided into blocks, and no acknowledgement covers an incomplete message.
 
 use base::MonoNs;
 use base::prng::Prng;
@@ -65,7 +65,7 @@ fn feed(input: &[u8]) {
     assert_eq!(covered, ids.len() as u64, "each message once");
 }
 
-/// The plainest definition: ids of whole messages, and whether an oversized one follows.
+/// A simple definition: the ids of complete messages, and whether an oversized one follows.
 fn whole(mut stream: &[u8], order: Order) -> (Vec<Id>, bool) {
     let mut ids = Vec::new();
     while stream.len() >= HEADER_BYTES {

@@ -1,4 +1,4 @@
-//! Inline requests against a second, plain implementation of the same rules.
+//! Inline requests, compared with a second, simple implementation of the same rules.
 
 use resp::{Args, Framed, LINE_MAX, Limits, ProtocolError, frame};
 
@@ -28,7 +28,7 @@ fn feed(input: &[u8]) {
         let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
         let line = quoted.join("\t") + "\r\n";
         if line.len() <= LINE_MAX {
-            assert_eq!(framed(line.as_bytes()), Ok(words), "quoted and read again");
+            assert_eq!(framed(line.as_bytes()), Ok(words), "quoted words parse to the same words");
         }
     }
 }
@@ -49,13 +49,13 @@ fn quote(word: &[u8]) -> String {
     format!("\"{}\"", escapes.concat())
 }
 
-/// Where in a line the next byte is.
+/// The state of the parser before the next byte.
 enum State {
     Between,
     Plain,
     Single,
     Double,
-    /// Behind a closing quote.
+    /// After a closing quote.
     Closed,
 }
 
@@ -111,7 +111,7 @@ fn words(line: &[u8]) -> Result<Vec<Vec<u8>>, ProtocolError> {
     Ok(words)
 }
 
-/// Appends what an escape means whose backslash was read; returns its length.
+/// Appends the byte of an escape, given the text after its backslash; returns the escape's length.
 fn escape(rest: &[u8], word: &mut Vec<u8>) -> usize {
     let hex = rest.get(1..3).filter(|hex| rest[0] == b'x' && hex.iter().all(u8::is_ascii_hexdigit));
     if let Some(hex) = hex {

@@ -1,4 +1,4 @@
-//! Numbers: what is written is read back, and whatever is read is written the same.
+//! Numbers: a formatted number parses to the same number, and a parsed text is formatted the same.
 
 use base::longdouble::LongDouble;
 use base::{double, num};
@@ -47,7 +47,7 @@ fn feed(bytes: &[u8]) {
         let text = written(value);
         let zero = LongDouble::parse(b"0").expect("zero is a number");
         let sum = value.checked_add(zero).expect("adding nothing stays in range");
-        // Only the sign of zero may go.
+        // Only the sign of zero may be lost.
         assert_eq!(written(sum), if text == b"-0" { b"0".to_vec() } else { text });
     }
 }

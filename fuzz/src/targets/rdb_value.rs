@@ -1,5 +1,6 @@
-//! RDB values: any bytes behind a right trailer are an error or a value; a value is no bigger than
-//! its bytes justify, and what is written of it is read as the same, in every shape and dialect.
+//! RDB values: any bytes with a valid trailer decode to an error or a value. The memory of a value
+//! is bounded by its number of bytes, and encoding and decoding it again returns the same value, in
+//! every shape and dialect.
 
 use rdb::{Dialect, Error, Item, Options, Owned, Saver, Shape, Source, lzf, seal};
 
@@ -38,7 +39,7 @@ fn feed(input: &[u8]) {
         Ok(value) => sorted(value),
         Err(error) => return assert_ne!(error, Error::Envelope, "the trailer is right"),
     };
-    // An integer of one byte has up to four digits; a score and an expiry are counted nowhere.
+    // An integer of one byte has up to four digits; scores and expiries are not counted.
     let mut bytes = 0;
     value.each(|item| {
         bytes += match item {

@@ -1,4 +1,4 @@
-//! Requests: whatever bytes arrive, framing in place and assembling agree, in one piece or in many.
+//! Requests: framing in place and assembling agree on any bytes, in one piece or in many.
 
 use base::Blob;
 use base::prng::Prng;
@@ -45,14 +45,14 @@ pub const TARGET: Target = Target {
     ],
 };
 
-/// How much more may be held than has arrived: room for growth, and the bookkeeping of arguments.
+/// Bound on memory relative to the bytes received: spare capacity, and the records of arguments.
 const MEMORY_FACTOR: usize = 64;
 const MEMORY_START: usize = 1024;
 
-/// Most requests that are looked at in one input.
+/// Maximum number of requests checked per input.
 const REQUESTS_MAX: usize = 64;
 
-/// How one reading of the bytes ended.
+/// The result of parsing the bytes once.
 #[derive(Debug, PartialEq)]
 struct Reading {
     requests: Vec<Vec<Vec<u8>>>,
@@ -63,7 +63,7 @@ fn feed(bytes: &[u8]) {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     let limits = Limits::new(0, choice & 1 == 0);
     let whole = framed(bytes, &limits, bytes.len());
-    // The same bytes, where more arrive with every step.
+    // The same bytes, arriving in pieces.
     let piece = 1 + usize::from(choice >> 1);
     assert_eq!(whole, framed(bytes, &limits, piece), "in pieces of {piece}");
     assert_eq!(whole, assembled(bytes, &limits, bytes.len().max(1)), "assembled");
@@ -74,7 +74,7 @@ fn feed(bytes: &[u8]) {
     assert_eq!(whole, assembled(bytes, &limits, uneven), "assembled from pieces of {uneven}");
 }
 
-/// Framing in place where `piece` more bytes are there at each look; what is big goes on in an
+/// Framing in place while `piece` more bytes arrive at each step; big requests continue in an
 /// assembler, as in a session.
 fn framed(bytes: &[u8], limits: &Limits, piece: usize) -> Reading {
     let (mut spans, mut blobs): (Vec<Span>, Vec<Blob>) = (Vec::new(), Vec::new());
@@ -134,7 +134,7 @@ fn push(reading: &mut Reading, request: &OwnedRequest) {
     }
 }
 
-/// Every request through an assembler that is fed so many bytes at a time.
+/// Every request through an assembler which gets pieces of these lengths.
 fn assembled(bytes: &[u8], limits: &Limits, piece: usize) -> Reading {
     let mut reading = Reading { requests: Vec::new(), error: None };
     let mut assembler = Assembler::new(*limits);
@@ -146,7 +146,10 @@ fn assembled(bytes: &[u8], limits: &Limits, piece: usize) -> Reading {
                 assert!(used > 0, "an assembler makes progress");
                 at += used;
                 let held_max = MEMORY_START + MEMORY_FACTOR * (at - started);
-                assert!(assembler.memory() <= held_max, "room for what was only announced");
+                assert!(
+                    assembler.memory() <= held_max,
+                    "memory is reserved for bytes which were only announced"
+                );
                 if complete {
                     started = at;
                     let done = std::mem::replace(&mut assembler, Assembler::new(*limits));

@@ -1,4 +1,5 @@
-//! Framing in place: spans lie inside of their request, and a shorter buffer never says otherwise.
+//! Framing in place: spans lie inside their request, and a shorter buffer never gives a different
+//! result.
 
 use resp::{Args, Framed, Limits, Span, frame};
 
@@ -53,7 +54,7 @@ pub const TARGET: Target = Target {
     ],
 };
 
-/// Cuts of a request that are tried.
+/// Maximum number of prefixes of a request which are tried.
 const CUTS_MAX: usize = 24;
 
 fn feed(input: &[u8]) {
@@ -88,12 +89,15 @@ fn stream(input: &[u8], limits: &Limits) {
         if !matches!(framed, Framed::Complete { .. } | Framed::Empty { .. }) {
             return;
         }
-        assert!(end > at && end <= input.len(), "it moves on, and not too far");
+        assert!(
+            end > at && end <= input.len(),
+            "a request ends after its start and inside the input"
+        );
         at = end;
     }
 }
 
-/// Arguments stand in order, apart from each other, and inside of their request.
+/// Arguments are in order, do not overlap, and lie inside their request.
 fn arguments(args: Args<'_>, spans: &[Span], at: usize, end: usize) {
     assert!(!args.is_empty(), "a request has a name");
     let mut from = at;
@@ -108,20 +112,22 @@ fn arguments(args: Args<'_>, spans: &[Span], at: usize, end: usize) {
     assert_eq!(args.iter().len(), spans.len());
 }
 
-/// What was found in all bytes is found in as many as it needs, and nothing is found in fewer.
+/// The request is found in exactly its own bytes, and in no shorter prefix.
 fn cuts(input: &[u8], at: usize, end: usize, whole: Framed, limits: &Limits) {
     let state = |end: usize| {
         let (mut spans, mut blobs) = (Vec::new(), Vec::new());
         frame(&input[..end], at, &mut spans, &mut blobs, limits)
     };
     if matches!(whole, Framed::Complete { .. } | Framed::Empty { .. }) {
-        assert_eq!(state(end), whole, "later bytes do not matter");
+        assert_eq!(state(end), whole, "bytes after the request change nothing");
     }
     let step = ((end - at) / CUTS_MAX).max(1);
     for cut in (at..end).step_by(step).chain((end - at > 1).then(|| end - 1)) {
         match state(cut) {
             Framed::Incomplete | Framed::Big => {}
-            error @ Framed::Error(_) => assert_eq!(error, whole, "an error is for good"),
+            error @ Framed::Error(_) => {
+                assert_eq!(error, whole, "an error in a prefix stays the same error");
+            }
             found => panic!("{found:?} in {cut} bytes, {whole:?} in {}", input.len()),
         }
     }

@@ -1,4 +1,4 @@
-//! Judging two traces: every reply, then every key that is left.
+//! Compares two traces: every reply, then every remaining key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares everything; known differences are none.
+/// Compares everything, except for known differences.
 pub fn compare(
     sequence: &Sequence,
     redis: &Trace,
@@ -138,7 +138,7 @@ fn compare_state(redis: &Trace, ours: &Trace, known: &[Known]) -> Result<(), Dif
     Ok(())
 }
 
-/// Long values need not be read in full.
+/// Shortens long values for messages.
 fn short(text: &str) -> String {
     const LONG: usize = 300;
     if text.len() <= LONG {
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_must_agree() {
+    fn the_final_state_is_compared() {
         let sequence = Sequence { proto: 2, delivery: Delivery::OneByOne, steps: Vec::new() };
         let with = |value: i64, ttl: i64| {
             let fact = |line: &str, n: i64| (quote::split(line).expect("good"), Value::Int(n));

@@ -1,5 +1,5 @@
-//! Arguments on the edges of what commands accept, over few keys, so that commands meet each
-//! other's work.
+//! Random arguments, many of them at the limits of what commands accept, over few keys, so that
+//! commands work on each other's results.
 
 use super::execute::{DATABASES, DUMPED, DUMPED_DAMAGED};
 use crate::rng::Rng;
@@ -7,12 +7,12 @@ use crate::rng::Rng;
 /// Words that become bytes.
 pub type Args = Vec<Vec<u8>>;
 
-/// Expiries of so many milliseconds are over after settling.
+/// Expiries in milliseconds which have passed after [`SETTLE`](super::execute::SETTLE).
 const SHORT_MS: [&str; 2] = ["1", "2"];
 /// Keys of the family that a sequence is about.
 const KEYS: [&[u8]; 9] =
     [b"a", b"b", b"c", b"d", b"a", b"b", b"{t}1", b"{t}2", b"bin\x00\r\n\xff{}"];
-/// Keys that mostly hold something else.
+/// Keys which mostly hold values of other types.
 const FOREIGN: [&[u8]; 4] = [b"f1", b"f2", b"f3", b""];
 /// Elements, fields and members.
 const MEMBERS: [&[u8]; 16] = [
@@ -36,21 +36,21 @@ const MEMBERS: [&[u8]; 16] = [
 
 /// The state of one generation.
 pub struct Dice {
-    /// Where chance comes from.
+    /// The random numbers.
     pub rng: Rng,
-    /// May keys expire while the sequence runs?
+    /// Whether keys may expire while the sequence runs.
     pub expiring: bool,
-    /// May the sequence wait, for an expiry or in a command that blocks?
+    /// Whether the sequence may wait, for an expiry or in a blocking command.
     pub waiting: bool,
     /// The command just made sets a short expiry.
     pub settle: bool,
-    /// Of a hundred keys, so many are of the kind that the family leaves to others.
+    /// Percentage of keys which mostly hold values of other types.
     pub foreign: usize,
     /// Expiries made so far.
     expiries: u64,
     /// Different words made so far.
     fresh: u64,
-    /// The keys that a template names twice.
+    /// The keys `$1` and `$2` of the current template.
     registers: [Option<Vec<u8>>; 2],
 }
 
@@ -69,13 +69,13 @@ impl Dice {
         }
     }
 
-    /// A new template begins.
+    /// Starts a new template.
     pub fn begin(&mut self) {
         self.settle = false;
         self.registers = [None, None];
     }
 
-    /// How many there are where there are many: around what changes an encoding.
+    /// A repetition count for `<X>`, around the thresholds of encodings.
     pub fn many(&mut self) -> usize {
         match self.rng.below(20) {
             0 => 500 + self.rng.below(30),
@@ -83,7 +83,7 @@ impl Dice {
         }
     }
 
-    /// Appends what this word of a template stands for.
+    /// Appends the arguments which this word of a template stands for.
     pub fn word(&mut self, word: &str, out: &mut Args) {
         let one = match word {
             "$k" => self.key(),
@@ -150,19 +150,19 @@ impl Dice {
             0..80 => self.rng.pick(&MEMBERS).to_vec(),
             80..88 => self.rng.below(30).to_string().into_bytes(),
             88..92 => self.integer(),
-            // As long as small encodings take, and one more.
+            // The longest element of small encodings, and one byte more.
             92 => vec![b'm'; 63 + self.rng.below(3)],
             _ => self.value(),
         }
     }
 
-    /// A word that the sequence has not seen, of at least so many digits.
+    /// A word which is new in the sequence, with at least this many digits.
     fn unique(&mut self, start: &str, digits: usize) -> Vec<u8> {
         self.fresh += 1;
         format!("{start}{:0digits$}", 100 + self.fresh).into_bytes()
     }
 
-    /// A score, or what only looks like one.
+    /// A score, valid or not.
     fn score(&mut self) -> Vec<u8> {
         const EDGES: [&str; 29] = [
             "inf",
@@ -233,7 +233,7 @@ impl Dice {
         }
     }
 
-    /// Seconds to wait: without end where another connection can come along, else hardly any.
+    /// A timeout in seconds: 0 where another connection can serve the command, else very short.
     fn timeout(&mut self) -> Vec<u8> {
         const EDGES: [&str; 7] = ["-1", "x", "1e400", "inf", "nan", "", "0.001"];
         if self.rng.chance(15) {
@@ -323,7 +323,7 @@ impl Dice {
         self.rng.pick(&SOME).as_bytes().to_vec()
     }
 
-    /// The payload of the last DUMP, or what is none.
+    /// The payload of the last DUMP, or an invalid one.
     fn dumped(&mut self) -> Vec<u8> {
         match self.rng.below(10) {
             0 => DUMPED_DAMAGED.to_vec(),
@@ -360,8 +360,8 @@ impl Dice {
         out.push(MEMBERS[which].to_vec());
     }
 
-    /// Seconds until an expiry that this test does not live to see. No two are closer than 100, so
-    /// that which of two is later never depends on when a command ran.
+    /// Seconds until an expiry after the end of the test. No two are closer than 100 s, so their
+    /// order does not depend on when a command ran.
     fn far_seconds(&mut self) -> u64 {
         self.expiries += 1;
         1000 + self.expiries * 7919 % 1009 * 100
@@ -397,7 +397,7 @@ impl Dice {
         }
     }
 
-    /// An integer, or what only looks like one.
+    /// An integer, valid or not.
     fn integer(&mut self) -> Vec<u8> {
         const EDGES: [&str; 22] = [
             "9223372036854775807",
@@ -430,7 +430,7 @@ impl Dice {
         }
     }
 
-    /// A float, or what only looks like one.
+    /// A float, valid or not.
     fn float(&mut self) -> Vec<u8> {
         const EDGES: [&str; 24] = [
             "0.1",
@@ -487,7 +487,7 @@ impl Dice {
         }
     }
 
-    /// An expiry in seconds: far away, or refused, or over at once.
+    /// An expiry in seconds: far in the future, invalid, or already passed.
     fn seconds(&mut self) -> Vec<u8> {
         const ODD: [&str; 10] = [
             "0",
@@ -526,7 +526,7 @@ impl Dice {
         const FUTURE_S: u64 = 4_000_000_000;
         match self.rng.below(10) {
             0 if self.expiring => self.seconds(),
-            // SET takes a time that is over, and then the key is due but there.
+            // SET accepts a time in the past; the key then exists but is due.
             1 | 2 if self.expiring => {
                 self.rng.pick(&["1", "1000", "1600000000"]).as_bytes().to_vec()
             }
@@ -535,7 +535,7 @@ impl Dice {
     }
 }
 
-/// Clustered around a few cities, each somewhere else.
+/// Appends distinct coordinates, clustered around a few cities.
 fn put_place(at: usize, out: &mut Args) {
     const CITIES: [(f64, f64); 5] = [
         (13.361_389, 38.115_556),

@@ -1,4 +1,4 @@
-//! Running a sequence on one server: every reply, then the state that is left.
+//! Runs a sequence on one server: records every reply, then the final state.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use super::sequence::{Delivery, Sequence, Step};
 use super::state::{self, Facts};
 use crate::wire::{Value, Wire, encode};
 
-/// After a command that sets an expiry of a few milliseconds.
+/// Wait after a command which sets an expiry of a few milliseconds.
 pub const SETTLE: Duration = Duration::from_millis(12);
 /// The databases that sequences use and whose state is compared.
 pub const DATABASES: u8 = 4;
@@ -28,7 +28,7 @@ pub struct Trace {
     pub replies: Vec<Value>,
     /// By database and key: questions and answers.
     pub state: BTreeMap<(u8, Vec<u8>), Facts>,
-    /// Why it ended early, if it did.
+    /// Why it ended early; `None` if it did not.
     pub broken: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Trace {
 
 /// Runs it from an empty keyspace on new connections.
 ///
-/// A reply that does not come within `patience` does not come.
+/// A reply which does not arrive within `patience` counts as missing.
 pub fn execute(server: SocketAddr, sequence: &Sequence, patience: Duration) -> Trace {
     let mut trace = Trace::default();
     if let Err(why) = Run::execute(server, sequence, patience, &mut trace) {
@@ -53,16 +53,16 @@ pub fn execute(server: SocketAddr, sequence: &Sequence, patience: Duration) -> T
 /// A connection of the sequence.
 struct Peer {
     wire: Wire,
-    /// What CLIENT UNBLOCK calls it.
+    /// Its client id, for CLIENT UNBLOCK.
     id: String,
-    /// The step whose reply has not come because it blocks.
+    /// The step which blocks and has no reply yet.
     waits: Option<usize>,
     /// The payload of the last DUMP.
     dumped: Option<Vec<u8>>,
 }
 
 struct Run<'a> {
-    /// Looks on and clears up.
+    /// The connection which observes the server and resets it.
     judge: Wire,
     peers: BTreeMap<u8, Peer>,
     patience: Duration,
@@ -106,7 +106,7 @@ impl Run<'_> {
             self.unblock(step.conn)?;
             let peer = self.peers.get_mut(&step.conn).expect("opened at the start");
             peer.wire.send(&encode(&peer.filled_in(&step.args)))?;
-            // Its place until the reply comes.
+            // A placeholder until the reply arrives.
             self.trace.replies.push(Value::Null);
             if !may_block(&step.args) || self.answers(step.conn)? {
                 let peer = self.peers.get_mut(&step.conn).expect("opened at the start");
@@ -118,7 +118,7 @@ impl Run<'_> {
             } else {
                 self.peers.get_mut(&step.conn).expect("opened at the start").waits = Some(at);
             }
-            // What was queued with a short time to live starts it only now.
+            // The short time to live of a queued command starts only now.
             if step.settle || settles && is(&step.args, "EXEC") {
                 sleep(SETTLE);
             }
@@ -127,7 +127,7 @@ impl Run<'_> {
         conns.into_iter().try_for_each(|conn| self.unblock(conn))
     }
 
-    /// Waits until the command just sent has a reply, or is seen to wait for an element.
+    /// Waits until the command just sent has a reply or is blocked.
     fn answers(&mut self, conn: u8) -> io::Result<bool> {
         let peer = self.peers.get_mut(&conn).expect("opened at the start");
         let started = Instant::now();
@@ -147,7 +147,8 @@ impl Run<'_> {
         Ok(false)
     }
 
-    /// Ends the wait of a connection, by its element if that has come, else by CLIENT UNBLOCK.
+    /// Ends the wait of a connection: by reading its reply if it was served, else by CLIENT
+    /// UNBLOCK.
     fn unblock(&mut self, conn: u8) -> io::Result<()> {
         let peer = self.peers.get_mut(&conn).expect("opened at the start");
         if let Some(at) = peer.waits.take() {
@@ -171,7 +172,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A reply more than commands would show here.
+    /// Closes all connections; a surplus reply is an error.
     fn close(&mut self) -> io::Result<()> {
         for (conn, peer) in std::mem::take(&mut self.peers) {
             let mut wire = peer.wire;
@@ -187,7 +188,7 @@ impl Run<'_> {
 }
 
 impl Peer {
-    /// The command with the payload of the last DUMP where the sequence asks for it.
+    /// The command, with placeholders replaced by the payload of the last DUMP.
     fn filled_in(&self, args: &[Vec<u8>]) -> Args {
         let mut args = args.to_vec();
         if let (true, Some(payload)) = (is(&args, "RESTORE"), &self.dumped) {
@@ -204,7 +205,7 @@ impl Peer {
     }
 }
 
-/// Commands that wait without end: those of the blocking family unless their timeout is short.
+/// Whether this command may block without limit: a blocking one whose timeout is not short.
 fn may_block(args: &[Vec<u8>]) -> bool {
     const LAST: [&str; 6] = ["BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX"];
     const FIRST: [&str; 2] = ["BLMPOP", "BZMPOP"];

@@ -1,8 +1,8 @@
-//! The grammars: what each family of commands looks like and how its replies compare.
+//! The grammars: the commands of each family and how their replies are compared.
 //!
-//! A family is one file: a table of templates with weights, and a table of the commands whose
-//! replies are not determined to the byte. [`ENABLED`] says which ones the server under test must
-//! know; adding a name there is all that its owner does.
+//! A family is one file: a table of weighted templates, and a table of the commands whose replies
+//! are not determined byte by byte. [`ENABLED`] lists the families which the server under test must
+//! know; a new family is enabled by adding its name there.
 
 mod bitmap;
 mod blocking;
@@ -25,8 +25,8 @@ use std::collections::BTreeSet;
 use super::dice::{Args, Dice};
 use super::judge::Mode;
 
-/// The families that the server under test has. One whose commands it knows and that is missing
-/// here fails the tests, and so does one that is here and whose commands it does not know.
+/// The families which the server under test supports. A test fails if a supported family is missing
+/// here or a listed one is not supported.
 pub const ENABLED: &[&str] = &[
     "string",
     "generic",
@@ -64,33 +64,33 @@ pub static FAMILIES: &[&Family] = &[
     &transactions::FAMILY,
 ];
 
-/// How often a template is taken, relative to the others of its family, and the template.
+/// The weight of a template within its family, and the template.
 ///
-/// Words are separated by blanks, commands of one template by ` ; ` (they stay together). In a
-/// word `A|B` is one of the alternatives and `+` stands for a blank. `[X]` is there half of the
-/// time, `{X}` one to three times, `<X>` a hundred times or more, enough to change an encoding.
-/// `$x` is drawn by [`Dice`]; `$1` and `$2` are keys that stay the same within the template.
+/// Words are separated by spaces, commands of one template by ` ; ` (they stay together). In a word
+/// `A|B` is one of the alternatives and `+` stands for a space. `[X]` appears with probability 1/2,
+/// `{X}` one to three times, `<X>` a hundred times or more, enough to change an encoding. `$x` is
+/// drawn by [`Dice`]; `$1` and `$2` are keys which stay the same within the template.
 pub type Template = (usize, &'static str);
 
 /// A grammar.
 pub struct Family {
     /// Its name in [`ENABLED`] and in `DIFF_FAMILY`.
     pub name: &'static str,
-    /// Whether a sequence may be about it; the others only accompany.
+    /// Whether a sequence may be about it; other families only accompany a sequence.
     pub leads: bool,
     /// Its commands.
     pub templates: &'static [Template],
-    /// How replies compare that are not exact, by command.
+    /// How replies which are not exact are compared, by command.
     pub replies: &'static [(&'static str, Mode)],
-    /// Commands that are determined only as their templates write them: mistakes are never mixed
-    /// into them, and shrinking keeps their arguments.
+    /// Commands whose replies are determined only as their templates write them: no mistakes are
+    /// added to them, and shrinking keeps their arguments.
     pub brittle: &'static [&'static str],
-    /// Whether the outcome of this command is open, now that keys may expire or not.
+    /// Whether the outcome of this command is undetermined, given whether keys may expire.
     pub open: fn(&[Vec<u8>], bool) -> bool,
 }
 
 impl Family {
-    /// What the others are built from.
+    /// Defaults of all families.
     const BASE: Family = Family {
         name: "",
         leads: true,
@@ -111,7 +111,7 @@ impl Family {
         texts.flat_map(|text| text.split(' ').next().unwrap_or_default().split('|')).collect()
     }
 
-    /// The commands of one template, drawn by weight, none of them open.
+    /// The commands of a template drawn by weight, none of them undetermined.
     pub fn draw(&self, dice: &mut Dice) -> Vec<Args> {
         loop {
             let total: usize = self.templates.iter().map(|(weight, _)| weight).sum();
@@ -171,7 +171,7 @@ impl Mix {
     }
 }
 
-/// How the reply to this command compares.
+/// How the reply to this command is compared.
 pub fn mode(args: &[Vec<u8>]) -> Mode {
     let tables = FAMILIES.iter().flat_map(|family| family.replies);
     match find(args, tables.map(|(name, mode)| (*name, *mode))) {
@@ -187,7 +187,7 @@ pub fn is_brittle(args: &[Vec<u8>]) -> bool {
     find(args, tables.map(|name| (*name, ()))).is_some()
 }
 
-/// Whether the outcome of this command is open.
+/// Whether the outcome of this command is undetermined.
 pub fn is_open(args: &[Vec<u8>], expiring: bool) -> bool {
     FAMILIES.iter().any(|family| (family.open)(args, expiring))
 }

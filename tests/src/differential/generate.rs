@@ -1,5 +1,5 @@
-//! From a seed to a sequence about one family, accompanied by others, with transactions and the
-//! mistakes that clients make.
+//! Generates a sequence from a seed: about one family, accompanied by others, with transactions and
+//! the mistakes which clients make.
 
 use super::dice::{Args, Dice};
 use super::family::{self, Family, Mix};
@@ -50,7 +50,7 @@ impl Generator<'_> {
         1 + self.dice.rng.below(self.conns) as u8
     }
 
-    /// The commands of one template, sometimes spoiled.
+    /// The commands of one template, sometimes with a mistake.
     fn template(&mut self, conn: u8) {
         let named = |name| self.mix.all.iter().copied().find(|family| family.name == name);
         let drawn = match self.dice.rng.below(100) {
@@ -61,7 +61,7 @@ impl Generator<'_> {
             _ => Some(self.dice.rng.pick(&self.mix.all)),
         };
         let family = drawn.unwrap_or(self.leading);
-        // Other types live elsewhere, mostly.
+        // Values of other types mostly have their own keys.
         let own = family.name == self.leading.name || !family.leads || family.name == "generic";
         self.dice.foreign = if own { 8 } else { 85 };
         let commands = family.draw(&mut self.dice);
@@ -109,7 +109,7 @@ impl Generator<'_> {
         self.steps.push(Step { conn, args, settle, tied: false });
     }
 
-    /// Now and then the mistakes that clients make.
+    /// Sometimes adds a mistake which clients make.
     fn spoiled(&mut self, args: Args) -> Args {
         let dice = &mut self.dice;
         let mut bad = args.clone();
@@ -118,7 +118,8 @@ impl Generator<'_> {
             dice.word("$v", &mut one);
             one.remove(0)
         };
-        // A mistake must not make an expiry that is over while nobody waits for it.
+        // A mistake must not produce an expiry which passes while the sequence does not wait for
+        // it.
         let timed = ["EXPIRE", "PEXPIRE", "SETEX", "PSETEX", "RESTORE"];
         let timed = timed.iter().any(|name| family::is(&bad, name))
             || family::has(&bad, "PX")
@@ -172,7 +173,7 @@ mod tests {
         }
     }
 
-    /// Every command of every grammar is really made.
+    /// Every command of every grammar is generated.
     #[test]
     fn every_command_is_made() {
         for family in FAMILIES {

@@ -1,27 +1,27 @@
-//! How two replies to the same command compare.
+//! Compares two replies to the same command.
 
 use crate::quote;
 use crate::render;
 use crate::wire::Value;
 
-/// Two servers are asked one after the other; times may differ by so many milliseconds.
+/// Tolerance for times, in milliseconds: the servers are asked one after the other.
 const TIME_SLACK_MS: i64 = 2_500;
 
-/// How the replies to a command compare. Errors are exact in every mode.
+/// How the replies to a command are compared. Errors are exact in every mode.
 #[derive(Clone, Copy, Debug)]
 pub enum Mode {
-    /// To the byte.
+    /// Byte by byte.
     Exact,
     /// The same elements in any order.
     Unordered,
     /// The same pairs in any order, as a map or as a flat list.
     Pairs,
-    /// A cursor and elements: the same ones in any order if both say that this is everything.
+    /// A cursor and elements: the same ones in any order if both cursors are 0.
     Scan,
     /// A cursor and a flat list of pairs, likewise.
     ScanPairs,
-    /// As many, each of them from what the command before read of the same key; different ones
-    /// if the count is positive. `pairs` is the word that adds a value to each.
+    /// Random picks: the same number, each a member read by the previous command on the same key;
+    /// distinct if the count is positive. `pairs` is the option which adds a value to each.
     Pick {
         /// `WITHVALUES` or `WITHSCORES`.
         pairs: &'static str,
@@ -99,8 +99,8 @@ impl Pair<'_> {
     }
 }
 
-/// Whether two elements are the same number, written with 17 digits by Redis 7.0 and with as few as
-/// tell it apart by 7.2, or, if it is whole, with all of them.
+/// Whether two elements are the same number. Redis 7.0 writes 17 digits, 7.2 the shortest text
+/// which is exact, and for an integer all digits.
 pub fn same_number(a: &Value, b: &Value) -> bool {
     let ((Value::Bulk(a), Value::Bulk(b)) | (Value::Double(a), Value::Double(b))) = (a, b) else {
         return a == b;
@@ -111,7 +111,7 @@ pub fn same_number(a: &Value, b: &Value) -> bool {
         let digits: Vec<u8> = digits.copied().filter(u8::is_ascii_digit).collect();
         digits.len() - digits.iter().rev().take_while(|digit| **digit == b'0').count()
     };
-    // They turn to exponents at different lengths, but for whole numbers.
+    // They switch to exponents at different lengths, except for integers.
     let is_fraction = a.contains(&b'.');
     let is_long = digits(a) >= 16 || a.contains(&b'e') || is_fraction && b.contains(&b'e');
     let is_whole = b.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
@@ -119,9 +119,8 @@ pub fn same_number(a: &Value, b: &Value) -> bool {
     a == b || (is_long && is_brief && number(a) == number(b))
 }
 
-/// A reply about a stream without its times: how long ago or when something was delivered, and when
-/// a consumer was there. And without the lags of groups, which redis-server often gets wrong
-/// (`known_differences.txt`).
+/// A reply about a stream without its times (deliveries, activity of consumers), and without the
+/// lags of groups, which redis-server often gets wrong (`known_differences.txt`).
 fn timeless(value: &Value) -> Value {
     const TIMES: [&[u8]; 5] = [b"idle", b"inactive", b"seen-time", b"active-time", b"lag"];
     let is_time = |name: &Value| matches!(name, Value::Bulk(name) if TIMES.contains(&&name[..]));
@@ -296,13 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn picks_come_from_what_is_there() {
+    fn random_picks_must_be_members() {
         let there = list(&["a", "b", "c"]);
         let before = Some(("SMEMBERS k", &there));
         let check =
             |command, ours: &[&str]| agree(command, &list(&["a", "b"]), &list(ours), before);
         assert!(check("SRANDMEMBER k 2", &["c", "a"]));
-        assert!(!check("SRANDMEMBER k 2", &["c", "x"]), "one is not there");
+        assert!(!check("SRANDMEMBER k 2", &["c", "x"]), "not a member");
         assert!(!check("SRANDMEMBER k 2", &["c"]), "one too few");
         assert!(!check("SRANDMEMBER k 2", &["c", "c"]), "twice the same");
         assert!(check("SRANDMEMBER k -2", &["c", "c"]));

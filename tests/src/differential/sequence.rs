@@ -1,4 +1,4 @@
-//! A sequence of commands and how they are delivered.
+//! A sequence of commands and how they are sent.
 
 use std::fmt;
 
@@ -11,29 +11,29 @@ pub struct Step {
     pub conn: u8,
     /// The command and its arguments.
     pub args: Vec<Vec<u8>>,
-    /// Wait afterwards until the short expiry that it sets is over on both servers.
+    /// Wait afterwards until the short expiry it sets has passed on both servers.
     pub settle: bool,
-    /// It belongs to the step before: neither is determined alone.
+    /// Belongs to the step before: neither is determined alone.
     pub tied: bool,
 }
 
-/// How the commands travel.
+/// How the commands are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Each waits for the reply to the one before.
+    /// Each after the reply to the one before.
     OneByOne,
     /// All in one write.
     Pipelined,
-    /// All without waiting, in pieces of so many bytes.
+    /// All without waiting, in pieces of this many bytes.
     Pieces(usize),
 }
 
-/// What runs on both servers.
+/// The commands which run on both servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
     /// 2 or 3.
     pub proto: u8,
-    /// How the commands travel; anything but one by one uses one connection.
+    /// How the commands are sent; pipelines use one connection.
     pub delivery: Delivery,
     /// The commands.
     pub steps: Vec<Step>,
@@ -68,7 +68,7 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// Long arguments are described, not shown; the seed makes them again.
+/// Long arguments are abbreviated; the seed regenerates them.
 fn readable(arg: &[u8]) -> String {
     const LONG: usize = 400;
     if arg.len() <= LONG {

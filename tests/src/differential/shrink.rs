@@ -1,20 +1,20 @@
-//! Making a failing sequence small: leave out ever smaller runs of commands while it still fails,
-//! then arguments.
+//! Shrinks a failing sequence: removes ever shorter runs of commands while it still fails, then
+//! arguments.
 
 use std::time::{Duration, Instant};
 
 use super::family;
 use super::sequence::{Delivery, Sequence, Step};
 
-/// Most candidates that are tried.
+/// Maximum number of candidates tried.
 const TRIES_MAX: usize = 600;
-/// No candidate is tried later than this: a server that hangs makes each of them slow.
+/// Time limit of the search: a server which hangs makes each candidate slow.
 const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The smallest failing sequence found; `fails` runs a candidate.
 pub fn shrink(sequence: &Sequence, fails: impl FnMut(&Sequence) -> bool) -> Sequence {
     let mut search = Search { best: sequence.clone(), tries: 0, started: Instant::now(), fails };
-    // The plainest delivery and the older protocol are the easiest to read.
+    // One by one in RESP2 is the easiest to read.
     search.accepts(Sequence { delivery: Delivery::OneByOne, ..search.best.clone() });
     search.accepts(Sequence { proto: 2, ..search.best.clone() });
     search.steps();
@@ -45,7 +45,7 @@ impl<F: FnMut(&Sequence) -> bool> Search<F> {
         better
     }
 
-    /// Leaves out runs of commands; what is tied together goes together.
+    /// Removes runs of commands; tied steps are removed together.
     fn steps(&mut self) {
         let mut run = groups(&self.best.steps).len() / 2;
         while run > 0 {
@@ -70,13 +70,13 @@ impl<F: FnMut(&Sequence) -> bool> Search<F> {
         }
     }
 
-    /// Everything on one connection.
+    /// Moves all steps to one connection.
     fn connections(&mut self) {
         let alone = self.best.steps.iter().map(|step| Step { conn: 1, ..step.clone() }).collect();
         self.accepts(self.best.with(alone));
     }
 
-    /// Leaves out runs of arguments, and makes long ones short.
+    /// Removes runs of arguments, and shortens long ones.
     fn arguments(&mut self) {
         for at in 0..self.best.steps.len() {
             let steps = &self.best.steps;
@@ -116,7 +116,7 @@ impl<F: FnMut(&Sequence) -> bool> Search<F> {
     }
 }
 
-/// Steps with those that are tied to them.
+/// Groups of steps which are tied together.
 fn groups(steps: &[Step]) -> Vec<Vec<Step>> {
     let mut groups: Vec<Vec<Step>> = Vec::new();
     for step in steps {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_needed_stays() {
+    fn unneeded_commands_are_removed() {
         let steps: Vec<Step> = (0..60).map(|n| step(n, false)).collect();
         let sequence = Sequence { proto: 3, delivery: Delivery::Pipelined, steps };
         let needed = [step(3, false), step(41, false), step(42, false)];
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_tied_stays_together() {
+    fn tied_steps_are_removed_together() {
         let steps: Vec<Step> = (0..60).map(|n| step(n, n % 3 != 0)).collect();
         let sequence = Sequence { proto: 2, delivery: Delivery::OneByOne, steps };
         let small = shrink(&sequence, |candidate| candidate.steps.contains(&step(32, true)));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_go_too() {
+    fn unneeded_arguments_are_removed() {
         let args = ["SADD", "k", "a", "b", "a rather long one", "d", "e"];
         let args = args.iter().map(|arg| arg.as_bytes().to_vec()).collect();
         let steps = vec![Step { conn: 2, args, settle: false, tied: false }];

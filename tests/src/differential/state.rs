@@ -1,5 +1,5 @@
-//! What is left on a server, in words that do not depend on how it stores them: for every key its
-//! type, its elements, its encoding and its expiry.
+//! The final state of a server, independent of its storage: type, elements, encoding and expiry of
+//! every key.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -58,10 +58,10 @@ fn facts(judge: &mut Wire, key: &[u8], kind: Value) -> io::Result<Facts> {
         _ => with(&["GET"], key, &[]),
     };
     let encoding = with(&["OBJECT", "ENCODING"], key, &[]);
-    let told = with(&["STATE", &name, "ENCODING"], key, &[]);
+    let labelled = with(&["STATE", &name, "ENCODING"], key, &[]);
     let expiry = with(&["PTTL"], key, &[]);
     let mut answers = ask(judge, &[content.clone(), encoding, expiry.clone()])?.into_iter();
-    let questions = [content, told, expiry];
+    let questions = [content, labelled, expiry];
     let mut facts = vec![(with(&["TYPE"], key, &[]), kind)];
     facts.extend(questions.into_iter().zip(&mut answers));
     if name == "stream" {
@@ -73,7 +73,7 @@ fn facts(judge: &mut Wire, key: &[u8], kind: Value) -> io::Result<Facts> {
     Ok(facts)
 }
 
-/// All at once.
+/// Sends all questions in one pipeline.
 fn ask(judge: &mut Wire, questions: &[Args]) -> io::Result<Vec<Value>> {
     let bytes: Vec<u8> = questions.iter().flat_map(|question| encode(question)).collect();
     judge.send(&bytes)?;

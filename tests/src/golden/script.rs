@@ -1,4 +1,4 @@
-//! The text of a golden file: what to send, what to expect, and everything else kept as it stands.
+//! Parses a golden file: what to send and what to expect. All other text is kept verbatim.
 
 use std::fmt;
 
@@ -49,15 +49,15 @@ impl Expected {
     }
 }
 
-/// Why the reference is not asked.
+/// Why a block is not run on the reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excuse {
-    /// The release that it is about; every one if there is none.
+    /// The release it applies to; `None`: every release.
     release: Option<String>,
 }
 
 impl Excuse {
-    /// A reason whose first word is a release, such as `7.0`, is about that one.
+    /// A reason whose first word is a release, such as `7.0`, applies to that release.
     fn new(why: &str) -> Self {
         let first = why.split_whitespace().next().unwrap_or_default();
         let is_release = first.split('.').count() == 2
@@ -65,7 +65,7 @@ impl Excuse {
         Self { release: is_release.then(|| first.into()) }
     }
 
-    /// Does it excuse a reference of this release?
+    /// Whether it applies to a reference of this release.
     pub fn excuses(&self, release: &str) -> bool {
         self.release.as_deref().is_none_or(|only| only == release)
     }
@@ -86,9 +86,9 @@ pub struct Block {
     pub line: usize,
     /// The connection it uses.
     pub conn: u32,
-    /// Start from nothing: new connections, FLUSHALL.
+    /// Run FLUSHALL and open new connections first.
     pub reset: bool,
-    /// Wait so long first.
+    /// Wait this long first.
     pub sleep_ms: u64,
     /// The lines of the reply may come in any order.
     pub unordered: bool,
@@ -97,7 +97,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Is this what the block expects in that protocol?
+    /// Whether the block expects these lines in that protocol.
     pub fn accepts(&self, proto: u8, got: &[String]) -> bool {
         let expected = self.expected.of(proto);
         if !self.unordered {
@@ -115,7 +115,7 @@ impl Block {
 /// A whole file.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    /// What to do, in order.
+    /// The blocks, in order.
     pub blocks: Vec<Block>,
     /// Lines after the last block.
     after: Vec<String>,
@@ -145,7 +145,7 @@ impl Script {
                     "sleep" => next.sleep_ms = number()?,
                     "unordered" => next.unordered = true,
                     "redis-differs" | "only-ours" if value.trim().is_empty() => {
-                        return Err(fail("say why"));
+                        return Err(fail("the reason is missing"));
                     }
                     "only-ours" => script.only_ours = Some(Excuse::new(value)),
                     "redis-differs" => next.differs_from_redis = Some(Excuse::new(value)),
@@ -220,8 +220,8 @@ impl fmt::Display for Script {
     }
 }
 
-/// Do the received lines match the expected ones? In an expected line `<int>` is any integer,
-/// `<int A..B>` one in that range, `<any>` any text; the line `...` is any number of lines.
+/// Whether the received lines match the expected ones. In an expected line `<int>` is any integer,
+/// `<int A..B>` an integer in that range, `<any>` any text; the line `...` is any number of lines.
 pub fn matches(expected: &[String], got: &[String]) -> bool {
     match expected.split_first() {
         None => got.is_empty(),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_survives_reading_and_writing() {
+    fn a_parsed_file_is_written_back_unchanged() {
         let text = "# about\n@server --databases 4\n\n> SET k \"a b\"\n+OK\n@conn 2\n@reset\n\
                     > GET k\n2| null-bulk\n3| null\nsend> PING\nrecv\n+PONG\nraw> \"*1\\r\\n\"\n# end\n";
         let script = Script::parse(text).expect("well formed");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_what_they_say() {
+    fn patterns_in_expected_lines() {
         let yes = |pattern: &str, text: &str| assert!(matches_line(pattern, text), "{pattern}");
         let no = |pattern: &str, text: &str| assert!(!matches_line(pattern, text), "{pattern}");
         yes(":<int>", ":-12");
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn order_matters_unless_told() {
+    fn order_matters_unless_marked_unordered() {
         let block = |directive: &str| {
             let text = format!("{directive}> KEYS *\n*2\n  \"a\"\n  \"b\"\n");
             Script::parse(&text).expect("well formed").blocks.remove(0)
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_their_line() {
+    fn parse_errors_name_their_line() {
         for bad in ["@what\n", "+OK\n", "> SET \"x\n", "@redis-differs\n", "> PING\n\n+PONG\n"] {
             assert!(Script::parse(bad).is_err(), "{bad}");
         }

@@ -1,8 +1,8 @@
-//! The proxy that damages data: it passes one command at a time, and some writes it follows with
-//! commands of its own.
+//! The proxy which damages data: it forwards one command at a time and sends its own commands after
+//! some writes.
 //!
-//! Which writes are hit depends on their bytes alone, so that the same sequence is damaged in the
-//! same way each time, however many commands are left out of it.
+//! Which writes are damaged depends only on their bytes, so a sequence is damaged in the same way
+//! each time, whichever commands are left out of it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use crate::wire::{Value, Wire, encode, parse};
 /// Commands that write their first argument's key and nothing else.
 const WRITES: &str = "SET APPEND INCR DECR INCRBY DECRBY SETRANGE LPUSH RPUSH LSET LREM LTRIM LINSERT \
     SADD SREM HSET HDEL HINCRBY ZADD ZREM ZINCRBY GEOADD SETBIT BITFIELD PFADD";
-/// Where the value from before a lost write waits.
+/// Key for the copy of the value from before a lost write.
 const BEFORE: &[u8] = b"\0before";
 
 /// Serves one client until either side closes.
@@ -21,7 +21,7 @@ pub fn forward(mut client: TcpStream, to: SocketAddr, damage: Damage) {
     let Ok(mut server) = Wire::connect(to) else { return };
     let mut unread = Vec::new();
     let mut chunk = [0; 16 * 1024];
-    // What is queued has not happened yet.
+    // Queued commands have not been executed yet.
     let mut queues = false;
     while let Ok(n @ 1..) = client.read(&mut chunk) {
         unread.extend_from_slice(&chunk[..n]);

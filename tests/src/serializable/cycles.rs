@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, VecDeque};
 /// Why one transaction comes before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// The other one appended after it.
+    /// ww: the other one appended the next element.
     Ww,
-    /// The other one read what it appended.
+    /// wr: the other one read its element.
     Wr,
-    /// It read what was there before the other one appended.
+    /// rw: it read the list before the other one appended.
     Rw,
-    /// The other one was sent after its reply.
+    /// rt: the other one was sent after its reply.
     Rt,
 }
 
@@ -26,11 +26,11 @@ pub enum Class {
     G1c,
     /// One read that did not see a write.
     GSingle,
-    /// Several of these.
+    /// Several reads which did not see a write.
     G2,
 }
 
-/// So many cycles are found to take the shortest of them.
+/// Number of cycles of which the shortest is reported.
 const CYCLES_COMPARED: usize = 50;
 
 /// Transactions, and after them one node for each moment at which one had its reply: the edges of
@@ -165,8 +165,8 @@ impl Graph {
         None
     }
 
-    /// What remains when nodes that nothing comes before, or nothing comes after, are taken away
-    /// again and again.
+    /// The nodes which remain after nodes without predecessors or without successors are removed
+    /// repeatedly.
     fn nodes_between_cycles(&self, allowed: impl Fn(Edge) -> bool) -> Vec<bool> {
         let mut next: Vec<Vec<usize>> = vec![Vec::new(); self.next.len()];
         let mut before = next.clone();
@@ -213,7 +213,7 @@ impl Graph {
     }
 }
 
-/// Takes away nodes before which nothing is left.
+/// Removes nodes without remaining predecessors.
 fn peel(next: &[Vec<usize>], before: &[Vec<usize>], left: &mut [bool]) {
     let is_left = |left: &[bool], nodes: &[usize]| nodes.iter().filter(|node| left[**node]).count();
     let mut count: Vec<usize> = before.iter().map(|nodes| is_left(left, nodes)).collect();

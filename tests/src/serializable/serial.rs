@@ -1,5 +1,4 @@
-//! Histories of a server that carries out one transaction after another, and such histories with
-//! one mistake.
+//! Random serial histories, which must pass, and the same with one mistake, which must not.
 
 use super::{Anomaly, Element, Key, Op, Outcome, Txn, check};
 use crate::rng::Rng;
@@ -16,7 +15,7 @@ fn history(rng: &mut Rng) -> Vec<Txn> {
     let mut history = Vec::new();
     for turn in 0..TXNS {
         let (client, now) = (rng.below(CLIENTS), 100 * (turn as u64 + 1));
-        // A client that waits for a reply sends nothing.
+        // A client which waits for a reply sends nothing.
         let Some(idle @ 1..) = now.checked_sub(free_at[client]) else { continue };
         let call = now - rng.below(idle as usize) as u64;
         let ret = now + 1 + rng.below(400) as u64;
@@ -79,7 +78,7 @@ fn change_reads(history: &mut [Txn], list: Key, mut change: impl FnMut(&mut Vec<
     for op in history.iter_mut().flat_map(|txn| &mut txn.ops) {
         match op {
             Op::Read { key, seen } if *key == list => change(seen),
-            // Lengths would betray it at once.
+            // Otherwise the lengths alone would reveal the change.
             Op::Append { key, len, .. } if *key == list => *len = None,
             _ => {}
         }
@@ -106,7 +105,7 @@ const MISTAKES: &[(&str, Mistake)] = &[
     }),
     ("a stale read", |history, rng| {
         let Some(list) = list_of(history, rng, 1) else { return false };
-        // Not of one who never had a reply: it may come later.
+        // Not of a transaction without a reply: it may take effect later.
         let last =
             last_reads(history).find(|(key, _)| *key == list).and_then(|(_, seen)| seen.pop());
         let wrote = |txn: &Txn| txn.ops.iter().any(|op| appends(op, last));

@@ -1,6 +1,5 @@
-//! What the tree still has of what it should not have, counted: `WHAT: COUNT` in
-//! `xtask/counts.txt`. A count may only fall. One that has fallen is written down, so that it stays
-//! there: `cargo xtask tidy --lower`. `cargo xtask tidy --list` says where all of them are.
+//! Counts of remaining violations: `WHAT: COUNT` in `xtask/counts.txt`. A count may only fall.
+//! `cargo xtask tidy --lower` records a lower count; `cargo xtask tidy --list` prints all places.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ pub const COUNTS: &str = "xtask/counts.txt";
 pub struct Found(BTreeMap<&'static str, Vec<String>>);
 
 impl Found {
-    /// From now on this kind is counted, also where there is none.
+    /// The places of this kind. Also registers the kind, so that a count of 0 is known.
     pub fn kind(&mut self, kind: &'static str) -> &mut Vec<String> {
         self.0.entry(kind).or_default()
     }
@@ -27,7 +26,7 @@ impl Found {
             .flat_map(|(kind, places)| places.iter().map(move |at| format!("{kind}: {at}")))
     }
 
-    /// Compares with what is written down.
+    /// Compares with the recorded counts.
     pub fn check(&self, tree: &Tree, report: &mut Report) {
         let text = tree.file(COUNTS).unwrap_or_default();
         for (kind, places) in &self.0 {
@@ -72,7 +71,7 @@ fn names(line: &str, kind: &str) -> bool {
     line.strip_prefix(kind).is_some_and(|rest| rest.starts_with(':'))
 }
 
-/// What is written down; nothing is none.
+/// The recorded count; 0 without a record.
 fn kept(text: &str, kind: &str) -> usize {
     let line = entries(text).find(|line| names(line, kind));
     let count = line.and_then(|line| line.rsplit_once(':')?.1.trim().parse().ok());
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_counts_is_refused() {
+    fn a_recorded_count_of_an_unknown_kind_is_refused() {
         assert_eq!(errors(0, "short lines: 3\n").len(), 1);
     }
 

@@ -2,10 +2,10 @@
 
 use super::Report;
 use super::manifest::dependencies;
-use super::tree::{Tree, room};
+use super::tree::{Tree, crate_name};
 
-/// Each room and the rooms that it may import. A room that is not here has no right to exist yet.
-const ROOMS: &[(&str, &[&str])] = &[
+/// Each crate and the crates that it may import. A crate without a line is an error.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("resp", &["base"]),
     ("driver", &["base"]),
@@ -32,36 +32,36 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("bench", &["base", "resp", "driver", "observe", "ingest", "client"]),
 ];
 
-/// Checks every room's manifest and sources.
+/// Checks the manifest and the sources of every crate.
 pub fn check(tree: &Tree, report: &mut Report) {
     for (path, text) in tree.iter() {
-        let Some(name) = room(path) else { continue };
-        let Some((_, allowed)) = ROOMS.iter().find(|(known, _)| *known == name) else {
+        let Some(name) = crate_name(path) else { continue };
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(known, _)| *known == name) else {
             if path.ends_with("/Cargo.toml") {
                 report.error(format!("{path}: '{name}' has no line in the import rule"));
             }
             continue;
         };
-        let forbidden = |other: &str| other != name && is_room(other) && !allowed.contains(&other);
+        let forbidden = |other: &str| other != name && is_crate(other) && !allowed.contains(&other);
         if path == format!("crates/{name}/Cargo.toml") {
             let wanted: Vec<String> = dependencies(text).into_iter().map(|d| d.name).collect();
             for other in wanted.iter().filter(|other| forbidden(other)) {
                 report.error(format!("{path}: {name} may not import {other}"));
             }
         } else if path.ends_with(".rs") {
-            for (at, other) in named_rooms(text).filter(|(_, other)| forbidden(other)) {
+            for (at, other) in imported_crates(text).filter(|(_, other)| forbidden(other)) {
                 report.error(format!("{path}:{at}: {name} may not import {other}"));
             }
         }
     }
 }
 
-fn is_room(name: &str) -> bool {
-    ROOMS.iter().any(|(known, _)| *known == name)
+fn is_crate(name: &str) -> bool {
+    MAY_IMPORT.iter().any(|(known, _)| *known == name)
 }
 
 /// The first names of `use` declarations, with their lines.
-fn named_rooms(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn imported_crates(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().filter_map(|(at, line)| {
         let line = line.trim_start();
         let line = line.strip_prefix("pub ").unwrap_or(line);
@@ -83,26 +83,26 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_that_reaches_up_is_refused() {
+    fn a_forbidden_dependency_in_a_manifest_is_refused() {
         let text = "[dependencies]\nbase.workspace = true\ncommand.workspace = true\n";
         let found = errors(&[("crates/value/Cargo.toml", text)]);
         assert_eq!(found, ["crates/value/Cargo.toml: value may not import command"]);
     }
 
     #[test]
-    fn a_use_that_reaches_sideways_is_refused() {
+    fn a_forbidden_use_in_a_source_is_refused() {
         let found = errors(&[("crates/command/src/a.rs", "use base::X;\npub use driver::Y;\n")]);
         assert_eq!(found, ["crates/command/src/a.rs:2: command may not import driver"]);
     }
 
     #[test]
-    fn a_room_without_a_rule_is_refused() {
+    fn a_crate_without_a_rule_is_refused() {
         let found = errors(&[("crates/attic/Cargo.toml", "[package]\n")]);
         assert_eq!(found.len(), 1, "{found:?}");
     }
 
     #[test]
-    fn lower_rooms_are_welcome() {
+    fn allowed_imports_pass() {
         let text = "[dependencies]\nbase.workspace = true\nvalue.workspace = true\n";
         assert!(errors(&[("crates/keyspace/Cargo.toml", text)]).is_empty());
     }

@@ -1,5 +1,5 @@
-//! Lengths that a reader feels: lines of comments and of Markdown above 100 columns, and functions
-//! that do not fit on a page. `cargo fmt` looks after the width of code.
+//! Limits on length: comment and Markdown lines above 100 columns, and functions above 70 lines.
+//! `cargo fmt` checks the width of code.
 
 use super::counts::Found;
 use super::tree::Tree;
@@ -38,7 +38,7 @@ fn is_wide(line: &str) -> bool {
     line.chars().count() > COLUMNS_MAX
 }
 
-/// Pages that are written by hand.
+/// Whether this is a Markdown page written by hand.
 fn is_prose(tree: &Tree, path: &str) -> bool {
     let generated = tree.file(GENERATED).unwrap_or_default();
     let is_generated = generated.lines().any(|line| line.split(':').next() == Some(path));
@@ -55,8 +55,8 @@ fn numbered(
     wrong.map(move |(at, line)| format!("{path}:{}: {} columns", at + 1, line.chars().count()))
 }
 
-/// Functions whose text, from the line with `fn` to the closing brace below it, is too long: the
-/// first line, the name and the number of lines.
+/// Functions which are too long, from the line with `fn` to the closing brace: the first line, the
+/// name and the number of lines.
 fn long_functions(text: &str) -> Vec<(usize, &str, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! Lists of exceptions to the rules: one entry a line, `entry  # why`. Tidy complains about an
-//! entry without a reason and about one that is not needed, so the lists stay true.
+//! Lists of exceptions to the rules: one entry per line, `entry  # why`. An entry without a reason
+//! and an unused entry are errors.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ impl<'a> List<'a> {
         Self { path, entries, used: BTreeSet::new() }
     }
 
-    /// Is it listed? Remembers that it was needed.
+    /// Whether it is listed. Marks the entry as used.
     pub fn allows(&mut self, entry: &str) -> bool {
         match self.entries.get(entry) {
             Some(known) => {
@@ -43,7 +43,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Complains about entries that nothing asked for.
+    /// Reports unused entries.
     pub fn finish(self, report: &mut Report) {
         for stale in self.entries.difference(&self.used) {
             report.error(format!("{}: nothing needs '{stale}' any more: remove it", self.path));

@@ -1,5 +1,5 @@
-//! Manifests: every dependency comes from the workspace, every external one has its reason written
-//! down, every crate takes the workspace's lints, and nothing is declared that is not used.
+//! Manifests: every dependency comes from the workspace and is used, every external one has a
+//! documented reason, and every crate inherits the workspace's lints.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ pub fn check(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// Does any source of that crate name it?
+/// Whether any source of that crate names it.
 fn is_named(tree: &Tree, folder: &str, name: &str) -> bool {
     let name = name.replace('-', "_");
     tree.rust().filter(|(path, _)| path.starts_with(folder)).any(|(_, text)| {
@@ -135,9 +135,9 @@ mod tests {
     #[test]
     fn reasons_and_dependencies_match() {
         let root = "[workspace.dependencies]\nbase = { path = \"x\" }\nlibc = \"0.2\"\n";
-        let told = |text| errors(&[("Cargo.toml", root), (REASONS, text)]);
-        assert!(told("- `libc`: system calls\n").is_empty());
-        assert_eq!(told("").len(), 1);
-        assert_eq!(told("- `libc`: system calls\n- `rand`: chance\n").len(), 1);
+        let reason_errors = |text| errors(&[("Cargo.toml", root), (REASONS, text)]);
+        assert!(reason_errors("- `libc`: system calls\n").is_empty());
+        assert_eq!(reason_errors("").len(), 1);
+        assert_eq!(reason_errors("- `libc`: system calls\n- `rand`: chance\n").len(), 1);
     }
 }

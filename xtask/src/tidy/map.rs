@@ -1,6 +1,5 @@
-//! The map of the code names files and functions: `docs/ARCHITECTURE.md` may name none that is not
-//! there. A path is found as it is written, or as the end of a path. Of `Type::function` the last
-//! name must stand as a word in some Rust source.
+//! `docs/ARCHITECTURE.md` may name only existing files and functions. A path matches a whole path
+//! or its end. Of `Type::function` the last name must be a word in some Rust source.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +8,10 @@ use super::tree::Tree;
 
 const MAP: &str = "docs/ARCHITECTURE.md";
 
-/// What the map announces and is not built.
+/// Paths which the map announces and which do not exist yet.
 const PLANNED: &[&str] = &["crates/command/src/table/pubsub.rs"];
 
-/// Reports each name of the map that nothing has.
+/// Reports each name in the map which does not exist.
 pub fn check(tree: &Tree, report: &mut Report) {
     let Some(text) = tree.file(MAP) else { return };
     let words = words(tree);
@@ -31,7 +30,7 @@ fn words(tree: &Tree) -> BTreeSet<&str> {
     tree.rust().flat_map(|(_, text)| text.split(move |c| !is_part(c))).collect()
 }
 
-/// Texts that are neither a path to a source nor a name with `::` are not judged.
+/// Texts which are neither a path to a source nor a name with `::` are not checked.
 fn is_there(tree: &Tree, words: &BTreeSet<&str>, quoted: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || "_:".contains(c);
     let is_path = |c: char| c.is_alphanumeric() || "_/.-{},".contains(c);
@@ -54,7 +53,7 @@ fn alternatives(path: &str) -> Vec<String> {
 
 /// The folder `src` of a crate may be left out, as in `keyspace/table.rs`.
 fn has_path(tree: &Tree, path: &str) -> bool {
-    let inside = path.split_once('/').map(|(room, rest)| format!("/{room}/src/{rest}"));
+    let inside = path.split_once('/').map(|(name, rest)| format!("/{name}/src/{rest}"));
     let end = format!("/{path}");
     tree.has(path)
         || tree.rust().any(|(known, _)| {
@@ -74,14 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_may_be_named() {
+    fn existing_names_pass() {
         let map = "`crates/keyspace/src/table.rs`, `keyspace/table.rs`, `table.rs`, `Table::find`, \
                    `SET k v`, `base`";
         assert_eq!(complaints(map), [""; 0]);
     }
 
     #[test]
-    fn what_is_not_there_is_reported() {
+    fn missing_names_are_reported() {
         let errors = complaints("`keyspace/{table,bucket}.rs`\nand `Table::search`");
         assert_eq!(errors.len(), 2, "{errors:?}");
         assert!(errors[0].contains(":1: there is no `keyspace/{table,bucket}.rs`"), "{errors:?}");

@@ -1,5 +1,5 @@
-//! A fact about a command belongs in its row of the table. Code that compares a command's name
-//! knows a fact that the table does not have.
+//! Facts about a command belong in its row of the table. Code which compares a command's name holds
+//! a fact which is missing in the table.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ const ALLOWED: &str = "xtask/names.txt";
 /// Where commands run. The table itself and the index of names are not among them.
 const PLACES: &[&str] = &["crates/server/src/", "crates/command/src/"];
 const TABLE: &[&str] = &["crates/command/src/table/", "crates/command/src/registry.rs"];
-/// The name of a row.
+/// Expressions for the name of a row.
 const NAMES: &[&str] = &["full_name", "spec.name", "spec().name"];
-/// What compares it.
+/// Operators and functions which compare it.
 const COMPARES: &[&str] = &["==", "!=", "match ", "matches!(", "starts_with", "eq_ignore"];
-/// A row that is looked up by a name in the source.
+/// Patterns which look a row up by a literal name.
 const LOOKS_UP: &[&str] = &["lookup(b\"", "by_full_name(b\""];
 
 /// Refuses comparisons of commands' names, except in the places that the list allows. An entry that
@@ -34,7 +34,7 @@ pub fn check(tree: &Tree, report: &mut Report) {
                 && COMPARES.iter().any(|word| line.contains(word));
             let looks_up = LOOKS_UP.iter().any(|word| line.contains(word));
             if (compares || looks_up) && !allowed.allows(path) {
-                let why = "a command is told by its name; its row in the table can say it";
+                let why = "a command is identified by its name; its row in the table can say it";
                 report.error(format!("{path}:{at}: {why}"));
             }
         }
@@ -42,11 +42,11 @@ pub fn check(tree: &Tree, report: &mut Report) {
     allowed.finish(report);
 }
 
-/// Where requests are carried out: what a request asks for was found out before, by the parser.
+/// The crates which execute requests after the parser has interpreted them.
 const BEHIND_THE_PARSER: &[&str] = &["crates/server/src/", "crates/keyspace/src/"];
 /// Names that are words of options and sections too: HELLO's AUTH, MIGRATE's KEYS, INFO memory.
 const ALSO_OPTIONS: &[&str] = &["auth", "keys", "memory"];
-/// What compares a word with a word in the source.
+/// Patterns which compare a word with a literal.
 const COMPARES_WORDS: &[&str] =
     &["== b\"", "!= b\"", "== \"", "!= \"", "eq_ignore_ascii_case(", "is("];
 

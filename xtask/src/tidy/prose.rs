@@ -1,4 +1,4 @@
-//! Documents: decisions are numbered without gaps, and links inside the repository lead somewhere.
+//! Documents: decisions are numbered without gaps, and links inside the repository have a target.
 
 use super::Report;
 use super::tree::Tree;
@@ -41,7 +41,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The path that `link` means inside the document `path`.
+/// The path which `link` refers to in the document `path`.
 fn beside(path: &str, link: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_somewhere() {
+    fn links_to_missing_files_are_refused() {
         let page = |link: &str| format!("see [it]({link}) and [that](https://example.org/x)");
         let found = |link| errors(&[("docs/a.md", page(link).as_str()), ("README.md", "")]);
         assert!(found("../README.md#part").is_empty());

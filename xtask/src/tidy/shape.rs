@@ -1,5 +1,4 @@
-//! The shape of sources: their purpose in the first line, their length, and where unsafe code
-//! lives.
+//! The form of sources: purpose in the first line, length, and which files may use unsafe code.
 
 use super::Report;
 use super::list::List;
@@ -8,9 +7,9 @@ use super::tree::Tree;
 const TABLES: &str = "xtask/tables.txt";
 const UNSAFE: &str = "xtask/unsafe.txt";
 
-/// Above this a file is only mentioned.
+/// Files above this length are only listed.
 const LINES_AIM: usize = 400;
-/// Above this a file is refused unless it is a listed table.
+/// Files above this length are errors, unless they are listed as tables.
 const LINES_MAX: usize = 800;
 
 /// Checks all Rust sources.
@@ -42,7 +41,7 @@ fn purpose_first(text: &str) -> bool {
         .is_some_and(|line| line.starts_with("//! "))
 }
 
-/// The workspace denies unsafe code; only an attribute brings it back.
+/// Whether an attribute allows unsafe code, which the workspace denies.
 fn allows_unsafe(text: &str) -> bool {
     text.lines().map(str::trim).any(|line| {
         line.starts_with('#')
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_has_an_address() {
+    fn unsafe_code_only_in_listed_files() {
         let text = format!("//! Why.\n#![allow({}_code)]\n", "unsafe");
         assert_eq!(errors(&[("a.rs", &text)]).len(), 1);
         assert!(errors(&[("a.rs", &text), (UNSAFE, "a.rs # system calls\n")]).is_empty());

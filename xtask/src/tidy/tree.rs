@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Folders that are built, downloaded or private to a tool.
+/// Folders with build output, downloads or private data of tools.
 const SKIPPED: [&str; 5] = [".git", ".venv", "node_modules", "target", "__pycache__"];
 
 /// Path from the root, with `/`, to content. Files that are not UTF-8 are left out.
@@ -13,7 +13,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Reads everything below `root` that is not built or downloaded.
+    /// Reads all files below `root`, without the skipped folders.
     pub fn read(root: &Path) -> Result<Self, String> {
         let mut tree = Self::default();
         let mut folders = vec![root.to_path_buf()];
@@ -50,7 +50,7 @@ impl Tree {
         self.files.get(path).map(String::as_str)
     }
 
-    /// Is there such a file or folder?
+    /// Whether there is such a file or folder.
     pub fn has(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         let folder = format!("{path}/");
@@ -68,14 +68,13 @@ impl Tree {
     }
 }
 
-/// The room a path belongs to: `crates/NAME/...`.
-pub fn room(path: &str) -> Option<&str> {
+/// The crate which a path belongs to: `crates/NAME/...`.
+pub fn crate_name(path: &str) -> Option<&str> {
     path.strip_prefix("crates/")?.split('/').next()
 }
 
-/// The lines of a source that run in production: without comments, without the test module at the
-/// end, and without declarations of test modules in other files. Nothing for a file that holds only
-/// tests. Line numbers start at 1.
+/// The lines of production code: without comments, without the test module at the end, and without
+/// declarations of test modules. None for a file with only tests. Line numbers start at 1.
 pub fn production_lines<'a>(
     path: &str,
     text: &'a str,

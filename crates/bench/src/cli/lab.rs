@@ -111,36 +111,40 @@ impl<O: clap::Args> One<O> {
     fn run(&self, name: &str, experiment: Run<O>) -> Done {
         let setup = self.common.setup()?;
         let results = begin_results();
-        let told = experiment(&setup, &self.own, &mut progress(name)).map_err(|e| e.to_string())?;
-        print!("{}", text::told(&told));
-        let failed = told.failed.clone();
-        write(&self.common, name, told, results)?;
+        let output =
+            experiment(&setup, &self.own, &mut progress(name)).map_err(|e| e.to_string())?;
+        print!("{}", text::render(&output));
+        let failed = output.failed.clone();
+        write(&self.common, name, output, results)?;
         if failed.is_empty() { Ok(true) } else { Err(failed.join("\nsheafdb-bench: ")) }
     }
 }
 
 /// Writes the files that were asked for.
-fn write(common: &Common, name: &str, told: Output, begun: Results) -> Result<(), String> {
+fn write(common: &Common, name: &str, output: Output, begun: Results) -> Result<(), String> {
     if let Some(folder) = &common.csv {
         fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
-        let plots = told.sections.iter().flat_map(|section| &section.plots);
+        let plots = output.sections.iter().flat_map(|section| &section.plots);
         let plots = plots
             .map(|plot| (format!("{name}-{}.csv", report::slug(&plot.title)), report::csv(plot)));
-        for (file, text) in plots.chain(told.files.iter().cloned()) {
+        for (file, text) in plots.chain(output.files.iter().cloned()) {
             save(&folder.join(file), &text)?;
         }
     }
     if let Some(path) = &common.report {
         let document = Document {
-            title: format!("The laboratory: {name}"),
+            title: match name {
+                "all" => "Laboratory report".to_owned(),
+                name => format!("Laboratory report: {name}"),
+            },
             intro: vec![
                 format!("{} (sheafdb-bench {})", begun.command, env!("CARGO_PKG_VERSION")),
                 format!("Begun {}.", text::date(begun.started_unix_s)),
             ],
-            sections: told.sections,
+            sections: output.sections,
         };
         save(path, &report::html(&document, &begun.machine))?;
     }
-    let (measurements, findings) = (told.measurements, told.findings);
+    let (measurements, findings) = (output.measurements, output.findings);
     save_results(common.json.as_deref(), &Results { measurements, findings, ..begun })
 }

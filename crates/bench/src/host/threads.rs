@@ -38,8 +38,8 @@ impl ThreadWatch {
         Some(Self { pid, before: cpu_seconds(pid)?, began: Instant::now(), seen: None })
     }
 
-    /// Looks again, unless the last look is younger than `pause`. O(threads).
-    pub fn look(&mut self, pause: Duration) {
+    /// Samples again, unless the last sample is younger than `pause`. O(threads).
+    pub fn sample(&mut self, pause: Duration) {
         let last = self.seen.as_ref().map_or(self.began, |(at, _)| *at);
         if last.elapsed() < pause {
             return;
@@ -51,8 +51,8 @@ impl ThreadWatch {
         }
     }
 
-    /// Share of a CPU that each thread used from the begin to the last look, the busiest first;
-    /// empty without a look. A thread that came later counts from its own begin.
+    /// Share of a CPU that each thread used from the begin to the last sample, the busiest first;
+    /// empty without a sample. A thread that came later counts from its own begin.
     pub fn shares(&self) -> Vec<f64> {
         let Some((at, seen)) = &self.seen else { return Vec::new() };
         let seconds = at.saturating_duration_since(self.began).as_secs_f64().max(1e-9);
@@ -98,11 +98,11 @@ mod tests {
                 sum
             });
             worked.wait();
-            watch.look(Duration::ZERO);
+            watch.sample(Duration::ZERO);
             seen.wait();
         });
         let seconds = watch.began.elapsed().as_secs_f64();
-        watch.look(Duration::ZERO);
+        watch.sample(Duration::ZERO);
         let shares = watch.shares();
         assert!(shares[0] * seconds >= 0.05, "{shares:?} of {seconds} s");
         assert!(shares.windows(2).all(|w| w[0] >= w[1]), "{shares:?}");

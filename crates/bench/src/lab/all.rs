@@ -61,11 +61,8 @@ fn run_these(
             Err(error) => {
                 let why = format!("{name} could not be run: {error}");
                 let title = format!("{name}: not run");
-                all.sections.push(Section {
-                    title,
-                    prose: vec![why.clone()],
-                    ..Section::default()
-                });
+                let answers = vec![((*name).to_owned(), format!("It could not be run. {error}"))];
+                all.sections.push(Section { title, answers, ..Section::default() });
                 all.failed.push(why);
             }
         }
@@ -99,6 +96,7 @@ mod tests {
         });
         let titles: Vec<&str> = told.sections.iter().map(|s| s.title.as_str()).collect();
         assert_eq!(titles, ["a: not run", "good", "This run"]);
+        assert_eq!(told.sections[0].answer(), ["a: It could not be run. no"]);
         assert_eq!(told.failed, ["a could not be run: no", "c: lies"]);
         assert_eq!(said, ["b: at work"]);
     }

@@ -11,10 +11,10 @@ use crate::host::{self, ThreadWatch};
 use crate::load::{self, Driver, Progress, Spec};
 use crate::result::{Measurement, Sample};
 
-/// Pause between two looks at the server's threads.
-const LOOK: Duration = Duration::from_millis(50);
-/// With more connections a look could take longer than that: there may be a thread for each.
-const LOOK_CONNECTIONS_MAX: usize = 1000;
+/// Pause between two samples of the server's threads.
+const SAMPLE_PAUSE: Duration = Duration::from_millis(50);
+/// With more connections a sample could take longer than that: there may be a thread for each.
+const SAMPLED_CONNECTIONS_MAX: usize = 1000;
 /// A thread that used less of a CPU was not at work.
 const ACTIVE: f64 = 0.05;
 
@@ -58,14 +58,14 @@ pub fn run(
     sight: Sight,
     settled: &mut dyn FnMut(&[Sample]) -> bool,
 ) -> Result<Seen, load::Error> {
-    let pid = sight.pid.filter(|_| spec.connections <= LOOK_CONNECTIONS_MAX);
+    let pid = sight.pid.filter(|_| spec.connections <= SAMPLED_CONNECTIONS_MAX);
     let (mut watch, mut samples) = (None::<ThreadWatch>, Vec::<Sample>::new());
     let mut measurement = load::run_until(spec, &mut |progress| {
         match progress {
             Progress::Connected(_) => watch = pid.and_then(ThreadWatch::begin),
             Progress::Running(_, sample) => {
                 if let Some(watch) = &mut watch {
-                    watch.look(LOOK);
+                    watch.sample(SAMPLE_PAUSE);
                 }
                 if samples.last().is_none_or(|before| before.at_s < sample.at_s) {
                     samples.push(sample);

@@ -175,6 +175,13 @@ impl Record {
         levels.into_iter().map(|level| Level::new(level as f64, &rates(level))).collect()
     }
 
+    /// The level with the highest median throughput: its load, and its requests per second.
+    pub fn best(&self, load: &str) -> Option<(f64, f64)> {
+        let levels = self.levels(load);
+        let best = levels.iter().max_by(|a, b| a.median().total_cmp(&b.median()))?;
+        Some((best.load, best.median()))
+    }
+
     /// The median of a figure at a level; not a number if nothing counts there.
     pub fn middle(&self, load: &str, level: usize, figure: impl Fn(&Seen) -> f64) -> f64 {
         middle(&self.at(load, level), figure)

@@ -31,9 +31,13 @@ pub struct Section {
     pub findings: Vec<Finding>,
 }
 
-/// Models are there to be compared with: what is said of them stands in an appendix.
+/// The table in the measuring process, which shows the limit of the load generator.
+pub const IN_PROCESS: &str = "in-process table";
+
+/// Models and the table in this process are there to be compared with: what is said of them stands
+/// in an appendix.
 fn is_model(target: &str) -> bool {
-    target.contains("model:")
+    target.contains("model:") || target.starts_with(IN_PROCESS)
 }
 
 impl Section {
@@ -271,7 +275,11 @@ mod tests {
     fn the_answer_is_about_servers_and_models_are_an_appendix() {
         let own = |name: &str, text: &str| (name.to_owned(), text.to_owned());
         let mut section = Section {
-            answers: vec![own("s", "Sync wins."), own("model:m", "It is slow.")],
+            answers: vec![
+                own("s", "Sync wins."),
+                own("model:m", "It is slow."),
+                own(IN_PROCESS, "It is fast."),
+            ],
             findings: vec![
                 finding("s, sync", FindingKind::None),
                 finding("s, async", FindingKind::EagerReads),
@@ -280,7 +288,11 @@ mod tests {
             ..Section::default()
         };
         assert_eq!(section.answer(), ["s: Small writes are answered too eagerly. Sync wins."]);
-        assert_eq!(section.answers_about_models().collect::<Vec<_>>(), ["model:m: It is slow."]);
+        assert_eq!(
+            section.answers_about_models().collect::<Vec<_>>(),
+            ["model:m: It is slow.", "in-process table: It is fast."]
+        );
+        section.answers.pop();
         let names = ["model:m", "s"];
         let table = Table::of("t", names, &[("target", &|name| (*name).to_owned())]);
         let (servers, models) = table.parted(|target| section.is_appendix(target));

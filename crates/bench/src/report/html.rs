@@ -146,7 +146,7 @@ fn section_html(section: &Section, at: usize, slots: &Slots) -> String {
     }
     let prose: String = section.prose.iter().map(|one| paragraph(one)).collect();
     text + &folded("How it was measured", &prose)
-        + &folded("Model servers", &models)
+        + &folded("Models and references", &models)
         + "</section>\n"
 }
 
@@ -168,12 +168,15 @@ fn finding_html(finding: &Finding) -> String {
             sentences.iter().map(|s| format!("<li>{}</li>", escape(s))).collect();
         format!("<ul class=\"{class}\">{}</ul>\n", items.join(""))
     };
+    let name = match finding.kind {
+        FindingKind::None => String::new(),
+        _ => format!(" <code>{}</code>", entry.name),
+    };
     let mut text = format!(
-        "<article class=\"finding {}\">\n<h3>{}: {} <code>{}</code></h3>\n{}",
+        "<article class=\"finding {}\">\n<h3>{}: {}{name}</h3>\n{}",
         class(entry),
         escape(&finding.target),
         entry.title,
-        entry.name,
         list("evidence", &finding.evidence)
     );
     if finding.kind != FindingKind::None {

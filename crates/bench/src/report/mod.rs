@@ -9,7 +9,7 @@ mod plot;
 mod table;
 
 pub use csv::csv;
-pub use document::{Column, Document, Kind, Plot, Section, Series, Table};
+pub use document::{Column, Document, IN_PROCESS, Kind, Plot, Section, Series, Table};
 pub use escape::slug;
 pub use html::html;
 pub use table::holds_figures;

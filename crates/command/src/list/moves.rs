@@ -8,7 +8,7 @@ use super::create::create;
 use super::edit::open;
 use super::element::{OwnedElement, write};
 use super::end::End;
-use super::pop::is_much;
+use super::pop::is_long;
 use super::stream::{STEP_BYTES_MAX, STEP_MAX, some};
 use super::view::View;
 use crate::ctx::{Ctx, Progress, Resumable};
@@ -129,7 +129,7 @@ pub(super) fn move_many(
         return Ok(Done::Nothing);
     }
     let count = how_many.count.min(len);
-    let is_long = is_much(view, count);
+    let is_long = is_long(view, count);
     let at = if from == End::Front { 0 } else { len - count };
     ctx.peek_kind(&destination, Kind::List)?;
     if is_long && let Err(parked) = ctx.guard.try_mark_long() {

@@ -131,7 +131,7 @@ pub(super) fn pop_many(
     if count == 0 {
         return (0, None);
     }
-    if !is_much(edit.view(), count) {
+    if !is_long(edit.view(), count) {
         edit.pop(end, count, |item| write(reply, item));
         return (count, None);
     }
@@ -151,8 +151,8 @@ pub(super) fn pop_many(
     (count, Some(stream))
 }
 
-/// Whether so many elements are too much to be written, or moved, at once.
-pub(super) fn is_much(view: View<'_>, count: u64) -> bool {
+/// Whether this many elements take too long to be written, or moved, in one step.
+pub(super) fn is_long(view: View<'_>, count: u64) -> bool {
     match view {
         View::Small(_) => false,
         View::Big(list) => {

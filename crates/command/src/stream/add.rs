@@ -4,7 +4,7 @@ use keyspace::Kind;
 use value::stream::{Limits, Marks, NODE_BYTES_MAX};
 use value::{Big, Encoding, Log, Stream, StreamId};
 
-use super::ahead::{Changes, change_ahead, is_much};
+use super::ahead::{Changes, change_ahead, exceeds_at_once};
 use super::ids::{Wanted, strict_id};
 use super::reply::write_id;
 use super::trim::{Added, Trim, Trimming, parse};
@@ -103,7 +103,7 @@ fn add_and_trim(
     let Some(entry) = ctx.peek_kind(&ctx.key(1), Kind::Stream)? else { return Ok(None) };
     let stream = of_entry(entry);
     let (is_slow, count, last) = (trim.is_slow(stream), trim.count(stream), stream.marks().last);
-    if !is_slow || !is_much(ctx, count) {
+    if !is_slow || !exceeds_at_once(ctx, count) {
         return Ok(None);
     }
     let id = wanted.choose(last, ctx.now.0.max(0) as u64)?;

@@ -178,15 +178,15 @@ impl<W: Work> Preparation for Changes<W> {
     }
 }
 
-/// Whether so many changes are to be done ahead.
-pub(super) fn is_much(ctx: &Ctx<'_, '_>, count: u64) -> bool {
+/// Whether this many changes are too many for one step, `work-at-once-elements`.
+pub(super) fn exceeds_at_once(ctx: &Ctx<'_, '_>, count: u64) -> bool {
     count > ctx.settings.at_once_elements
 }
 
-/// Says that the command goes through very many arguments under its locks. On `Err` it does so
-/// later.
-pub(super) fn mark_if_much(ctx: &mut Ctx<'_, '_>, args: usize) -> Result<(), Done> {
-    if is_much(ctx, args as u64) {
+/// Marks the guard as held for long if the command has very many arguments to process under its
+/// locks. On `Err` the command must park and retry.
+pub(super) fn mark_if_long(ctx: &mut Ctx<'_, '_>, args: usize) -> Result<(), Done> {
+    if exceeds_at_once(ctx, args as u64) {
         ctx.guard.try_mark_long().map_err(Done::Park)?;
     }
     Ok(())

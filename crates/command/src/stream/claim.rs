@@ -4,7 +4,7 @@ use keyspace::Event;
 use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
-use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much};
+use super::ahead::{Changes, Scope, Work, change_ahead, change_now, exceeds_at_once, mark_if_long};
 use super::consumers::{consumer, existing_group, more, new_consumer};
 use super::ids::{range_start, strict_id};
 use super::reply::{LongReply, Named, Part, Shown, write_id};
@@ -178,7 +178,7 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Found::Ready(done) => return done.finish(ctx),
         Found::Begin(tries) => tries,
     };
-    if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
+    if let Err(later) = mark_if_long(ctx, ctx.args.len()) {
         return Ok(later);
     }
     let (args, now) = (ctx.args, ctx.now.0);
@@ -196,7 +196,7 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let exists = has_consumer(ctx, group, args.get(3));
     let by = Claimer { exists, group, name: args.get(3).into(), min_idle, now, options };
     let claims = Claims { by, ids, at: 0, claimed: 0, dropped: 0, advanced: false };
-    if is_much(ctx, claims.ids.len() as u64) {
+    if exceeds_at_once(ctx, claims.ids.len() as u64) {
         return change_ahead(ctx, 1, claims, tries);
     }
     let before = ctx.guard.counted();
@@ -218,7 +218,7 @@ fn reply_claims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Claims)>) -> Done {
 fn show_ids(ctx: &mut Ctx<'_, '_>, at: usize, mut shown: Shown, long: &mut LongReply) {
     let (key, keyspace) = (ctx.key(at), ctx.guard.keyspace());
     let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return };
-    if shown.is_much() || !long.is_empty() {
+    if shown.is_long() || !long.is_empty() {
         let value = keyspace.capture(entry.big().expect("a stream stands outside its entry"));
         long.add(Part { key: None, value, shown });
     } else {
@@ -355,7 +355,7 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let by = Claimer { exists, group, name: args.get(3).into(), min_idle, now, options };
     let (left, looks) = (count as u64, count.saturating_mul(ATTEMPTS) as u64);
     let pending = stream_at(ctx, 1).group(group).pending();
-    let much = is_much(ctx, looks.min(pending));
+    let much = exceeds_at_once(ctx, looks.min(pending));
     let (claimed, deleted) = (Vec::new(), Vec::new());
     let claims = Autoclaims { by, next: Some(start), looks, left, claimed, deleted };
     if much {

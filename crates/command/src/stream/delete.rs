@@ -3,7 +3,7 @@
 use keyspace::{EntryMut, Event, Kind};
 use value::{Stream, StreamId};
 
-use super::ahead::{Changes, Scope, Work, change_ahead, is_much, mark_if_much};
+use super::ahead::{Changes, Scope, Work, change_ahead, exceeds_at_once, mark_if_long};
 use super::ids::strict_id;
 use super::references::{References, delete};
 use super::view::{change, of_big_mut, of_entry, open};
@@ -21,7 +21,7 @@ fn ids(ctx: &Ctx<'_, '_>, from: usize, to: usize) -> Result<Vec<StreamId>, Error
 
 /// `XDEL key id ...`.
 pub fn xdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
+    if let Err(later) = mark_if_long(ctx, ctx.args.len()) {
         return Ok(later);
     }
     if ctx.peek_kind(&ctx.key(1), Kind::Stream)?.is_none() {
@@ -86,7 +86,7 @@ fn reply_acks(ctx: &mut Ctx<'_, '_>, done: &[(usize, Acks)]) -> Done {
 /// `XACK key group id ...`.
 pub fn xack(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let args = ctx.args;
-    if is_much(ctx, args.len() as u64) {
+    if exceeds_at_once(ctx, args.len() as u64) {
         return ack_many(ctx);
     }
     let found = ctx.peek_kind(&ctx.key(1), Kind::Stream)?.map(of_entry);
@@ -114,7 +114,7 @@ fn ack_many(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Found::Ready(done) => return done.finish(ctx),
         Found::Begin(tries) => tries,
     };
-    if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
+    if let Err(later) = mark_if_long(ctx, ctx.args.len()) {
         return Ok(later);
     }
     let args = ctx.args;
@@ -184,7 +184,7 @@ fn reply_codes(ctx: &mut Ctx<'_, '_>, codes: &[i64]) {
 
 /// `XDELEX key [KEEPREF | DELREF | ACKED] IDS numids id ...`.
 pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
+    if let Err(later) = mark_if_long(ctx, ctx.args.len()) {
         return Ok(later);
     }
     let (how, ids) = parse_ids(ctx, 2)?;
@@ -205,7 +205,7 @@ pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 /// `XACKDEL key group [KEEPREF | DELREF | ACKED] IDS numids id ...`.
 pub fn xackdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
+    if let Err(later) = mark_if_long(ctx, ctx.args.len()) {
         return Ok(later);
     }
     let (how, ids) = parse_ids(ctx, 3)?;

@@ -7,7 +7,7 @@ use keyspace::{EntryMut, Event};
 use value::stream::Pending;
 use value::{Stream, StreamId};
 
-use super::ahead::{Changes, Scope, Work, is_much};
+use super::ahead::{Changes, Scope, Work, exceeds_at_once};
 use super::consumers::{consumer, group_at, more, new_consumer};
 use super::delivery::{Delivery, STEP_ENTRIES};
 use super::reading::{From, Reading};
@@ -191,10 +191,10 @@ fn deliver_new(
 fn deliver(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, count: u64) -> u64 {
     let (key, now) = (ctx.key(i), ctx.now.0);
     let name = ctx.arg(reading.group.expect("it was parsed") + 1);
-    let much = is_much(ctx, count) && {
+    let much = exceeds_at_once(ctx, count) && {
         let stream = stream_at(ctx, i);
         let left = Run::behind(stream, stream.group(at).last, count).left;
-        is_much(ctx, left)
+        exceeds_at_once(ctx, left)
     };
     if much {
         ctx.guard.mark_long();
@@ -289,7 +289,7 @@ fn deliveries(
     tries: u32,
 ) -> Changes<Delivery> {
     let mut ahead = Changes::new(tries);
-    if !is_much(ctx, reading.count) {
+    if !exceeds_at_once(ctx, reading.count) {
         return ahead;
     }
     let (args, now) = (ctx.args, ctx.now.0);
@@ -310,7 +310,7 @@ fn deliveries(
             }
             _ => (true, place.last, Run::behind(stream, place.last, u64::MAX).left),
         };
-        if is_much(ctx, left.min(reading.count)) {
+        if exceeds_at_once(ctx, left.min(reading.count)) {
             let (count, no_ack) = (reading.count, reading.no_ack);
             let (last, given, ids) = (behind, 0, Vec::new());
             let name = name.into();

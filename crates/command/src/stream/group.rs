@@ -4,7 +4,7 @@ use keyspace::{EntryMut, Event, Kind};
 use value::stream::{ConsumerId, Group};
 use value::{Big, Encoding, Stream, StreamId};
 
-use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much};
+use super::ahead::{Changes, Scope, Work, change_ahead, change_now, exceeds_at_once};
 use super::ids::{id, strict_id};
 use super::view::{change_groups, of_big_mut, of_entry, open};
 use crate::ctx::Ctx;
@@ -188,7 +188,7 @@ pub fn xgroup_delconsumer(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     };
     let pending = place.consumer(consumer).pending();
     let leaving = Leaving { group, consumer, pending };
-    if is_much(ctx, pending) {
+    if exceeds_at_once(ctx, pending) {
         return change_ahead(ctx, 2, leaving, tries);
     }
     let left = change_now(ctx, 2, leaving);

@@ -4,7 +4,7 @@ use keyspace::Event;
 use value::stream::{ConsumerId, Pending};
 use value::{Stream, StreamId};
 
-use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much, mark_if_much};
+use super::ahead::{Changes, Scope, Work, change_ahead, change_now, exceeds_at_once, mark_if_long};
 use super::consumers::{COUNT_FATAL, existing_group};
 use super::ids::strict_id;
 use super::view::stream_at;
@@ -131,13 +131,13 @@ pub fn xnack(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Found::Ready(done) => return done.finish(ctx),
         Found::Begin(tries) => tries,
     };
-    if let Err(later) = mark_if_much(ctx, ctx.args.len()) {
+    if let Err(later) = mark_if_long(ctx, ctx.args.len()) {
         return Ok(later);
     }
     let (ids, recount, force) = parse(ctx)?;
     let (_, group) = existing_group(ctx)?;
     let releases = Releases { group, ids, at: 0, recount, force, released: 0 };
-    if is_much(ctx, releases.ids.len() as u64) {
+    if exceeds_at_once(ctx, releases.ids.len() as u64) {
         return change_ahead(ctx, 1, releases, tries);
     }
     let stream = stream_at(ctx, 1);

@@ -54,7 +54,7 @@ fn range(ctx: &mut Ctx<'_, '_>, start: StreamId, end: StreamId, down: bool) -> R
     let to = end.next().map_or(stream.len(), |behind| stream.rank(behind)).max(from);
     let left = (to - from).min(count.unwrap_or(u64::MAX));
     let mut shown = Shown::Run(Run { rank: if down { to } else { from }, left, down });
-    if !shown.is_much() {
+    if !shown.is_long() {
         shown.write_all(reply, stream);
         return Ok(Done::Replied);
     }

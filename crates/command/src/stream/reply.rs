@@ -118,8 +118,8 @@ impl Shown {
         }
     }
 
-    /// Too many to be replied under the lock.
-    pub fn is_much(&self) -> bool {
+    /// Whether the reply is too long to be written under the lock.
+    pub fn is_long(&self) -> bool {
         let is_found = matches!(self, Self::Ids(_, _, Named::OrNull | Named::Entry));
         self.left() > if is_found { FOUND_AT_ONCE_MAX } else { AT_ONCE_MAX }
     }
@@ -244,7 +244,7 @@ pub(super) fn begin_stream(reply: &mut Reply<'_>, key: &[u8]) {
 pub(super) fn show(ctx: &mut Ctx<'_, '_>, i: usize, mut shown: Shown, long: &mut LongReply) {
     let (key, keyspace) = (ctx.key(i), ctx.guard.keyspace());
     let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return };
-    if shown.is_much() || !long.is_empty() {
+    if shown.is_long() || !long.is_empty() {
         let value = keyspace.capture(entry.big().expect("a stream stands outside its entry"));
         long.add(Part { key: Some(key.bytes.into()), value, shown });
     } else {

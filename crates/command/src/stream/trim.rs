@@ -5,7 +5,7 @@ use resp::Args;
 use value::stream::Limits;
 use value::{Log, Stream, StreamId};
 
-use super::ahead::{Changes, Scope, Work, change_ahead, change_now, is_much};
+use super::ahead::{Changes, Scope, Work, change_ahead, change_now, exceeds_at_once};
 use super::ids::{Wanted, strict_id};
 use super::references::{References, delete};
 use super::reply::write_id;
@@ -244,7 +244,7 @@ pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
                 (0, _) => 0,
                 (count, true) => {
                     let trimming = Trimming::new(trim, None);
-                    if is_much(ctx, count) {
+                    if exceeds_at_once(ctx, count) {
                         return change_ahead(ctx, 1, trimming, tries);
                     }
                     change_now(ctx, 1, trimming).gone

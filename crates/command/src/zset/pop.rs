@@ -8,7 +8,7 @@ use std::ops::Range;
 use value::packed::Elem;
 
 use super::cutting::{Answer, Cutting};
-use super::remove::{is_much, remove_ahead, remove_ranks};
+use super::remove::{is_long_removal, remove_ahead, remove_ranks};
 use super::reply::{write_header, write_scored};
 use super::snapshot::{MembersReply, Shown, ZsetSnapshot};
 use super::view::view_of;
@@ -197,7 +197,7 @@ fn pop_ahead(
             End::Min => 0..count.min(len),
             End::Max => len - count.min(len)..len,
         };
-        if !is_much(settings, &entry, &ranks) {
+        if !is_long_removal(settings, &entry, &ranks) {
             break;
         }
         let answer = Answer::Members { rev: end == End::Max, behind_key: nested.then_some(at) };

@@ -84,7 +84,7 @@ fn remove_range(
     if let Some(entry) = ctx.entry_mut_kind(event, 1, Kind::Zset)? {
         let ranks = ranks(view_of(entry.entry()));
         removed = ranks.end - ranks.start;
-        if is_much(settings, &entry, &ranks) {
+        if is_long_removal(settings, &entry, &ranks) {
             return remove_ahead(event, ctx, 1..2, ranks, Answer::Count, tries);
         }
         remove_ranks(settings, entry, ranks);
@@ -94,8 +94,12 @@ fn remove_range(
     Ok(Done::Replied)
 }
 
-/// Whether removing these ranks takes long: they are many, but not all.
-pub(super) fn is_much(settings: &Settings, entry: &EntryMut<'_, '_>, ranks: &Range<u64>) -> bool {
+/// Whether removing these ranks takes long: they are many, but not the whole set.
+pub(super) fn is_long_removal(
+    settings: &Settings,
+    entry: &EntryMut<'_, '_>,
+    ranks: &Range<u64>,
+) -> bool {
     let count = ranks.end.saturating_sub(ranks.start);
     count > settings.at_once_elements && entry.entry().big().is_some_and(|big| count < big.len())
 }

@@ -177,9 +177,9 @@ impl Session {
         }
         match done? {
             Done::Replied => Ok(()),
-            Done::Steps(mut rest) => self.go_on(out, &mut rest),
+            Done::Steps(mut rest) => self.run_steps(out, &mut rest),
             Done::Prepare(mut work) => {
-                self.go_on(out, &mut work)?;
+                self.run_steps(out, &mut work)?;
                 // As a worker does it: the work is done, the command runs again.
                 self.prepared = Some(work);
                 self.fuse = fuse;
@@ -191,7 +191,7 @@ impl Session {
     }
 
     /// Steps until the work is done, without locks between them.
-    fn go_on(&mut self, out: &mut OutBuf, work: &mut Box<dyn Resumable>) -> Result<(), Error> {
+    fn run_steps(&mut self, out: &mut OutBuf, work: &mut Box<dyn Resumable>) -> Result<(), Error> {
         let none = Args::new(&[], &[], &[]);
         let (of, settings) = ((self.proto, self.db), &self.settings);
         self.steps = 0;

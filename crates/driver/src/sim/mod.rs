@@ -13,8 +13,8 @@
 //! `wait` returns without events, and the test has to act.
 //!
 //! Under `--cfg sim`, in a world of the baton (`base::sync::baton`), the workers run in threads of
-//! their own instead, and the clock is the world's. A poll that finds nothing blocks its thread, and
-//! whoever changes what it waits for wakes it.
+//! their own instead, and the clock is the world's. A poll that finds nothing blocks its thread,
+//! and whoever changes what it waits for wakes it.
 
 mod net;
 mod peer;

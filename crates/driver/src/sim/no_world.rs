@@ -1,4 +1,5 @@
 //! Without `--cfg sim` there is no world of the baton.
+#![allow(clippy::unused_self)] // the functions of `world.rs`, without effect
 
 use super::SimNet;
 use super::net::State;
@@ -7,7 +8,7 @@ use base::MonoNs;
 
 /// What a world adds to the network: nothing.
 #[derive(Debug, Default)]
-pub struct World;
+pub struct World {}
 
 impl World {
     pub fn now_ns() -> Option<u64> {

@@ -162,7 +162,7 @@ pub fn poll(net: &SimNet, worker: usize, ready: &mut Vec<Ready>, wait: Wait) {
         baton::wait("the network", until);
     }
     // Polls take time, so that a worker which only polls comes to its next deadline.
-    baton::pass_time_cheaply(POLL_NS_MAX);
+    baton::pass_time(POLL_NS_MAX);
 }
 
 /// What a thread with clients has seen of the network.

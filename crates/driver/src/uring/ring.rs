@@ -322,7 +322,7 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
     fn ring() -> Option<Ring> {
-        Ring::new().map_err(|e| eprintln!("not run: io_uring is not to be had here: {e}")).ok()
+        Ring::new().map_err(|e| eprintln!("not run: io_uring is not available: {e}")).ok()
     }
 
     /// Replaces the ring's descriptor by that of a file, so that every call on the ring fails.

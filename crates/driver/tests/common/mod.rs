@@ -96,7 +96,7 @@ impl World for Ring {
         let options = EpollOptions { busy_poll_us: 0, workers: 1, signals: false };
         let refused = UringDriver::<u32>::new(&options).err();
         if let Some(why) = &refused {
-            eprintln!("not run: io_uring is not to be had here: {why}");
+            eprintln!("not run: io_uring is not available: {why}");
         }
         refused.is_none()
     }

@@ -25,7 +25,7 @@ impl Core {
             ShutdownOp::End { save, .. } => {
                 if save == Some(true) && self.has_data() {
                     log::warning(format_args!(
-                        "SHUTDOWN SAVE FORCE: nothing can be saved, the data is lost"
+                        "SHUTDOWN SAVE FORCE: this version cannot save to disk, all data is lost"
                     ));
                 }
                 log::notice(format_args!("User requested shutdown..."));

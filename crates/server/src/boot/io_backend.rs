@@ -35,7 +35,7 @@ pub fn open(config: &Config, threads: usize) -> Result<Drivers, String> {
         match drivers {
             Ok(drivers) => {
                 if let Some(first) = drivers.first() {
-                    log::verbose(format_args!("io_uring runs with {}", first.poller().mode()));
+                    log::verbose(format_args!("Using io_uring with {}", first.poller().mode()));
                 }
                 return Ok(Drivers::IoUring(drivers));
             }
@@ -52,15 +52,15 @@ fn log_fallback(why: &Error, asked_for: bool) {
         Some(libc::EPERM | libc::EACCES) => {
             "; a container's seccomp profile or kernel.io_uring_disabled forbids it"
         }
-        Some(libc::ENOSYS | libc::EINVAL) => "; it takes Linux 6.0",
-        Some(libc::ENOMEM) => "; see 'ulimit -l'",
+        Some(libc::ENOSYS | libc::EINVAL) => "; it needs Linux 6.0 or later",
+        Some(libc::ENOMEM) => "; raise the limit with 'ulimit -l'",
         _ => "",
     };
     if asked_for {
         log::warning(format_args!(
-            "io-backend io_uring: not to be had here ({why}{hint}): using epoll instead"
+            "io-backend io_uring: not available ({why}{hint}): using epoll instead"
         ));
     } else {
-        log::verbose(format_args!("io_uring is not to be had here ({why}{hint}): using epoll"));
+        log::verbose(format_args!("io_uring is not available ({why}{hint}): using epoll"));
     }
 }

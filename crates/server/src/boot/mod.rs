@@ -58,7 +58,7 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
         })?;
     }
     let daemon = if config.daemonize {
-        Some(process::daemonize().map_err(|e| format!("cannot go into the background: {e}"))?)
+        Some(process::daemonize().map_err(|e| format!("cannot run in the background: {e}"))?)
     } else {
         None
     };
@@ -68,7 +68,7 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
     config.maxclients = driver::raise_file_limit(wanted);
     if config.maxclients < wanted {
         log::warning(format_args!(
-            "maxclients lowered from {wanted} to {}: the limit of open files allows no more (raise 'ulimit -n')",
+            "maxclients lowered from {wanted} to {}: the limit on open files allows no more (raise it with 'ulimit -n')",
             config.maxclients
         ));
     }
@@ -95,7 +95,7 @@ fn warn_about_ignored(config: &Config) {
     if !inert.is_empty() {
         let names = inert.join(", ");
         log::notice(format_args!(
-            "Set, but without effect here (docs/config.md says why): {names}"
+            "Settings without effect in this version (docs/config.md says why): {names}"
         ));
     }
 }
@@ -121,7 +121,7 @@ where
     let (shared, listeners) = share(config, io_backend, &mut drivers, listening, allocator)?;
     banner(&shared, threads, admin.as_ref());
     if let Some(daemon) = daemon {
-        daemon.ready().map_err(|e| format!("cannot let go of the terminal: {e}"))?;
+        daemon.ready().map_err(|e| format!("cannot detach from the terminal: {e}"))?;
     }
     if let Some(admin) = admin {
         let served = admin.serve(shared.clone());
@@ -227,7 +227,7 @@ fn run_worker<D: Driver<Message = Message>>(id: usize, worker: Worker<D>) {
 /// and new connections would still be sent to it.
 fn run_or_exit(who: std::fmt::Arguments<'_>, run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
-        log::warning(format_args!("A panic in {who}, outside of any command: the server ends"));
+        log::warning(format_args!("Panic in {who}, outside of any command: the server exits"));
         base::sync::exit(1);
     }
 }
@@ -327,7 +327,9 @@ fn open_ingest<P: Poller>(
             .as_ref()
             .is_some_and(|sink| sink.db >= u32::from(config.command.databases))
         {
-            return Err(format!("ingest-listen: {listen}: there is no such database"));
+            return Err(format!(
+                "ingest-listen: {listen}: there is no such database; use a lower db=N or raise 'databases'"
+            ));
         }
         open(addr, listen.terms.clone()).map_err(wrong)?;
     }

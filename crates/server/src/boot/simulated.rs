@@ -1,9 +1,9 @@
 //! A whole server in a world of the baton: the workers and helper threads of `serve`, on the
 //! simulated network, in a group of its own.
 //!
-//! Not simulated, and so not to be used in a world: the admin port, the pid file and the supervisor,
-//! which belong to the process; MIGRATE, whose thread uses real sockets; DEBUG commands which print
-//! on standard output; CONFIG REWRITE, which writes a real file.
+//! Not simulated, and so not to be used in a world: the admin port, the pid file and the
+//! supervisor, which belong to the process; MIGRATE, whose thread uses real sockets; DEBUG commands
+//! which print on standard output; CONFIG REWRITE, which writes a real file.
 
 use super::allocator::{Allocator, AllocatorTools};
 use super::{listen, run_workers, share};

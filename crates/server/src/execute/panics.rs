@@ -40,7 +40,7 @@ impl Core {
     pub(crate) fn close_after_panic(&mut self, conn: ConnId, id: Option<CommandId>) {
         let Some(s) = self.session_mut(conn) else { return };
         crate::log::warning(format_args!(
-            "Command '{}' of client id={} addr={} panicked; its changes were undone and the connection is closed",
+            "Command '{}' of client id={} addr={} panicked; its changes were rolled back and the connection is closed",
             id.map_or("?", |id| id.spec().full_name),
             s.card.id,
             s.card.addr

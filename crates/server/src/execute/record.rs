@@ -266,3 +266,100 @@ impl Core {
         self.shared.spikes.add(event, spike);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::sessions::session::Session;
+    use crate::worker::Worker;
+    use crate::worker::message::Message;
+    use base::sync::Arc;
+    use driver::loopback::Loopback;
+    use observe::CommandTotals;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// A worker on a virtual clock, which stands still while a command or a step runs.
+    struct World(Worker<Loopback<Message>>);
+
+    impl World {
+        /// With two clients.
+        fn new() -> Self {
+            let mut driver = Loopback::new(7);
+            for _ in 0..2 {
+                driver.connect().expect("a pair of sockets");
+            }
+            let shared = crate::boot::make_shared(Config::default(), &mut driver, 1, || (0, 0));
+            let mut worker = Worker::new(driver, Arc::new(shared), 0, Vec::new());
+            worker.turn();
+            Self(worker)
+        }
+
+        /// Sends a line of words.
+        fn say(&mut self, client: usize, line: &str) {
+            self.0.driver().forget(client);
+            self.0.driver().write(client, format!("{line}\r\n").as_bytes());
+        }
+
+        /// The reply to what the client said last, without the end of its line.
+        fn reply(&mut self, client: usize) -> String {
+            while !self.0.driver().received(client).ends_with(b"\r\n") {
+                self.0.turn();
+            }
+            String::from_utf8_lossy(self.0.driver().received(client)).trim_end().to_owned()
+        }
+
+        fn ask(&mut self, client: usize, line: &str) -> String {
+            self.say(client, line);
+            self.reply(client)
+        }
+
+        /// Client 0 asks for a union which is worked out in steps before it runs. The test says
+        /// that they have taken a second.
+        fn begin_union_of_a_second(&mut self) {
+            self.say(0, "SUNIONSTORE to set");
+            let is_in_steps = |s: &&mut Session| matches!(s.suspended, Suspended::Task(_));
+            loop {
+                self.0.turn();
+                let session = self.0.core.sessions[0].as_deref_mut();
+                if let Some(session) = session.filter(is_in_steps) {
+                    session.prepared_ns += SECOND_NS;
+                    return;
+                }
+            }
+        }
+
+        fn totals(&self, name: &str) -> CommandTotals {
+            let mut all = crate::figures::commands(&self.0.core.shared);
+            let found = all.find(|(id, _)| id.spec().full_name == name);
+            found.map(|(_, totals)| totals).unwrap_or_default()
+        }
+    }
+
+    /// The time of the steps before a command used to be counted for the next command of the
+    /// worker, if a gate refused the command after them.
+    #[test]
+    fn time_of_steps_counts_for_their_command_alone() {
+        let mut world = World::new();
+        for first in (0..5_000).step_by(500) {
+            let members: Vec<String> =
+                (first..first + 500).map(|n| format!("member:{n}")).collect();
+            let add = format!("SADD set {}", members.join(" "));
+            assert_eq!(world.ask(1, &add), ":500");
+        }
+        world.begin_union_of_a_second();
+        assert_eq!(world.reply(0), ":5000");
+        let union = world.totals("sunionstore");
+        assert_eq!((union.calls, union.ns), (1, SECOND_NS));
+
+        world.begin_union_of_a_second();
+        assert_eq!(world.ask(1, "CONFIG SET maxmemory 1"), "+OK");
+        assert!(world.reply(0).starts_with("-OOM"));
+        assert!(world.ask(1, "CONFIG GET maxmemory").ends_with("\r\n1"));
+        let next = world.totals("config|get");
+        assert_eq!((next.calls, next.ns), (1, 0));
+        let union = world.totals("sunionstore");
+        assert_eq!((union.calls, union.rejected, union.ns), (1, 1, SECOND_NS));
+    }
+}

@@ -193,7 +193,7 @@ impl Core {
 
 fn warn_of_http(session: &Session) {
     crate::log::warning(format_args!(
-        "Possible SECURITY ATTACK detected: a client at {} speaks HTTP; connection closed",
+        "Possible SECURITY ATTACK detected: a client at {} sends HTTP; connection closed",
         session.card.addr
     ));
 }

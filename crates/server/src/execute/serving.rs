@@ -121,7 +121,9 @@ impl Core {
             keys.any(|at| core.is_ready(guard, request, at))
         });
         asked.unwrap_or_else(|Panicked(_)| {
-            crate::log::warning(format_args!("A panic while a client that waits was looked at"));
+            crate::log::warning(format_args!(
+                "Panic while checking whether a blocked client can be served; it stays blocked"
+            ));
             false
         })
     }
@@ -241,7 +243,7 @@ impl Core {
                     self.tasks.waiting.deferred.push_back(ready);
                 }
                 Err(Panicked(_)) => crate::log::warning(format_args!(
-                    "A panic while clients were served whose key was removed; it is not tried again"
+                    "Panic while serving clients blocked on a removed key; this is not retried"
                 )),
             }
         }

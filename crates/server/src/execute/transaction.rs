@@ -89,7 +89,7 @@ impl Core {
     pub(crate) fn free_queue(&self, multi: Option<Box<Multi>>) {
         if let Some(mut multi) = multi.filter(|multi| multi.queue.len() >= LONG_QUEUE) {
             multi.end();
-            self.shared.keyspace.reclaimer().give_parts(multi);
+            self.shared.keyspace.reclaimer().reclaim_parts(multi);
         }
     }
 

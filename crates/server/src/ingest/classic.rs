@@ -127,7 +127,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// MemoryWaiters whether there is memory again for those who wait for it.
+    /// Retries the connections which wait for memory, if there is memory again.
     pub(crate) fn retry_if_memory(&mut self) {
         let now = self.core.turn.now();
         if self.ingest.memory_waiters.at.is_none_or(|at| at > now) {

@@ -105,7 +105,7 @@ impl Core {
                 }
                 Err(_) => {
                     crate::log::warning(format_args!(
-                        "Messages for {sink} made a panic; what it had begun was undone"
+                        "Panic while messages were written to {sink}; the change was rolled back"
                     ));
                     return Poured::Broken { taken };
                 }

@@ -91,7 +91,7 @@ impl Core {
         guard.freeze(&slots);
         self.shared.migrations.fetch_add(1, AcqRel);
         if let Err(e) = driver::spawn_helper("migrator", run) {
-            crate::log::warning(format_args!("cannot start a thread for MIGRATE: {e}"));
+            crate::log::warning(format_args!("Cannot start a thread for MIGRATE: {e}"));
             self.shared.migrations.fetch_sub(1, AcqRel);
             self.shared.keyspace.thaw(&slots);
             return Err(Error::MigrateConnecting);
@@ -131,7 +131,7 @@ impl Core {
             Ok(Err::<_, Parked>(_)) => false,
             Err(Panicked(_)) => {
                 crate::log::warning(format_args!(
-                    "MIGRATE panicked while it removed what the target has taken; the keys stay"
+                    "Panic while MIGRATE removed keys which the target has accepted; the keys exist on both servers"
                 ));
                 trip.result = Err(Error::MigrateRemoving);
                 true

@@ -109,6 +109,39 @@ pub struct ClientCard {
 }
 
 impl ClientCard {
+    /// The card of a client which connected at `now_s` (Unix seconds) and has sent nothing. It has
+    /// no addresses, no descriptor and no flags.
+    pub fn new(id: u64, worker: u32, conn: ConnId, now_s: i64) -> Self {
+        Self {
+            id,
+            worker,
+            conn,
+            addr: String::new(),
+            laddr: String::new(),
+            fd: -1,
+            since_s: now_s,
+            text: Mutex::default(),
+            last_s: AtomicI64::new(now_s),
+            last_command: AtomicU32::new(u32::MAX),
+            db: AtomicU32::new(0),
+            proto: AtomicU32::new(2),
+            multi: AtomicI64::new(-1),
+            watching: AtomicU32::new(0),
+            ticket: Mutex::default(),
+            flags: AtomicU32::new(0),
+            input_bytes: AtomicU64::new(0),
+            argv_bytes: AtomicU64::new(0),
+            waiting_bytes: AtomicU64::new(0),
+            watch_bytes: AtomicU64::new(0),
+            input_peak: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            multi_bytes: AtomicU64::new(0),
+            net_in: Counter::default(),
+            net_out: Counter::default(),
+            commands: Counter::default(),
+        }
+    }
+
     /// Sets or clears bits of [`flag`]. Any worker may: CLIENT KILL marks clients of others.
     pub fn set_flag(&self, bits: u32, on: bool) {
         if on {
@@ -217,41 +250,11 @@ mod tests {
     use super::*;
     use base::sync::thread;
 
-    fn card() -> ClientCard {
-        ClientCard {
-            id: 1,
-            worker: 0,
-            conn: ConnId { index: 0, generation: 0 },
-            addr: String::new(),
-            laddr: String::new(),
-            fd: -1,
-            since_s: 0,
-            text: Mutex::default(),
-            last_s: AtomicI64::new(0),
-            last_command: AtomicU32::new(u32::MAX),
-            db: AtomicU32::new(0),
-            proto: AtomicU32::new(2),
-            multi: AtomicI64::new(-1),
-            watching: AtomicU32::new(0),
-            ticket: Mutex::default(),
-            flags: AtomicU32::new(0),
-            input_bytes: AtomicU64::new(0),
-            argv_bytes: AtomicU64::new(0),
-            waiting_bytes: AtomicU64::new(0),
-            watch_bytes: AtomicU64::new(0),
-            input_peak: AtomicU64::new(0),
-            output_bytes: AtomicU64::new(0),
-            multi_bytes: AtomicU64::new(0),
-            net_in: Counter::default(),
-            net_out: Counter::default(),
-            commands: Counter::default(),
-        }
-    }
-
     /// CLIENT KILL marks a client while its own worker marks it too: neither's flag is lost.
     #[test]
     fn two_workers_set_flags_of_one_card() {
-        let card = Arc::new(card());
+        let conn = ConnId { index: 0, generation: 0 };
+        let card = Arc::new(ClientCard::new(1, 0, conn, 0));
         let toggle = |bit: u32| {
             let card = Arc::clone(&card);
             thread::spawn(move || {

@@ -1,16 +1,15 @@
 //! The life of a session: accepted, handed over, woken, drained, closed; and the handling of
 //! messages from other workers.
 
-use crate::sessions::card::{CardText, ClientCard, flag};
+use crate::sessions::card::{ClientCard, flag};
 use crate::sessions::session::{Session, Suspended};
 use crate::worker::Worker;
 use crate::worker::message::Message;
+use base::sync::Arc;
+use base::sync::atomic::AtomicU32;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
-use base::sync::{Arc, Mutex};
 use driver::{CloseReason, ConnId, Driver, ListenerId, PeerAddr, Socket, SocketOptions};
 use keyspace::Parked;
-use observe::Counter;
 
 const MAXCLIENTS_ERROR: &[u8] = b"-ERR max number of clients reached\r\n";
 const PROTECTED_ERROR: &[u8] = b"-DENIED SheafDB is running in protected mode because protected mode is enabled and \
@@ -55,38 +54,19 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let options = SocketOptions { nodelay: true, keepalive_s, gathers: false };
         let fd = socket.number();
         let conn = self.driver.adopt(socket, &options);
+        let addr = peer.to_string();
+        let now_s = self.core.turn.unix_ms().0 / 1000;
         let card = Arc::new(ClientCard {
-            id,
-            worker: self.core.id as u32,
-            conn,
-            addr: peer.to_string(),
             // Both ends of a unix socket are its path, which a handed-over socket does not know.
             laddr: if peer.is_unix() {
-                peer.to_string()
+                addr.clone()
             } else {
                 self.driver.local_addr(conn).to_string()
             },
+            addr,
             fd,
-            since_s: self.core.turn.unix_ms().0 / 1000,
-            text: Mutex::new(CardText::default()),
-            last_s: AtomicI64::new(self.core.turn.unix_ms().0 / 1000),
-            last_command: AtomicU32::new(u32::MAX),
-            db: AtomicU32::new(0),
-            proto: AtomicU32::new(2),
-            multi: AtomicI64::new(-1),
-            watching: AtomicU32::new(0),
-            ticket: Mutex::new(None),
             flags: AtomicU32::new(if peer.is_unix() { flag::UNIX } else { 0 }),
-            input_bytes: AtomicU64::new(0),
-            argv_bytes: AtomicU64::new(0),
-            waiting_bytes: AtomicU64::new(0),
-            watch_bytes: AtomicU64::new(0),
-            input_peak: AtomicU64::new(0),
-            output_bytes: AtomicU64::new(0),
-            multi_bytes: AtomicU64::new(0),
-            net_in: Counter::default(),
-            net_out: Counter::default(),
-            commands: Counter::default(),
+            ..ClientCard::new(id, self.core.id as u32, conn, now_s)
         });
         self.core.shared.registry.insert(card.clone());
         let need_auth = self.core.settings.needs_password();

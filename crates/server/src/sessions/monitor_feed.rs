@@ -112,7 +112,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         for conn in self.core.monitors.clone() {
             if let Some(s) = self.core.session_mut(conn) {
                 crate::log::warning(format_args!(
-                    "Client id={} addr={} closed: more than {} bytes of MONITOR wait for its worker",
+                    "Client id={} addr={} closed: more than {} bytes of MONITOR output wait for its worker",
                     s.card.id,
                     s.card.addr,
                     monitors::UNDERWAY_MAX

@@ -35,7 +35,9 @@ pub fn set(
     for setting in settings.iter().map(|index| &SETTINGS[*index]) {
         if setting.class == Class::Inert {
             let (name, about) = (setting.name, setting.about);
-            crate::log::notice(format_args!("CONFIG SET {name} changes nothing here: {about}"));
+            crate::log::notice(format_args!(
+                "CONFIG SET {name} has no effect in this version: {about}"
+            ));
         }
     }
     *config = new;
@@ -86,7 +88,7 @@ fn roll_back(effect: Effect, old: &Config) {
         && let Err(e) = std::env::set_current_dir(&old.dir)
     {
         let (dir, why) = (old.dir.display(), io_text(&e));
-        crate::log::warning(format_args!("The working folder is no longer {dir}: {why}"));
+        crate::log::warning(format_args!("Cannot return to the working folder {dir}: {why}"));
     }
 }
 

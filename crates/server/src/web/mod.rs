@@ -70,7 +70,7 @@ pub fn open(config: &Config) -> Result<Option<AdminPort>, String> {
         Ok(port) => {
             if !port.serves_page(config) {
                 log::notice(format_args!(
-                    "{} serves /healthz, /readyz and /metrics to whoever reaches it; the live page needs admin-token",
+                    "{} serves /healthz, /readyz and /metrics without a password; set admin-token to get the live page too",
                     port.addr
                 ));
             }
@@ -81,11 +81,11 @@ pub fn open(config: &Config) -> Result<Option<AdminPort>, String> {
             let why = config::load::io_text(&e);
             if asked_for {
                 return Err(format!(
-                    "admin-port: cannot listen on {host}:{port}: {why}; give another with --admin-port, or 0 for none"
+                    "admin-port: cannot listen on {host}:{port}: {why}; choose another port with --admin-port, or 0 to disable it"
                 ));
             }
             log::warning(format_args!(
-                "No live page and no /metrics: cannot listen on {host}:{port}: {why}; give a free port with admin-port"
+                "No live page and no /metrics: cannot listen on {host}:{port}: {why}; choose a free port with admin-port"
             ));
             Ok(None)
         }
@@ -107,7 +107,9 @@ impl AdminPort {
     pub fn serve(self, shared: Arc<Shared>) -> io::Result<()> {
         driver::spawn_helper("admin", move || {
             if let Err(e) = self.run(shared) {
-                log::warning(format_args!("The live page and /metrics have ended: {e}"));
+                log::warning(format_args!(
+                    "The live page and /metrics have stopped: {e}; restart the server to get them back"
+                ));
             }
         })?;
         Ok(())

@@ -77,7 +77,7 @@ impl Core {
         access.disarm();
         swept.unwrap_or_else(|Panicked(_)| {
             crate::log::warning(format_args!(
-                "A panic while keys were removed whose time has come; they are removed later"
+                "Panic while expired keys were removed; they will be removed later"
             ));
             ExpireReport::default()
         })

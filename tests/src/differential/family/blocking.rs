@@ -1,4 +1,4 @@
-//! Commands that wait for an element, and what wakes them.
+//! Commands which wait for an element, and the writes which wake them.
 
 use super::{Family, Template};
 
@@ -23,7 +23,7 @@ const TEMPLATES: &[Template] = &[
     (2, "ZUNIONSTORE $k 1 $k"),
 ];
 
-/// Blocking commands. A mistake in a pipeline could make one wait without end.
+/// Blocking commands. A mistake in a pipeline could make one block for ever.
 pub const FAMILY: Family = Family {
     name: "blocking",
     templates: TEMPLATES,

@@ -1,4 +1,4 @@
-//! DUMP and RESTORE: a payload goes back to the server that made it.
+//! DUMP and RESTORE: a payload is restored on the server which made it.
 
 use super::{Family, Template};
 use crate::differential::judge::Mode;
@@ -25,6 +25,6 @@ const TEMPLATES: &[Template] = &[
     (3, "OBJECT ENCODING $k"),
 ];
 
-/// DUMP and RESTORE. The payload names a version and an encoding: each its own.
+/// DUMP and RESTORE. Payloads are not compared: version and encoding differ.
 pub const FAMILY: Family =
     Family { name: "dump", templates: TEMPLATES, replies: &[("DUMP", Mode::Kind)], ..Family::BASE };

@@ -1,4 +1,4 @@
-//! Keys, whatever they hold.
+//! Commands on keys of any type.
 
 use super::{Family, Template, has, is};
 use crate::differential::judge::Mode;

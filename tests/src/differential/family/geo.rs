@@ -1,4 +1,4 @@
-//! Places.
+//! Geospatial commands.
 
 use super::{Family, Template, has, is};
 use crate::differential::judge::Mode;
@@ -43,13 +43,13 @@ const TEMPLATES: &[Template] = &[
     (2, "ZCARD $k"),
 ];
 
-/// Without an order asked for, places come in any.
+/// Without ASC or DESC the order of results is undetermined.
 fn order(args: &[Vec<u8>]) -> Mode {
     let ordered = ["ASC", "DESC", "COUNT"].iter().any(|word| has(args, word));
     if ordered && !has(args, "ANY") { Mode::Exact } else { Mode::Unordered }
 }
 
-/// Places. Which ones `ANY` finds is open unless it may find all.
+/// Geospatial commands. Which members `ANY` returns is undetermined unless it may return all.
 pub const FAMILY: Family = Family {
     name: "geo",
     templates: TEMPLATES,

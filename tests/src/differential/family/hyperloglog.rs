@@ -12,7 +12,7 @@ const TEMPLATES: &[Template] = &[
     (6, "PFMERGE $k {$k}"),
     (2, "PFMERGE $k"),
     (3, "GET|STRLEN $k"),
-    // Into the header: what is wrong behind it is nobody's to define.
+    // Only into the header: the effect of damage after it is undefined.
     (2, "SETRANGE $k 0|3|4|5|8|12 a|abc|HYLL"),
     (1, "SET $k HYLL"),
     (2, "APPEND $k $v"),

@@ -1,4 +1,4 @@
-//! SORT over lists, sets and sorted sets, by and with what other keys hold.
+//! SORT over lists, sets and sorted sets, with BY and GET patterns.
 
 use super::{Family, Template, has, is};
 use crate::differential::judge::Mode;
@@ -27,22 +27,22 @@ const TEMPLATES: &[Template] = &[
     (2, "TYPE $k"),
 ];
 
-/// Sets have no order of their own, and elements of equal weight have none either.
+/// The order of sets, and of elements with equal weight, is undetermined.
 fn order(args: &[Vec<u8>]) -> Mode {
     if unsorted(args) || ties(args) { Mode::Unordered } else { Mode::Exact }
 }
 
-/// A pattern without a star does not sort.
+/// Whether the BY pattern has no `*`, so that SORT does not sort.
 fn unsorted(args: &[Vec<u8>]) -> bool {
     args.windows(2).any(|pair| pair[0].eq_ignore_ascii_case(b"BY") && !pair[1].contains(&b'*'))
 }
 
-/// Numbers that are equal are told apart by their elements, texts are not.
+/// Whether elements may tie: equal numbers are ordered by their elements, texts are not.
 fn ties(args: &[Vec<u8>]) -> bool {
     has(args, "BY") && has(args, "ALPHA")
 }
 
-/// SORT. What a limit leaves of what has no order is open.
+/// SORT. A LIMIT on results without an order is undetermined.
 pub const FAMILY: Family = Family {
     name: "sort",
     templates: TEMPLATES,

@@ -1,5 +1,5 @@
-//! Streams. Ids are never made from a clock, and consumers are made before they read: Redis 7.0
-//! does not make those that get nothing.
+//! Streams. Ids are never taken from the clock, and consumers are created before they read: Redis
+//! 7.0 does not create consumers which get no entries.
 
 use super::super::judge::Mode;
 use super::{Family, Template};

@@ -1,4 +1,4 @@
-//! What an experiment told, for a terminal.
+//! The output of an experiment as text for a terminal.
 
 use std::fmt::Write;
 
@@ -7,8 +7,8 @@ use crate::report::{Section, Table, holds_figures};
 use crate::result::Finding;
 
 /// Everything but the plots.
-pub fn told(told: &Output) -> String {
-    told.sections.iter().map(section).collect()
+pub fn render(output: &Output) -> String {
+    output.sections.iter().map(section).collect()
 }
 
 fn section(section: &Section) -> String {
@@ -36,7 +36,7 @@ fn section(section: &Section) -> String {
     appendix.extend(models.into_iter().map(finding));
     appendix.extend(of_models.iter().filter(|table| !table.rows.is_empty()).map(table));
     if !appendix.is_empty() {
-        text += "\nModel servers\n";
+        text += "\nModels and references\n";
         text += &appendix;
     }
     if !section.prose.is_empty() {

@@ -28,7 +28,7 @@ pub fn grid(rows: &Rows, servers: &[&str], plan: &Plan) -> Output {
     }
     let mut plots = plots(&rows.all, plan);
     plots.extend(adaptive::plot(&rows.all, plan));
-    told(rows, Section { title: "Acks".to_owned(), answers, prose, plots, tables, findings })
+    output(rows, Section { title: "Acks".to_owned(), answers, prose, plots, tables, findings })
 }
 
 /// Of the published clients.
@@ -60,7 +60,7 @@ pub fn classic(rows: &Rows, servers: &[&str], plan: &Plan) -> Output {
         ],
         findings: Vec::new(),
     };
-    told(rows, section)
+    output(rows, section)
 }
 
 /// Which strategy wins at each server; what belongs to it goes to the prose.
@@ -78,10 +78,10 @@ fn answers<R: Borrow<Row>>(
     answers
 }
 
-fn told(rows: &Rows, section: Section) -> Output {
+fn output(rows: &Rows, section: Section) -> Output {
     let seen = rows.all.iter().flat_map(|row| &row.seen);
-    let told = Output::of(section, seen.map(|seen| &seen.measurement));
-    Output { failed: rows.failed.clone(), ..told }
+    let output = Output::of(section, seen.map(|seen| &seen.measurement));
+    Output { failed: rows.failed.clone(), ..output }
 }
 
 fn table<R: Borrow<Row>>(title: &str, rows: &[R]) -> Table {

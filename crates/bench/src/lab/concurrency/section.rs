@@ -34,7 +34,7 @@ pub fn section(subjects: &[Subject], rows: &[Row], plan: &Plan) -> Section {
     tables.push(published(subjects));
     Section {
         title: "Concurrency".to_owned(),
-        answers: subjects.iter().filter_map(peak).collect(),
+        answers: subjects.iter().filter_map(best).collect(),
         prose: prose(subjects, plan),
         plots: plots(subjects),
         tables,
@@ -77,27 +77,28 @@ fn prose(subjects: &[Subject], plan: &Plan) -> Vec<String> {
     [TEXTS.say("load", &values)].into_iter().chain(pools).collect()
 }
 
-/// The peak by the law and by measurement, with a warning for levels beyond it. Where the law does
-/// not describe the figures, the table says so.
-fn peak(subject: &Subject) -> Option<(String, String)> {
+/// The highest throughput, and the peak by the law where that describes the figures.
+fn best(subject: &Subject) -> Option<(String, String)> {
     let (at, best) = subject.best()?;
-    let law = subject.law().filter(Usl::is_good)?;
+    let text = TEXTS.say("best", &[("best", &count(best)), ("at", &count(at))]);
+    let law = subject.law().filter(Usl::is_good);
+    let parts = [Some(text), law.as_ref().and_then(|law| peak(subject, law, (at, best)))];
+    Some((subject.name().to_owned(), parts.into_iter().flatten().collect::<Vec<_>>().join(" ")))
+}
+
+/// The peak by the law, with a warning for levels beyond it.
+fn peak(subject: &Subject, law: &Usl, (at, best): (f64, f64)) -> Option<String> {
     let levels = subject.levels();
     let last = levels.last()?;
-    let (peak, fit) = (law.peak(), format!("{:.2}", law.r_squared));
-    let fitted = match peak {
-        Some(peak) => TEXTS.say("peak", &[("peak", &count(peak.round())), ("fit", &fit)]),
-        None => TEXTS.say("no peak", &[("fit", &fit)]),
-    };
-    let values: [(&str, &dyn Display); 3] =
-        [("best", &count(best)), ("at", &count(at)), ("law", &fitted)];
-    let mut text = TEXTS.say("best", &values);
-    if peak.is_some_and(|peak| last.load > peak && at < last.load) {
+    let fit = format!("{:.2}", law.r_squared);
+    let Some(peak) = law.peak() else { return Some(TEXTS.say("no peak", &[("fit", &fit)])) };
+    let mut text = TEXTS.say("peak", &[("peak", &count(peak.round())), ("fit", &fit)]);
+    if last.load > peak && at < last.load {
         let share = percent(last.median() / best);
         text += " ";
         text += &TEXTS.say("beyond", &[("share", &share), ("most", &count(last.load))]);
     }
-    Some((subject.name().to_owned(), text))
+    Some(text)
 }
 
 fn plots(subjects: &[Subject]) -> Vec<Plot> {
@@ -198,11 +199,16 @@ fn scaling(subjects: &[Subject]) -> Table {
             ("at", &|s| cell_or_empty(s.best().map(|best| best.0), count)),
             ("lambda", &|s| law(s, &|law| count(law.lambda))),
             ("sigma", &|s| law(s, &|law| format!("{:.4}", law.sigma))),
-            ("kappa", &|s| law(s, &|law| format!("{:.2e}", law.kappa))),
+            ("kappa", &|s| law(s, &|law| kappa(law.kappa))),
             ("R2", &|s| law(s, &|law| format!("{:.2}", law.r_squared))),
             ("peak", &|s| law(s, &peak)),
         ],
     )
+}
+
+/// Often a very small figure, and zero where the fit stops at its bound.
+fn kappa(kappa: f64) -> String {
+    if kappa == 0.0 { "0".to_owned() } else { format!("{kappa:.2e}") }
 }
 
 /// Connections to listeners: whose, what became of them, who counted overflows.

@@ -65,9 +65,7 @@ impl Subject {
 
     /// The level with the highest median: connections, requests per second.
     pub fn best(&self) -> Option<(f64, f64)> {
-        let levels = self.levels();
-        let best = levels.iter().max_by(|a, b| a.median().total_cmp(&b.median()))?;
-        Some((best.load, best.median()))
+        self.record.best(LOAD)
     }
 
     /// The Universal Scalability Law, fitted to all loads that count.

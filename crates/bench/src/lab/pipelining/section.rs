@@ -26,12 +26,22 @@ pub fn section(all: &[Subject], findings: Vec<Finding>, load: &Spec) -> Section 
     let how = [load, TEXTS.say("published", &[]), TEXTS.say("figures", &[])];
     Section {
         title: "Pipelining: when do the replies leave?".to_owned(),
+        answers: all.iter().filter_map(speed).collect(),
         prose: how.into_iter().chain(all.iter().flat_map(|one| one.record.notes())).collect(),
         plots: vec![throughput(all), distribution(all)],
         tables: vec![loads(all), costs(all), single_batches(all)],
         findings,
-        ..Section::default()
     }
+}
+
+/// Its throughput, and what it sends where that is known.
+fn speed(subject: &Subject) -> Option<(String, String)> {
+    let load = subject.load()?;
+    let rate = count(load.measurement.throughput);
+    let speed = TEXTS.say("speed", &[("rate", &rate), ("pipeline", &subject.pipeline)]);
+    let sends = subject.counted().map(|calls| calls.per_request(calls.sends));
+    let sends = sends.map(|each| TEXTS.say("sends", &[("each", &format!("{each:.3}"))]));
+    Some((name(subject), [Some(speed), sends].into_iter().flatten().collect::<Vec<_>>().join(" ")))
 }
 
 fn name(subject: &Subject) -> String {
@@ -47,7 +57,9 @@ fn throughput(all: &[Subject]) -> Plot {
         let points = all.iter().enumerate().filter_map(|(at, one)| Some((at as f64, rate(one)?)));
         Series::new(name, points.collect())
     };
-    plot.with(bars("as it is", Subject::load)).with(bars("acknowledged at once", Subject::quick))
+    let plot = plot.with(bars("as it is", Subject::load));
+    let quick = bars("acknowledged at once", Subject::quick);
+    if quick.points.is_empty() { plot } else { plot.with(quick) }
 }
 
 fn distribution(all: &[Subject]) -> Plot {

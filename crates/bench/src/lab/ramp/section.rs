@@ -34,12 +34,25 @@ pub fn section(subjects: &[Subject], driven: &[Driven], plan: &Plan) -> Section 
     ];
     Section {
         title: "Ramp".to_owned(),
+        answers: subjects.iter().filter_map(best).collect(),
         prose: vec![TEXTS.say("load", &values)],
         plots,
         tables,
         findings: findings.chain(driven.iter().filter_map(Driven::finding)).collect(),
-        ..Section::default()
     }
+}
+
+/// The highest throughput of each command.
+fn best(subject: &Subject) -> Option<(String, String)> {
+    let best = |(command, _): (&str, _)| {
+        let (at, best) = subject.record.best(command)?;
+        let values: [(&str, &dyn Display); 3] =
+            [("command", &command.to_uppercase()), ("best", &count(best)), ("at", &count(at))];
+        Some(TEXTS.say("command", &values))
+    };
+    let told: Vec<String> = COMMANDS.into_iter().filter_map(best).collect();
+    let text = || TEXTS.say("best", &[("figures", &told.join(" and "))]);
+    (!told.is_empty()).then(|| (subject.name().to_owned(), text()))
 }
 
 fn plots(subjects: &[Subject], command: &str) -> Vec<Plot> {
@@ -53,11 +66,11 @@ fn plots(subjects: &[Subject], command: &str) -> Vec<Plot> {
     let mut load = new("load average", "1-minute load");
     for Subject { record, .. } in subjects {
         let name = &record.name;
-        let median = format!("{name}, median");
+        let [p99, p50] = ["99th percentile", "median"].map(|what| format!("{name}, {what}"));
         throughput = throughput.with(record.throughput(command, name));
         latency = latency
-            .with(record.line(command, name, |seen| seen.measurement.latency.p99_us))
-            .with(record.line(command, &median, |seen| seen.measurement.latency.p50_us));
+            .with(record.line(command, &p99, |seen| seen.measurement.latency.p99_us))
+            .with(record.line(command, &p50, |seen| seen.measurement.latency.p50_us));
         cpu = cpu.with(record.line(command, name, Seen::client_cpus));
         load = load.with(record.line(command, name, |seen| seen.measurement.load_average));
     }

@@ -11,6 +11,7 @@ use crate::lab::record::{Record, middle};
 use crate::lab::subject;
 use crate::lab::target::Started;
 use crate::load::{self, Amount, Command, Driver, Populate, Spec};
+use crate::report::IN_PROCESS;
 use crate::result::{Finding, FindingKind, Sample};
 
 /// Samples of a level at most; the settling window is half of them.
@@ -47,7 +48,7 @@ impl Subject {
 
     /// The table in this process.
     pub fn table() -> Self {
-        let (name, sight) = ("in-process table".to_owned(), Sight { pid: None, mixed: true });
+        let (name, sight) = (IN_PROCESS.to_owned(), Sight { pid: None, mixed: true });
         Self { server: None, record: Record { name, sight, ..Record::default() }, wakes: None }
     }
 

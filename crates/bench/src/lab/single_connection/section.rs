@@ -24,7 +24,7 @@ pub fn section(all: &[Subject], findings: Vec<Finding>) -> Section {
     }
 }
 
-/// What limits it.
+/// Its speed on one connection, and what limits it.
 fn cause(subject: &Subject, findings: &[Finding]) -> String {
     let name = &subject.record.name;
     let found = |kind| findings.iter().any(|one| one.kind == kind && one.target == *name);
@@ -34,9 +34,14 @@ fn cause(subject: &Subject, findings: &[Finding]) -> String {
         (false, true) => "wake-ups",
         (false, false) => "neither",
     };
+    let speed = |point: &Point<'_>| {
+        let rate = middle(&point.loads(), |seen| seen.measurement.throughput);
+        rate.is_finite().then(|| TEXTS.say("speed", &[("rate", &count(rate))]))
+    };
+    let speed = subject.alone().as_ref().and_then(speed);
     let idle = |point: Point<'_>| TEXTS.say("idle", &[("share", &percent(point.idle_share()))]);
     let idle = subject.alone().map(idle);
-    [TEXTS.say(cause, &[])].into_iter().chain(idle).collect::<Vec<_>>().join(" ")
+    speed.into_iter().chain([TEXTS.say(cause, &[])]).chain(idle).collect::<Vec<_>>().join(" ")
 }
 
 fn throughput(all: &[Subject]) -> Plot {

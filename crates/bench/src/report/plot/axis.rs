@@ -25,18 +25,24 @@ pub struct Axis {
 
 /// Names of groups that were shortened more could not be told apart.
 const NAME_CHARS_MIN: usize = 5;
+/// A logarithmic axis from its lowest tick shows values at least so far apart.
+const LOG_RATIO: f64 = 4.0;
 /// Space around data that do not start at 0, as a share of the axis.
 const PADDING: f64 = 0.03;
 
 impl Axis {
     /// An axis that shows all `values` with about `count` ticks. With `from_zero` a linear axis
-    /// begins at 0, or ends there if all values are negative. Values that cannot be shown are
-    /// ignored; without any the axis runs from 0 (or 1) on.
+    /// begins at 0, or ends there if all values are negative; a logarithmic one is linear instead
+    /// if its values are close together, because it would make their differences look large.
+    /// Values that cannot be shown are ignored; without any the axis runs from 0 (or 1) on.
     pub fn over(values: &[f64], scale: Scale, from_zero: bool, count: usize) -> Self {
         let shown = |v: &&f64| v.is_finite() && (scale == Scale::Linear || **v > 0.0);
         let bound = |of: fn(f64, f64) -> f64| values.iter().filter(shown).copied().reduce(of);
         let (low, high) = (bound(f64::min).unwrap_or(1.0), bound(f64::max).unwrap_or(1.0));
         match scale {
+            Scale::Log if from_zero && high < LOG_RATIO * low => {
+                Self::linear(low, high, true, count)
+            }
             Scale::Linear => Self::linear(low, high, from_zero, count),
             Scale::Log => Self::log(low, high, from_zero, count),
         }
@@ -71,8 +77,14 @@ impl Axis {
         } else {
             &[1.0]
         };
-        let every = (decades / count as f64).ceil().max(1.0) as i32;
+        let mut every = (decades / count as f64).ceil().max(1.0) as i32;
         let exponents = low.log10().floor() as i32 - 1..=high.log10().ceil() as i32 + 1;
+        let within = |e: &i32, every: i32| {
+            e.rem_euclid(every) == 0 && (low..=high).contains(&power_of_ten(1.0, *e))
+        };
+        while every > 1 && exponents.clone().filter(|e| within(e, every)).count() < 3 {
+            every -= 1;
+        }
         let candidates: Vec<f64> = exponents
             .filter(|e| e.rem_euclid(every) == 0)
             .flat_map(|e| digits.iter().map(move |d| power_of_ten(*d, e)))
@@ -92,22 +104,20 @@ impl Axis {
         Self { low, high, scale: Scale::Log, ticks, names: Vec::new() }
     }
 
-    /// An axis of groups side by side: group `i` covers `i` to `i + 1`. Every name is shown,
-    /// shortened to `chars`, or only each n-th if they are `figures` or would be too short.
+    /// An axis of groups side by side: group `i` covers `i` to `i + 1`. Every name is shown, in
+    /// lines of `chars`, to which its words are shortened; or only each n-th name, if they are
+    /// `figures` or the lines would be too short.
     pub fn groups(names: &[String], chars: usize, figures: bool) -> Self {
         let figures = figures || chars < NAME_CHARS_MIN;
         let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(1) + 1;
         let every = if figures { longest.div_ceil(chars.max(1)) } else { 1 };
-        let short = |name: &String| match name.chars().count() {
-            count if figures || count <= chars => name.clone(),
-            _ => name.chars().take(chars.saturating_sub(1)).chain(['…']).collect(),
-        };
+        let shown = |name: &String| if figures { name.clone() } else { in_lines(name, chars) };
         Self {
             low: 0.0,
             high: names.len().max(1) as f64,
             scale: Scale::Linear,
             ticks: (0..names.len()).step_by(every.max(1)).map(|at| at as f64 + 0.5).collect(),
-            names: names.iter().map(short).collect(),
+            names: names.iter().map(shown).collect(),
         }
     }
 
@@ -127,6 +137,13 @@ impl Axis {
     /// Can the axis show it?
     pub fn shows(&self, value: f64) -> bool {
         value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
+    }
+
+    /// Where its names stand, if they take more lines than one.
+    pub fn names_in_lines(&self) -> Option<Vec<(f64, String)>> {
+        let is_long = self.names.iter().any(|name| name.contains('\n'));
+        let names = self.ticks.iter().map(|at| (*at, self.format_ext(at)));
+        is_long.then(|| names.collect())
     }
 
     /// Characters of the longest label.
@@ -161,6 +178,25 @@ impl ValueFormatter<f64> for Axis {
         }
         self.names.get(*value as usize).cloned().unwrap_or_default()
     }
+}
+
+/// The name in lines of `chars` at most, broken between words. A longer word is shortened.
+fn in_lines(name: &str, chars: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in name.split(' ') {
+        let word = match word.chars().count() {
+            count if count <= chars => word.to_owned(),
+            _ => word.chars().take(chars.saturating_sub(1)).chain(['…']).collect(),
+        };
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= chars => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines.join("\n")
 }
 
 /// The next of 1, 2, 2.5, 5 times a power of ten at or above `rough`.
@@ -220,10 +256,14 @@ mod tests {
     fn a_logarithmic_axis_has_ticks_at_whole_numbers() {
         let wide = Axis::over(&[1.0, 10_000.0], Scale::Log, false, 8);
         assert_eq!(labels(&wide), ["1", "3", "10", "30", "100", "300", "1k", "3k", "10k"]);
-        let narrow = Axis::over(&[60.0, 110.0], Scale::Log, true, 6);
+        let narrow = Axis::over(&[60.0, 110.0], Scale::Log, false, 6);
         assert!(labels(&narrow).len() >= 3, "{:?}", labels(&narrow));
+        let close = Axis::over(&[60.0, 110.0], Scale::Log, true, 6);
+        assert_eq!(labels(&close)[..2], ["0", "20"], "it is linear");
         let huge = Axis::over(&[0.001, 1e9], Scale::Log, true, 6);
         assert!((3..=8).contains(&labels(&huge).len()), "{:?}", labels(&huge));
+        let narrow = Axis::over(&[1.5, 60_000.0], Scale::Log, false, 4);
+        assert_eq!(labels(&narrow), ["10", "100", "1k", "10k"], "not two of them");
         assert!(!wide.shows(0.0) && wide.shows(0.5));
         assert!((wide.fraction(100.0) - 0.5).abs() < 1e-9);
     }
@@ -251,6 +291,12 @@ mod tests {
         assert_eq!(labels(&Axis::groups(&names, 2, true))[..3], ["0", "300", "600"]);
         let names = ["thread-per-connection".to_owned(), "loop".to_owned()];
         assert_eq!(labels(&Axis::groups(&names, 8, false)), ["thread-…", "loop"]);
+        let names = ["16 clients look".to_owned(), "base".to_owned()];
+        let axis = Axis::groups(&names, 8, false);
+        assert_eq!(labels(&axis), ["16\nclients\nlook", "base"]);
+        let placed = axis.names_in_lines().expect("one has more than one line");
+        assert_eq!(placed[1], (1.5, "base".to_owned()));
+        assert_eq!(Axis::groups(&names, 15, false).names_in_lines(), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::coord::Shift;
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
-use plotters::element::{EmptyElement, PathElement, Polygon, Rectangle};
+use plotters::element::{EmptyElement, PathElement, Polygon, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, ShapeStyle, TextStyle};
 
@@ -42,6 +42,11 @@ const LETTER: f64 = 25.0;
 const LETTER_WIDTH: f64 = 0.58 * LETTER;
 /// The crate divides sizes by this before it writes them.
 const FONT_FACTOR: f64 = 1.24;
+/// From one line of a label to the next, and from the axis to the first.
+const LINE: i32 = 29;
+const LABEL_GAP: i32 = 14;
+/// Room below the x axis besides further lines of its labels.
+const X_LABELS: i32 = 56;
 /// Space to the right of the axes.
 const MARGIN: i32 = 44;
 const MARKER: i32 = 9;
@@ -151,12 +156,15 @@ fn draw<'a>(
 ) -> Drawn<'a> {
     let ink = |h, v| text(Role::Ink, Pos::new(h, v));
     let left = (y.label_chars() as f64 * LETTER_WIDTH + 34.0).max(80.0) as i32;
+    let names = x.names_in_lines().unwrap_or_default();
+    let lines = names.iter().map(|(_, name)| name.lines().count()).max().unwrap_or(1) as i32;
+    let bottom = y.low();
     let mut chart = ChartBuilder::on(root)
         .margin_top(16)
         .margin_right(MARGIN)
         .margin_bottom(4)
         .y_label_area_size(left)
-        .x_label_area_size(56)
+        .x_label_area_size(X_LABELS + LINE * (lines - 1))
         .build_cartesian_2d(x, y)?;
     let mut mesh = chart.configure_mesh();
     mesh.max_light_lines(0)
@@ -167,7 +175,19 @@ fn draw<'a>(
     if plot.kind == Kind::Bar {
         mesh.disable_x_mesh();
     }
+    let no_label = |_: &f64| String::new();
+    if !names.is_empty() {
+        mesh.x_label_formatter(&no_label);
+    }
     mesh.draw()?;
+    // The crate's own labels have one line.
+    for (at, name) in names {
+        let (x, y) = chart.backend_coord(&(at, bottom));
+        for (line, number) in name.lines().zip(0..) {
+            let place = (x, y + LABEL_GAP + LINE * number);
+            root.draw(&Text::new(line, place, ink(HPos::Center, VPos::Top)))?;
+        }
+    }
     let bars = plot.series.len();
     for (at, series) in plot.series.iter().enumerate() {
         let slot = slots.slot(series);

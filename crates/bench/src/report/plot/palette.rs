@@ -94,7 +94,8 @@ pub fn marker(slot: usize, radius: i32) -> Vec<(i32, i32)> {
         (0..corners).map(angle).map(corner).collect()
     };
     let half = std::f64::consts::PI;
-    match slot % COLOURS {
+    // They shift like the dashes.
+    match (slot + slot / COLOURS) % COLOURS {
         0 => turn(16, 0.0, r),
         1 => turn(4, half / 4.0, 1.25 * r),
         2 => turn(3, 0.0, 1.35 * r),
@@ -121,31 +122,49 @@ fn cross(radius: i32, turned: bool) -> Vec<(i32, i32)> {
     corners
 }
 
-/// Numbers of series by name: the same name looks the same in the whole document.
+/// Numbers of series by name: the same name looks the same in the whole document. What follows a
+/// comma is a part: parts of a name have its colour, with dashes and markers of their own.
 #[derive(Debug, Default)]
-pub struct Slots(Vec<String>);
+pub struct Slots {
+    names: Vec<String>,
+    parts: Vec<String>,
+}
 
 impl Slots {
-    /// Names in the order in which they first appear.
+    /// Names and parts in the order in which they first appear.
     pub fn of<'a>(plots: impl Iterator<Item = &'a Plot>) -> Self {
         let mut slots = Self::default();
         for series in plots.flat_map(|plot| &plot.series) {
-            let name = owner(series);
-            if !slots.0.iter().any(|known| known == name) {
-                slots.0.push(name.to_owned());
+            let (name, part) = owner(series);
+            add(&mut slots.names, name);
+            if let Some(part) = part {
+                add(&mut slots.parts, part);
             }
         }
         slots
     }
 
-    /// The number of a series.
+    /// The number of a series. Names have the first ones, then come whole rounds of colours, one
+    /// for each part.
     pub fn slot(&self, series: &Series) -> usize {
-        self.0.iter().position(|known| known == owner(series)).unwrap_or(0)
+        let (name, part) = owner(series);
+        let at = |list: &[String], one: &str| list.iter().position(|known| known == one);
+        let round = self.names.len().div_ceil(COLOURS) * COLOURS;
+        let rounds = part.and_then(|part| at(&self.parts, part)).map_or(0, |part| part + 1);
+        at(&self.names, name).unwrap_or(0) + round * rounds
     }
 }
 
-fn owner(series: &Series) -> &str {
-    series.curve_of.as_deref().unwrap_or(&series.name)
+fn add(list: &mut Vec<String>, one: &str) {
+    if !list.iter().any(|known| known == one) {
+        list.push(one.to_owned());
+    }
+}
+
+/// Whose series it is, and which part of it.
+fn owner(series: &Series) -> (&str, Option<&str>) {
+    let name = series.curve_of.as_deref().unwrap_or(&series.name);
+    name.split_once(", ").map_or((name, None), |(name, part)| (name, Some(part)))
 }
 
 /// A small drawing of how a series looks, for the legend.
@@ -210,5 +229,13 @@ mod tests {
         let slots = Slots::of([&first, &second].into_iter());
         assert_eq!([0, 1].map(|at| slots.slot(&second.series[at])), [1, 2]);
         assert_eq!(slots.slot(&first.series[0]), 0);
+        let parts = Plot::default()
+            .with(Series::new("b, median", vec![]))
+            .with(Series::new("b, mean", vec![]))
+            .with(Series::new("c, mean", vec![]));
+        let slots = Slots::of([&first, &second, &parts].into_iter());
+        let slots = [0, 1, 2].map(|at| slots.slot(&parts.series[at]));
+        assert_eq!(slots.map(|slot| slot % COLOURS), [1, 1, 2], "the colour of the name");
+        assert_ne!(dash(slots[0]), dash(slots[1]));
     }
 }

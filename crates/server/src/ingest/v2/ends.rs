@@ -45,7 +45,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.core.ingest_counters(port).faults.add(fault);
                 self.ingest_error(conn, text);
             }
-            Stop::Broken => self.ingest_error(conn, "its messages made a panic"),
+            Stop::Broken => {
+                self.ingest_error(conn, "the server panicked while it wrote the messages");
+            }
             Stop::Bye | Stop::Parked | Stop::Full => {}
         }
         self.arm_close(conn);

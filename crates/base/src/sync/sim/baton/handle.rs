@@ -2,7 +2,8 @@
 
 use super::super::thread::JoinHandle;
 use super::state::State;
-use super::{Group, ME, START_NS, Thread, World, spawn};
+use super::thread::World;
+use super::{Group, ME, START_NS, Thread, spawn};
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use std::io::Write;
 use std::marker::PhantomData;

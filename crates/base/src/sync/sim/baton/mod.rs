@@ -29,19 +29,21 @@
 //! between two switch points.
 
 mod handle;
+mod report;
 mod state;
 #[cfg(test)]
 mod tests;
+mod thread;
 
 pub use handle::{Baton, Options, Rates, Status, Summary};
+pub use thread::Thread;
 
 use super::thread::JoinHandle;
-use state::{Life, State};
+use state::Life;
 use std::cell::Cell;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// The world's clock when it starts: far from zero, so that times before the start are valid.
@@ -111,168 +113,8 @@ pub enum Woken {
     AtRest,
 }
 
-/// Who is told that a group has ended.
-type OnEnd = Arc<dyn Fn(Group) + Send + Sync>;
-
-/// A world. It is never freed: parked threads refer to it.
-struct World {
-    now_ns: AtomicU64,
-    /// Only the thread with the baton locks it.
-    state: Mutex<State>,
-    /// Blocked threads in queues of addresses; 0 saves the look into the queues.
-    queued: AtomicU32,
-    on_end: Mutex<Vec<OnEnd>>,
-}
-
-/// A thread of a world.
-pub struct Thread {
-    world: &'static World,
-    id: usize,
-    group: Group,
-    /// Switch points until the next decision. Only the thread itself changes it, and a thread with
-    /// the baton while it waits.
-    budget: AtomicU32,
-    /// Regions without switching which it is in.
-    masked: AtomicU32,
-    /// The baton was handed to it.
-    turn: AtomicBool,
-    os: OnceLock<std::thread::Thread>,
-}
-
 thread_local! {
     static ME: Cell<Option<&'static Thread>> = const { Cell::new(None) };
-}
-
-impl fmt::Debug for Thread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "thread {} of group {}", self.id, self.group.0)
-    }
-}
-
-impl World {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A panic of the simulation itself ends the run; its report still reads the state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.now_ns.load(Ordering::Relaxed)
-    }
-
-    /// Ends a group: its threads never run again. Those who simulate its system are told.
-    fn end_group(&self, group: Group, status: Status) {
-        assert_ne!(group, Group::WORLD, "the world ends with its own thread");
-        if !self.state().end_group(group, status) {
-            return;
-        }
-        let on_end = self.on_end.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        without_switching(|| on_end.iter().for_each(|told| told(group)));
-    }
-}
-
-impl Thread {
-    /// Registers a thread, which is runnable as soon as `State::begin` says so.
-    fn register(
-        world: &'static World,
-        state: &mut State,
-        group: Group,
-        name: &str,
-    ) -> &'static Self {
-        let thread = Box::leak(Box::new(Self {
-            world,
-            id: state.threads.len(),
-            group,
-            budget: AtomicU32::new(0),
-            masked: AtomicU32::new(0),
-            turn: AtomicBool::new(false),
-            os: OnceLock::new(),
-        }));
-        state.register(thread, name);
-        thread
-    }
-
-    #[inline]
-    fn pass(&'static self, kind: Kind, at: &'static Location<'static>) {
-        let left = self.budget.load(Ordering::Relaxed);
-        if left > 1 {
-            self.budget.store(left - 1, Ordering::Relaxed);
-        } else if self.masked.load(Ordering::Relaxed) == 0 {
-            self.decide(kind, at);
-        }
-    }
-
-    /// The countdown is over: hands the baton over, or is held.
-    #[cold]
-    fn decide(&'static self, kind: Kind, at: &'static Location<'static>) {
-        let mut state = self.world.state();
-        state.settle(self.id, 0);
-        if state.is_due_to_die(self.group) {
-            drop(state);
-            self.world.end_group(self.group, Status::Killed);
-            self.leave_for_ever();
-        }
-        state.decide(self.id, at);
-        self.hand_over(state, kind);
-    }
-
-    fn block(
-        &'static self,
-        on: On,
-        address: usize,
-        until: Option<u64>,
-        at: &'static Location<'static>,
-    ) -> Woken {
-        assert_eq!(self.masked.load(Ordering::Relaxed), 0, "{on:?} where nobody may switch: {at}");
-        let mut state = self.world.state();
-        state.settle(self.id, self.budget.load(Ordering::Relaxed));
-        state.block(self.id, on, address, until, at);
-        self.hand_over(state, Kind::Block);
-        let mut state = self.world.state();
-        if let Some(report) = state.take_deadlock(self.id) {
-            drop(state);
-            panic!("{report}");
-        }
-        state.threads[self.id].woken
-    }
-
-    /// Hands the baton to the next thread, and returns when it is this thread's turn again.
-    fn hand_over(&'static self, mut state: MutexGuard<'_, State>, kind: Kind) {
-        let next = state.pick(self.id, kind);
-        self.world.now_ns.store(state.now_ns, Ordering::Relaxed);
-        self.world.queued.store(state.queued() as u32, Ordering::Relaxed);
-        drop(state);
-        if next.id != self.id {
-            next.resume();
-            self.await_turn();
-        }
-    }
-
-    /// Hands the baton over for the last time.
-    fn hand_over_last(&self) {
-        let mut state = self.world.state();
-        let next = state.pick(self.id, Kind::End);
-        self.world.now_ns.store(state.now_ns, Ordering::Relaxed);
-        drop(state);
-        next.resume();
-    }
-
-    fn leave_for_ever(&self) -> ! {
-        self.hand_over_last();
-        loop {
-            std::thread::park();
-        }
-    }
-
-    fn resume(&self) {
-        self.turn.store(true, Ordering::Release);
-        self.os.get().expect("set before the thread is runnable").unpark();
-    }
-
-    fn await_turn(&self) {
-        while !self.turn.swap(false, Ordering::Acquire) {
-            std::thread::park();
-        }
-    }
 }
 
 /// True if the calling thread belongs to a world.
@@ -321,19 +163,10 @@ pub fn without_switching<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Lets a drawn time of up to `ns_max` pass for the calling thread: others run meanwhile. No effect
-/// outside a world.
+/// Lets a drawn time of up to `ns_max` pass for the calling thread. Mostly without effect while
+/// other threads can run, because it would cost a hand-over. No effect outside a world.
 #[track_caller]
 pub fn pass_time(ns_max: u64) {
-    let at = Location::caller();
-    if let Some(me) = ME.get() {
-        pause(me, On::Sleep, ns_max, at);
-    }
-}
-
-/// As [`pass_time`], but mostly without effect if other threads could run: for what happens often.
-#[track_caller]
-pub fn pass_time_cheaply(ns_max: u64) {
     let at = Location::caller();
     if let Some(me) = ME.get()
         && me.world.state().is_cheap()

@@ -4,7 +4,6 @@ use super::{Group, Kind, On, Rates, START_NS, Status, Summary, Thread, Woken};
 use crate::prng::Prng;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::fmt::Write as _;
 use std::io::Write;
 use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,22 +27,22 @@ pub(super) enum Life {
 }
 
 pub(super) struct Record {
-    name: String,
+    pub name: String,
     pub group: Group,
     pub life: Life,
     pub thread: &'static Thread,
     pub woken: Woken,
     /// Where it was last.
-    at: Option<&'static Location<'static>>,
+    pub at: Option<&'static Location<'static>>,
     /// Counts its waits: an entry of a queue or of the timers belongs to one wait.
     wait: u64,
-    until: Option<u64>,
+    pub until: Option<u64>,
     /// Its budget when it was last settled.
     budget: u32,
 }
 
 pub(super) struct GroupRecord {
-    name: String,
+    pub name: String,
     pub status: Status,
     pub paused: bool,
     /// It dies after so many of its switch points.
@@ -63,8 +62,8 @@ pub(super) struct State {
     /// run.
     queues: HashMap<usize, Vec<(usize, u64)>>,
     deadlock: Option<String>,
-    summary: Summary,
-    trace: Option<Box<dyn Write + Send>>,
+    pub summary: Summary,
+    pub trace: Option<Box<dyn Write + Send>>,
 }
 
 impl State {
@@ -392,55 +391,5 @@ impl State {
 
     pub fn take_deadlock(&mut self, id: usize) -> Option<String> {
         if id == 0 { self.deadlock.take() } else { None }
-    }
-
-    // ---- what is told of it
-
-    fn mix(&mut self, value: u64) {
-        let digest = self.summary.digest ^ value;
-        self.summary.digest = digest.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-
-    fn note(&mut self, from: usize, to: usize, kind: Kind) {
-        self.summary.hand_overs += u64::from(from != to);
-        self.mix(to as u64);
-        self.mix(kind as u64);
-        self.mix(self.now_ns);
-        if let Some(trace) = &mut self.trace {
-            let (from, to) = (&self.threads[from], &self.threads[to]);
-            let at = from.at.map_or(String::new(), |at| format!("{}:{}", at.file(), at.line()));
-            // Nobody may read it.
-            let _ = writeln!(
-                trace,
-                "{} {} {kind:?} {:?} at {at} -> {} after {} points",
-                self.now_ns, from.name, from.life, to.name, self.summary.points,
-            );
-        }
-    }
-
-    /// One line for each group and each thread which has not ended.
-    pub fn report(&self) -> String {
-        let mut text = format!("at {} ns:\n", self.now_ns);
-        for (number, group) in self.groups.iter().enumerate() {
-            let paused = if group.paused { ", paused" } else { "" };
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "{} ({:?}{paused})", group.name, group.status);
-            for thread in &self.threads {
-                if thread.group.0 as usize != number
-                    || matches!(thread.life, Life::Finished | Life::Dead)
-                {
-                    continue;
-                }
-                let _ = write!(text, "  {}: {:?}", thread.name, thread.life);
-                if let Some(at) = thread.at {
-                    let _ = write!(text, " at {}:{}", at.file(), at.line());
-                }
-                if let Some(until) = thread.until {
-                    let _ = write!(text, ", until {until} ns");
-                }
-                text.push('\n');
-            }
-        }
-        text
     }
 }

@@ -27,25 +27,28 @@ fn failures(rates: Rates, run: impl Fn(&Baton)) -> usize {
     (0..SEEDS).filter(fails).count()
 }
 
-/// A waiter and a thread that raises its flag; `announce` before or after the flag is tested.
-fn flag_with_futex(announces_first: bool) {
+/// What threads return which do not panic.
+fn join_all<T>(threads: Vec<thread::JoinHandle<T>>) -> Vec<T> {
+    threads.into_iter().map(|t| t.join().expect("it does not panic")).collect()
+}
+
+/// A waiter and a thread that raises its flag. That thread wakes only if the waiter has announced
+/// itself, and asks this too early, unless `wakes_always`.
+fn flag_with_futex(wakes_always: bool) {
     let (flag, waits) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
     let waiter = thread::spawn({
         let (flag, waits) = (flag.clone(), waits.clone());
         move || {
-            if announces_first {
-                waits.store(true, SeqCst);
-            }
             while flag.load(SeqCst) == 0 {
                 waits.store(true, SeqCst);
                 futex_wait(&flag, 0);
             }
         }
     });
-    // The mistake: the value changes after the question whether somebody waits.
-    let must_wake = !announces_first && !waits.load(SeqCst);
+    // The mistake: the waiter may announce itself between this question and the store.
+    let has_waiter = waits.load(SeqCst);
     flag.store(1, SeqCst);
-    if !must_wake {
+    if wakes_always || has_waiter {
         futex_wake(&flag, 1);
     }
     waiter.join().expect("the waiter does not panic");
@@ -89,7 +92,7 @@ fn add_under(locked: bool) {
             })
         })
         .collect();
-    threads.into_iter().for_each(|t| t.join().expect("it only adds"));
+    join_all(threads);
     assert_eq!(number.load(SeqCst), 9);
 }
 
@@ -118,7 +121,7 @@ fn condition_variables_hand_over() {
                 })
             })
             .collect();
-        threads.into_iter().for_each(|t| t.join().expect("it only counts"));
+        join_all(threads);
     };
     assert_eq!(failures(FREQUENT, run), 0);
     assert_eq!(failures(Rates { early_one_in: 2, ..FREQUENT }, run), 0, "waits may end early");
@@ -138,7 +141,7 @@ fn time_moves_to_the_earliest_deadline_only() {
             })
         })
         .into();
-    threads.into_iter().for_each(|t| t.join().expect("it only sleeps"));
+    join_all(threads);
     assert_eq!(*ends.lock().expect("nobody panics"), [1_000, 2_000, 3_000]);
     let word = AtomicU32::new(0);
     let until = Deadline::after(Duration::from_secs(7));
@@ -205,7 +208,11 @@ fn a_killed_group_never_runs_again() {
         }
         if seed % 2 == 0 {
             world.kill_after(group, 30);
-            while world.status(group) == Status::Running {
+            for turn in 0.. {
+                if world.status(group) != Status::Running {
+                    break;
+                }
+                assert!(turn < 10_000, "it does not die");
                 thread::yield_now();
             }
         } else {
@@ -314,7 +321,7 @@ fn busy_world(seed: u64) -> Summary {
             world.spawn(group, "works", work).expect("room")
         })
         .collect();
-    threads.into_iter().for_each(|t| t.join().expect("it only counts"));
+    join_all(threads);
     world.end()
 }
 
@@ -336,7 +343,7 @@ fn initialisers_run_once_and_unswitched() {
                 thread::spawn(move || *value.get_or_init(|| runs.fetch_add(1, SeqCst)))
             })
             .collect();
-        threads.into_iter().for_each(|t| assert_eq!(t.join().expect("no panic"), 0));
+        assert_eq!(join_all(threads), [0; 3]);
         assert_eq!(runs.load(SeqCst), 1);
     };
     assert_eq!(failures(FREQUENT, run), 0);

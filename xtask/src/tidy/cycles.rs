@@ -1,27 +1,26 @@
-//! Circles of imports: files of one crate that import each other, directly or through others. To
-//! understand one of them a reader must know all. A few are one idea in several files; their number
-//! may not grow.
+//! Import cycles: files of one crate which import each other, directly or through others. To
+//! understand one of them a reader must know all, so their number may not grow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counts::Found;
 use super::tree::{Tree, production_lines};
 
-/// The crates that are checked, and what is counted there.
+/// The crates which are checked, and the name of their count.
 const CRATES: &[(&str, &str)] = &[
-    ("server", "files in circles of server"),
-    ("command", "files in circles of command"),
-    ("value", "files in circles of value"),
-    ("bench", "files in circles of bench"),
+    ("server", "files in import cycles of server"),
+    ("command", "files in import cycles of command"),
+    ("value", "files in import cycles of value"),
+    ("bench", "files in import cycles of bench"),
 ];
 
-/// Collects the files that are in a circle.
+/// Collects the files which are part of a cycle.
 pub fn count(tree: &Tree, found: &mut Found) {
     for (name, kind) in CRATES {
         let places = found.kind(kind);
         let imports = imports(tree, &format!("crates/{name}/src/"));
-        for (file, circle) in circles(&imports) {
-            places.push(format!("{file}: with {}", circle.join(", ")));
+        for (file, cycle) in cycles(&imports) {
+            places.push(format!("{file}: with {}", cycle.join(", ")));
         }
     }
 }
@@ -85,7 +84,7 @@ fn absolute(own: &Module, named: &str, files: &BTreeMap<Module, &str>) -> Option
     Some(at)
 }
 
-/// The paths that production code imports, and those that it writes out from `crate` or `super`.
+/// The paths which production code imports, and paths in code which start with `crate` or `super`.
 fn paths(path: &str, text: &str) -> Vec<String> {
     let (mut found, mut declaration) = (Vec::new(), None::<String>);
     for (_, line) in production_lines(path, text) {
@@ -105,7 +104,7 @@ fn paths(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// The paths in `a::{b, c::{d, e}}`, each behind `before`.
+/// The paths in `a::{b, c::{d, e}}`, each with the prefix `before`.
 fn expand(before: &str, text: &str, found: &mut Vec<String>) {
     let Some((head, rest)) = text.split_once('{') else {
         let path = text.split(" as ").next().unwrap_or_default();
@@ -145,8 +144,8 @@ fn written_out(line: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Each file that can be reached from itself, with the others of its circle.
-fn circles<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<(&'a str, Vec<&'a str>)> {
+/// Each file that can be reached from itself, with the others of its cycle.
+fn cycles<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<(&'a str, Vec<&'a str>)> {
     let reached: BTreeMap<&str, BTreeSet<&str>> = imports
         .keys()
         .map(|from| {
@@ -157,19 +156,19 @@ fn circles<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<(&'a str, 
             (*from, reached)
         })
         .collect();
-    let circle = |(file, reached_here): (&&'a str, &BTreeSet<&'a str>)| {
+    let cycle = |(file, reached_here): (&&'a str, &BTreeSet<&'a str>)| {
         let back = |other: &&&'a str| *other != file && reached[*other].contains(*file);
         let with: Vec<&str> = reached_here.iter().filter(back).copied().collect();
         (!with.is_empty()).then_some((*file, with))
     };
-    reached.iter().filter_map(circle).collect()
+    reached.iter().filter_map(cycle).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn in_circles(files: &[(&str, &str)]) -> Vec<String> {
+    fn in_cycles(files: &[(&str, &str)]) -> Vec<String> {
         let mut found = Found::default();
         let place = |name: &str| format!("crates/server/src/{name}.rs");
         let files: Vec<(String, &str)> =
@@ -177,14 +176,14 @@ mod tests {
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (&**path, *text)).collect();
         count(&Tree::of(&files), &mut found);
         let name =
-            |place: &String| Some(place.strip_prefix("files in circles of server: ")?.into());
+            |place: &String| Some(place.strip_prefix("files in import cycles of server: ")?.into());
         let text = |text: String| text.replace("crates/server/src/", "").replace(".rs", "");
         found.places().filter_map(|place| name(&place).map(text)).collect()
     }
 
     #[test]
-    fn files_that_import_each_other_stand_in_a_circle() {
-        let found = in_circles(&[
+    fn mutual_imports_are_a_cycle() {
+        let found = in_cycles(&[
             ("lib", "mod a; mod b;"),
             ("a", "use crate::b::B;"),
             ("b", "use std::io;\npub(crate) use super::{\n    a::{A, C},\n};"),
@@ -194,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_may_be_long() {
-        let found = in_circles(&[
+    fn long_cycles_are_found() {
+        let found = in_cycles(&[
             ("a", "fn f() { crate::b::g(); }"),
             ("b/mod", "use c::C;"),
             ("b/c", "use super::super::a;"),
         ]);
         assert_eq!(found.len(), 3, "{found:?}");
-        let broken = in_circles(&[
+        let broken = in_cycles(&[
             ("a", "fn f() { crate::b::g(); }"),
             ("b/mod", "use c::C;"),
             ("b/c", "use std::super_a;"),
@@ -210,10 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn tests_import_what_they_like() {
+    fn imports_of_tests_are_ignored() {
         let text = "use crate::b::B;\n#[cfg(test)]\nmod tests { use super::*; }\n";
-        assert!(in_circles(&[("a", text), ("b", "fn f() {}\n")]).is_empty());
-        let found = in_circles(&[("a", "use crate::b::B;"), ("b/tests", "use crate::a::A;")]);
+        assert!(in_cycles(&[("a", text), ("b", "fn f() {}\n")]).is_empty());
+        let found = in_cycles(&[("a", "use crate::b::B;"), ("b/tests", "use crate::a::A;")]);
         assert!(found.is_empty(), "{found:?}");
     }
 }
