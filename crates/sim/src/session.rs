@@ -84,6 +84,10 @@ pub trait Family {
     /// The connection ended without a reply. `until`: the tick after which the request can take no
     /// effect any more.
     fn lost(&mut self, world: &mut World, ask: Self::Ask, call: u64, until: u64);
+    /// True if its next requests follow without a rest.
+    fn is_urgent(&self) -> bool {
+        false
+    }
     /// The connection is over, with everything that belonged to it.
     fn disconnected(&mut self) {}
     /// The server was killed.
@@ -276,7 +280,8 @@ impl<F: Family> Session<F> {
             }
             return;
         }
-        if self.link.as_ref().is_none_or(|link| link.was_cut) || now < self.not_before_ns {
+        let is_resting = now < self.not_before_ns && !self.family.is_urgent();
+        if self.link.as_ref().is_none_or(|link| link.was_cut) || is_resting {
             return;
         }
         if depth >= world.plan.depth_max || self.pending.iter().any(|p| p.wait_ns > 0) {

@@ -17,6 +17,9 @@ pub struct Admin {
     /// Batches of requests: each is sent when the one before it is answered.
     script: VecDeque<Vec<Request<Ask>>>,
     is_asking: bool,
+    /// A pause was acknowledged just now: what a worker still writes shows between two reads, of
+    /// which the first comes at once.
+    is_urgent: bool,
 }
 
 /// A request of this family.
@@ -45,7 +48,8 @@ const TEXTS: &[&str] =
 impl Admin {
     /// Reads twice after the pause was acknowledged, with some time between.
     fn pause(world: &mut World) -> Vec<Vec<Request<Ask>>> {
-        let ms = 10 + world.prng.below(60);
+        let long = if world.prng.chance(1, 4) { 1_000 } else { 60 };
+        let ms = 10 + world.prng.below(long);
         let slow = world.plan.faults.delay_ns_max;
         world.disturb(ms * MS + 10 * slow);
         world.count("pauses", WORLD, format_args!("CLIENT PAUSE {ms}"));
@@ -124,7 +128,7 @@ impl Family for Admin {
         }
         let mut all = self.script.pop_front().unwrap_or_default();
         all.push(Request::words("PING", Ask::Last));
-        self.is_asking = true;
+        (self.is_asking, self.is_urgent) = (true, false);
         all
     }
 
@@ -137,7 +141,8 @@ impl Family for Admin {
             Ask::Any | Ask::Last => {}
             Ask::Pause(ns) => {
                 // Whole milliseconds, of a turn that may have begun before the request.
-                let early_ns = 2 * MS + world.plan.hold_ns();
+                let early_ns = 2 * MS + 3 * world.plan.rates.hold_ns_max;
+                self.is_urgent = true;
                 let until = (span.call_ns + ns).saturating_sub(early_ns);
                 world.pause_until_ns = until;
             }
@@ -159,6 +164,10 @@ impl Family for Admin {
     }
 
     fn lost(&mut self, _: &mut World, _: Ask, _: u64, _: u64) {}
+
+    fn is_urgent(&self) -> bool {
+        self.is_urgent
+    }
 
     fn disconnected(&mut self) {
         *self = Self::default();
