@@ -274,7 +274,10 @@ impl<F: Family> Session<F> {
         if world.phase == Phase::Ending {
             let waits_for_ever = |p: &Pending<F::Ask>| p.wait_ns == u64::MAX;
             if self.pending.iter().all(waits_for_ever) {
-                self.questions = self.family.questions();
+                // What it knows of a server that has died is true no longer.
+                if self.epoch == world.epoch && world.is_living() {
+                    self.questions = self.family.questions();
+                }
                 self.end(world, None);
                 self.has_left = true;
             }
