@@ -1,10 +1,10 @@
 //! The admin port: /metrics with Prometheus's parser and compared with redis_exporter, the live
 //! page in a browser, access control, an occupied port, and no cost for commands.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -369,7 +369,7 @@ fn opened_by_a_reader(pipe: &Path) -> File {
     }
 }
 
-/// A server of one worker whose configuration file is a pipe: reading it blocks until the test
+/// A server whose configuration file is a pipe: reading it blocks until the test
 /// writes.
 struct SlowDisk {
     server: ServerProcess,
@@ -379,6 +379,11 @@ struct SlowDisk {
 
 impl SlowDisk {
     fn start(name: &str) -> Self {
+        // One worker: if it waited for the disk itself, the test would notice.
+        Self::start_with(name, "1")
+    }
+
+    fn start_with(name: &str, threads: &str) -> Self {
         let name = format!("sheafdb-rewrite-{name}-{}", std::process::id());
         let dir = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&dir).expect("a folder");
@@ -390,21 +395,18 @@ impl SlowDisk {
             *command = Command::new(command.get_program());
             command.arg(&conf).args(args);
         };
-        // One worker: if it waited for the disk, no client would be answered.
-        let server = ServerProcess::start_with(&Binary::under_test(), &["--threads", "1"], start);
+        let args = ["--threads", threads];
+        let server = ServerProcess::start_with(&Binary::under_test(), &args, start);
         std::fs::remove_file(&conf).expect("ours");
         run(Command::new("mkfifo").arg(&conf), b"");
         Self { server, dir, conf }
     }
 
-    /// Threads of the server with this name.
-    fn threads(&self, name: &str) -> usize {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.server.pid()));
-        let names = tasks.expect("it runs").map(|task| {
-            let comm = task.expect("an entry").path().join("comm");
-            std::fs::read_to_string(comm).unwrap_or_default() // it may have ended
-        });
-        names.filter(|comm| comm.trim_end() == name).count()
+    /// How often the server has the configuration file open.
+    fn opened(&self) -> usize {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.server.pid()));
+        let paths = open.expect("it runs").filter_map(|fd| fd.ok()?.path().read_link().ok());
+        paths.filter(|path| *path == self.conf).count()
     }
 }
 
@@ -483,11 +485,11 @@ fn config_rewrite_does_not_block_other_clients() {
     assert!(line.contains("calls=3,") && line.ends_with("failed_calls=1"), "{line}");
 }
 
-/// One thread waits for the disk, however many clients send CONFIG REWRITE.
+/// One run waits for the disk, however many clients of all workers send CONFIG REWRITE.
 #[test]
-fn concurrent_rewrites_share_one_thread() {
+fn concurrent_rewrites_share_one_run() {
     const CLIENTS: usize = 24;
-    let disk = SlowDisk::start("many");
+    let disk = SlowDisk::start_with("many", "3");
     let mut other = disk.server.connect();
     let mut first = disk.server.connect();
     let rewrite = encode(&["CONFIG", "REWRITE"]);
@@ -498,17 +500,64 @@ fn concurrent_rewrites_share_one_thread() {
         client.send(&rewrite).expect("sent");
     }
     until_last(&mut other, "config|rewrite", 1 + CLIENTS);
-    assert_eq!(disk.threads("rewriter"), 1);
+    // The file is open once, by the run that the others wait for.
+    let since = Instant::now();
+    while disk.opened() == 0 {
+        assert!(since.elapsed() < Duration::from_secs(30), "no run has begun");
+    }
+    assert_eq!(disk.opened(), 1);
     end_wait(pipe);
     for mut client in waiting.into_iter().chain([first]) {
         assert_eq!(client.receive().expect("answered"), ok());
     }
-    // The thread ends when there are no requests, and the next request starts one again.
-    let since = Instant::now();
-    while disk.threads("rewriter") > 0 {
-        assert!(since.elapsed() < Duration::from_secs(30), "it does not end");
-    }
+    assert_eq!(disk.opened(), 0);
     assert_eq!(other.command(&["CONFIG", "REWRITE"]).expect("answered"), ok());
+}
+
+/// The file may hold passwords, and an attacker may know the name of the temporary file beside it.
+#[test]
+fn a_rewritten_file_follows_no_link_and_stays_private() {
+    let disk = SlowDisk::start("private");
+    let victim = disk.dir.join("victim");
+    let beside = disk.dir.join(format!("server.conf.{}.tmp", disk.server.pid()));
+    let mode =
+        |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    std::fs::remove_file(&disk.conf).expect("ours");
+    std::fs::write(&victim, "mine").expect("a file");
+    std::os::unix::fs::symlink(&victim, &beside).expect("a link");
+    let mut client = disk.server.connect();
+    client.command(&["CONFIG", "SET", "timeout", "77"]).expect("answered");
+    assert_eq!(client.command(&["CONFIG", "REWRITE"]).expect("answered"), ok());
+    assert_eq!(std::fs::read(&victim).expect("it is there"), b"mine");
+    let written = std::fs::read_to_string(&disk.conf).expect("it is there");
+    assert!(written.contains("timeout 77\n"), "{written}");
+    assert_eq!(mode(&disk.conf), 0o600, "a new file");
+    std::fs::set_permissions(&disk.conf, Permissions::from_mode(0o640)).expect("ours");
+    assert_eq!(client.command(&["CONFIG", "REWRITE"]).expect("answered"), ok());
+    assert_eq!(mode(&disk.conf), 0o640, "the mode of the old one");
+    assert_eq!(std::fs::read_dir(&disk.dir).expect("ours").count(), 2, "no file stays beside it");
+}
+
+/// A worker that shuts down ends its run first, also if no session waits for it.
+#[test]
+fn a_shutdown_waits_for_the_rewritten_file() {
+    let mut disk = SlowDisk::start("shutdown");
+    let [mut writer, mut other] = [disk.server.connect(), disk.server.connect()];
+    other.command(&["CONFIG", "SET", "timeout", "77"]).expect("answered");
+    writer.send(&encode(&["CONFIG", "REWRITE"])).expect("sent");
+    let pipe = opened_by_a_reader(&disk.conf);
+    until_last(&mut other, "config|rewrite", 1);
+    // No session waits for the run.
+    let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
+    assert_eq!(other.command(&kill).expect("answered"), Value::Int(1));
+    until_last(&mut other, "config|rewrite", 0);
+    other.send(&encode(&["SHUTDOWN"])).expect("sent");
+    assert!(other.receive().is_err(), "it closes its connections");
+    end_wait(pipe);
+    let ended = disk.server.wait_exit(Duration::from_secs(30));
+    assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
+    let written = std::fs::read_to_string(&disk.conf).expect("a file again");
+    assert!(written.contains("timeout 77\n"), "{written}");
 }
 
 /// In a transaction the commands after it run at once, and the reply of EXEC waits for the disk.

@@ -77,6 +77,7 @@ fn count(tree: &Tree) -> Found {
     length::count(tree, &mut found);
     cycles::count(tree, &mut found);
     names::count(tree, &mut found);
+    restricted::count(tree, &mut found);
     found
 }
 

@@ -209,9 +209,9 @@ mod tests {
     }
 
     #[test]
-    fn powers() {
+    fn powers_are_written_exactly() {
         assert_eq!(text(BigNat::shifted(1, 200)), {
-            // 2^200, from 2^100 squared by hand in the usual way
+            // 2^200, computed by hand from 2^100 squared
             "1606938044258990275541962092341162602522202993782792835301376"
         });
         let mut five = BigNat::one();
@@ -222,12 +222,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn digits_survive(digits in "[1-9][0-9]{0,200}") {
+        fn digits_round_trip(digits in "[1-9][0-9]{0,200}") {
             prop_assert_eq!(text(BigNat::from_digits(digits.as_bytes())), digits);
         }
 
         #[test]
-        fn leading_bits(value: u64, shift in 0u32..300) {
+        fn leading_bits_are_exact_or_marked_as_truncated(value: u64, shift in 0u32..300) {
             let (top, below, lost) = BigNat::shifted(value | 1, shift).leading();
             prop_assert!(!lost);
             prop_assert_eq!(top.ilog2() + below, (value | 1).ilog2() + shift);
@@ -240,10 +240,10 @@ mod tests {
         }
 
         #[test]
-        fn quotients(a in 1u128.., b in 1u128..(1 << 60)) {
+        fn quotients_have_68_bits_and_a_remainder_flag(a in 1u128.., b in 1u128..(1 << 60)) {
             let (quotient, scale, rest) = big(a).quotient(big(b));
             prop_assert!((67..=68).contains(&(128 - quotient.leading_zeros())));
-            // Compare with the exact integer quotient where both are exact.
+            // Compare with the integer quotient where both are exact.
             let whole = if scale >= 0 { quotient >> scale.min(127) } else { quotient };
             if scale >= 0 {
                 prop_assert_eq!(whole, a / b);

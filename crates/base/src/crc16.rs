@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bit by bit, straight from the definition.
+    /// Bit by bit, directly from the definition.
     fn slow(bytes: &[u8]) -> u16 {
         bytes.iter().fold(0u16, |crc, &byte| {
             (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
@@ -149,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn the_published_check_value() {
+    fn the_checksum_matches_the_published_check_value() {
         assert_eq!(crc16(b"123456789"), 0x31c3);
         assert_eq!(crc16(b""), 0);
     }
 
-    /// Lengths that are not whole steps, and a brace at each position.
+    /// Lengths which are not multiples of a step, and a brace at each position.
     #[test]
-    fn every_short_length() {
+    fn short_inputs_of_every_length_are_right() {
         for len in 0..40usize {
             let bytes: Vec<u8> = (0..len).map(|at| 0x80 | (at * 37) as u8).collect();
             assert_eq!(crc16(&bytes), slow(&bytes), "{len} bytes");
@@ -169,9 +169,9 @@ mod tests {
         }
     }
 
-    /// Recorded from CLUSTER KEYSLOT: one `slot<TAB>key` a line, `\xHH` for odd bytes.
+    /// Recorded from CLUSTER KEYSLOT: one `slot<TAB>key` per line, with `\xHH` for other bytes.
     #[test]
-    fn slots_recorded_from_the_real_server() {
+    fn slots_match_a_recording_of_the_real_server() {
         let mut lines = 0;
         for line in include_str!("../tests/golden/keyslot.txt").lines() {
             let (slot, key) = line.split_once('\t').expect("slot, tab, key");
@@ -184,18 +184,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sliced_is_bitwise(bytes: Vec<u8>) {
+        fn the_sliced_checksum_agrees_with_the_bitwise_one(bytes: Vec<u8>) {
             prop_assert_eq!(crc16(&bytes), slow(&bytes));
         }
 
         #[test]
-        fn brace_search_is_exact(bytes in prop::collection::vec(prop_oneof![
+        fn the_brace_search_agrees_with_a_linear_search(bytes in prop::collection::vec(prop_oneof![
             Just(b'{'), Just(b'|'), Just(b'z'), Just(0u8), Just(0xfbu8), any::<u8>()], 0..40)) {
             prop_assert_eq!(has_brace(&bytes), bytes.contains(&b'{'));
         }
 
         #[test]
-        fn tagged_keys_share_a_slot(a: Vec<u8>, b: Vec<u8>, tag in "[a-z]{1,20}") {
+        fn keys_with_one_hash_tag_share_a_slot(a: Vec<u8>, b: Vec<u8>, tag in "[a-z]{1,20}") {
             let key = |prefix: &[u8], suffix: &[u8]| {
                 let prefix: Vec<u8> = prefix.iter().copied().filter(|&c| c != b'{').collect();
                 key_slot(&[prefix.as_slice(), b"{", tag.as_bytes(), b"}", suffix].concat())

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bit by bit, straight from the definition.
+    /// Bit by bit, directly from the definition.
     fn slow(crc: u64, bytes: &[u8]) -> u64 {
         bytes.iter().fold(crc, |crc, &byte| {
             (0..8).fold(crc ^ u64::from(byte), |crc, _| {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_check_value() {
+    fn the_checksum_matches_the_published_check_value() {
         assert_eq!(crc64(0, b"123456789"), 0xe9c6_d914_c4b8_d9ca);
         assert_eq!(crc64(0, b""), 0);
         assert_eq!(POLYNOMIAL.reverse_bits(), 0xad93_d235_94c9_35a9);
@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sliced_is_bitwise(start: u64, bytes: Vec<u8>, cut: prop::sample::Index) {
+        fn the_sliced_checksum_agrees_with_the_bitwise_one(start: u64, bytes: Vec<u8>, cut: prop::sample::Index) {
             prop_assert_eq!(crc64(start, &bytes), slow(start, &bytes));
             let (head, tail) = bytes.split_at(cut.index(bytes.len() + 1));
             prop_assert_eq!(crc64(crc64(start, head), tail), slow(start, &bytes));

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts() {
+    fn doubles_are_formatted_as_redis_does() {
         for (value, expected) in [
             (0.0, "0"),
             (-0.0, "-0"),
@@ -205,7 +205,7 @@ mod tests {
             (-1e17, "-100000000000000000"),
             (4_611_686_018_427_387_904.0, "4611686018427387904"), // 2^62
             (-4_611_686_018_427_387_904.0, "-4611686018427387904"),
-            (4_611_686_018_427_388_928.0, "4611686018427389000"), // the next one
+            (4_611_686_018_427_388_928.0, "4611686018427389000"), // the next double
             (4.7e18, "4.7e+18"),
             (123_456_789_012_345_678_901.0, "123456789012345680000"),
             (1e20, "1e+20"),
@@ -233,7 +233,7 @@ mod tests {
 
     /// Observed with ZADD of a redis-server: which scores it accepts.
     #[test]
-    fn accepted_and_refused() {
+    fn the_parser_accepts_what_zadd_accepts() {
         for (text, value) in [
             ("+1", 1.0),
             ("1.", 1.0),
@@ -284,7 +284,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn text_reads_back(bits: u64) {
+        fn formatted_doubles_round_trip(bits: u64) {
             let value = f64::from_bits(bits);
             prop_assume!(!value.is_nan());
             let text = text(value);
@@ -293,13 +293,13 @@ mod tests {
         }
 
         #[test]
-        fn everyday_numbers_read_back(whole in -1_000_000i64..1_000_000, places in 0i32..12) {
+        fn short_decimals_round_trip(whole in -1_000_000i64..1_000_000, places in 0i32..12) {
             let value = whole as f64 / 10f64.powi(places);
             prop_assert_eq!(parse(text(value).as_bytes()), Some(value));
         }
 
         #[test]
-        fn hexadecimal_is_exact(bits: u64) {
+        fn hexadecimal_doubles_are_exact(bits: u64) {
             let value = f64::from_bits(bits & !(1 << 63));
             prop_assume!(value.is_finite());
             let (fraction, exponent) = (bits & ((1 << 52) - 1), (bits >> 52 & 0x7ff) as i64);
@@ -311,7 +311,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_fine(bytes: Vec<u8>) {
+        fn any_bytes_are_parsed_without_a_panic(bytes: Vec<u8>) {
             parse(&bytes);
         }
     }

@@ -138,12 +138,12 @@ mod tests {
     /// Recorded from KEYS with one key (`s`) and from FUNCTION LIST, which ignores case (`i`):
     /// `case<TAB>matched<TAB>pattern<TAB>text`.
     #[test]
-    fn as_recorded_from_the_real_server() {
+    fn matches_agree_with_a_recording_of_the_real_server() {
         check_recording(include_str!("../tests/golden/glob.txt"), 500);
     }
 
     #[test]
-    fn empty_sides() {
+    fn empty_patterns_and_texts_are_matched() {
         for (pattern, text, expected) in [
             ("", "", true),
             ("", "a", false),
@@ -159,9 +159,9 @@ mod tests {
         }
     }
 
-    /// Naive backtracking needs more than the age of the universe for this one.
+    /// Naive backtracking would need exponential time for this pattern.
     #[test]
-    fn many_stars_stay_polynomial() {
+    fn many_stars_are_matched_in_polynomial_time() {
         let pattern = [b"*a".repeat(500).as_slice(), b"b"].concat();
         assert!(!matches(&pattern, &b"a".repeat(5_000), Case::Sensitive));
         let pattern = [b"a*?".repeat(300).as_slice(), b"[b]"].concat();
@@ -169,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn case_folds_letters_only() {
+    fn case_folding_affects_letters_only() {
         assert!(matches(b"H[a-c]LL?*", b"hBll{x", Case::Insensitive));
         assert!(!matches(b"H", b"h", Case::Sensitive));
         assert!(!matches(b"[", b"{", Case::Insensitive));
         assert!(!matches(b"@", b"`", Case::Insensitive));
     }
 
-    /// The meaning, written down without care for cost: every star tries every length.
+    /// The definition without optimisation: every star tries every length.
     fn slow(pattern: &[u8], text: &[u8], case: Case) -> bool {
         match pattern {
             [] => text.is_empty(),
@@ -192,7 +192,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4_000))]
 
         #[test]
-        fn one_star_of_memory_is_enough(
+        fn backtracking_to_the_last_star_is_sufficient(
             pattern in "[abB*?\\[\\]^\\\\-]{0,12}", text in "[abB\\]-]{0,10}", fold: bool,
         ) {
             let case = if fold { Case::Insensitive } else { Case::Sensitive };
@@ -203,7 +203,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_fine(pattern: Vec<u8>, text: Vec<u8>) {
+        fn any_bytes_are_matched_without_a_panic(pattern: Vec<u8>, text: Vec<u8>) {
             matches(&pattern, &text, Case::Insensitive);
             if is_literal(&pattern) {
                 prop_assert_eq!(matches(&pattern, &text, Case::Sensitive), pattern == text);

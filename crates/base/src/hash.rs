@@ -126,7 +126,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_secret_is_a_function() {
+    fn the_hash_depends_only_on_secret_and_key() {
         let (a, same) = (KeyHasher::new(1), KeyHasher::new(1));
         let others = [2, 1 << 64, 1 | 1 << 64].map(KeyHasher::new);
         for len in [0, 1, 7, 8, 15, 16, 17, 32, 33, 100, 1000] {
@@ -141,7 +141,7 @@ mod tests {
 
     /// Every bit of every byte affects the hash, at every length.
     #[test]
-    fn no_bit_is_left_out() {
+    fn every_bit_of_a_key_affects_its_hash() {
         let hasher = KeyHasher::new(3);
         for len in 1..=70 {
             let mut key = vec![0; len];
@@ -154,10 +154,10 @@ mod tests {
         }
     }
 
-    /// Tables cut buckets from either end of the hash and tags from the middle, so every bit must
-    /// be set in half of the hashes, even for keys that differ in one digit.
+    /// Tables take buckets from either end of the hash and tags from the middle. So every bit must
+    /// be set in half of the hashes, even for keys which differ in one digit.
     #[test]
-    fn every_bit_is_even() {
+    fn every_bit_of_the_hash_is_uniform() {
         const KEYS: u32 = 10_000;
         let hasher = KeyHasher::new(7);
         for prefix in ["", "user:", "a rather long prefix:"] {
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// How many different hashes keys have that differ at the start and end in `tail`.
+    /// The number of distinct hashes of keys which differ at the start and end in `tail`.
     fn hashes(hasher: &KeyHasher, len: usize, tail: &[u8]) -> usize {
         let key = |n: u32| {
             let mut key = n.to_le_bytes().to_vec();
@@ -183,12 +183,12 @@ mod tests {
         (0..1000).map(|n| hasher.hash(&key(n))).collect::<BTreeSet<_>>().len()
     }
 
-    /// With these tails keys share a hash under functions whose constants are public. Here only
-    /// someone who knows the secret can make such keys.
+    /// With these tails, keys have equal hashes under functions whose constants are public. Here
+    /// such keys can be made only with the secret.
     #[test]
     fn keys_made_without_the_secret_do_not_collide() {
         let hasher = KeyHasher::new(0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978);
-        // Constants of foldhash, and those of functions with other secrets.
+        // Constants of foldhash, and constants derived from other secrets.
         let mut tails = vec![
             [0xdd, 0x50, 0x7c, 0xc9, 0xb7, 0x29, 0xac, 0xc0],
             [0x17, 0x09, 0x47, 0xb5, 0xb5, 0xd5, 0x84, 0x3f],

@@ -284,7 +284,7 @@ mod tests {
         LongDouble::parse(text.as_bytes()).expect("a number")
     }
 
-    /// What INCRBYFLOAT answers for a stored text and an increment.
+    /// The reply of INCRBYFLOAT for a stored text and an increment.
     fn incremented(stored: &str, by: &str) -> String {
         let parsed = (LongDouble::parse(stored.as_bytes()), LongDouble::parse(by.as_bytes()));
         let (Some(stored), Some(by)) = parsed else {
@@ -296,9 +296,9 @@ mod tests {
         }
     }
 
-    /// Recorded from INCRBYFLOAT: `stored<TAB>increment<TAB>answer`, errors behind a `!`.
+    /// Recorded from INCRBYFLOAT: `stored<TAB>increment<TAB>answer`. Errors start with `!`.
     #[test]
-    fn sums_recorded_from_the_real_server() {
+    fn sums_match_a_recording_of_the_real_server() {
         let mut lines = 0;
         for line in include_str!("../tests/golden/incrbyfloat.txt").lines() {
             let fields: Vec<&str> = line.split('\t').collect();
@@ -310,24 +310,24 @@ mod tests {
     }
 
     #[test]
-    fn length_is_bounded() {
+    fn the_length_of_an_operand_is_limited() {
         let longest = "0".repeat(TEXT_MAX - 1) + "1";
         assert_eq!(text(parse(&longest)), "1");
         assert_eq!(LongDouble::parse(format!("0{longest}").as_bytes()), None);
-        // The most expensive text that is accepted: all digits count.
+        // The most expensive accepted text: every digit is significant.
         let threes = format!("0.{}", "3".repeat(TEXT_MAX - 2));
         assert_eq!(text(parse(&threes)), "0.33333333333333333");
     }
 
     #[test]
-    fn the_longest_answer() {
+    fn the_longest_number_has_the_maximum_length() {
         let greatest = text(parse("-1.18973149535723176502e+4932"));
         assert_eq!(greatest.len(), WRITTEN_MAX);
         assert!(greatest.starts_with("-118973149535723176502126385303097020516906332229462420044"));
     }
 
     #[test]
-    fn sums_at_the_end_of_the_range() {
+    fn sums_at_the_ends_of_the_range_are_exact() {
         let greatest = parse("0xffffffffffffffffp16320");
         assert_eq!(greatest.checked_add(greatest), None);
         let half_unit = parse("0x1p16319");
@@ -351,7 +351,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn addition_commutes_and_undoes(a in number(), b in number()) {
+        fn addition_commutes_and_has_an_inverse(a in number(), b in number()) {
             let (a, b) = (parse(&a), parse(&b));
             prop_assert_eq!(a.checked_add(b), b.checked_add(a));
             let opposite = LongDouble { negative: !a.negative, size: a.size };
@@ -360,12 +360,12 @@ mod tests {
 
         /// Sums of integers of up to 62 bits are exact.
         #[test]
-        fn whole_numbers_are_exact(a in -(1i64 << 62)..(1 << 62), b in -(1i64 << 62)..(1 << 62)) {
+        fn sums_of_integers_are_exact(a in -(1i64 << 62)..(1 << 62), b in -(1i64 << 62)..(1 << 62)) {
             prop_assert_eq!(incremented(&a.to_string(), &b.to_string()), (a + b).to_string());
         }
 
         #[test]
-        fn short_cut_and_long_way_agree(digits in 1u64.., power in -27i64..=27) {
+        fn the_fast_path_agrees_with_the_general_one(digits in 1u64.., power in -27i64..=27) {
             let (mantissa, exponent) = small_decimal(digits.to_string().as_bytes(), power)
                 .expect("few digits and a small power");
             let quick = in_range(mantissa, false, exponent);
@@ -382,19 +382,19 @@ mod tests {
         }
 
         #[test]
-        fn big_numbers_read_back(mantissa: u64, exponent in 0u32..16_320) {
+        fn large_numbers_round_trip(mantissa: u64, exponent in 0u32..16_320) {
             let value = parse(&format!("{:#x}p{exponent}", mantissa | 1 << 63));
             prop_assert_eq!(parse(&text(value)), value);
         }
 
         #[test]
-        fn any_bytes_are_fine(bytes: Vec<u8>) {
+        fn any_bytes_are_parsed_without_a_panic(bytes: Vec<u8>) {
             LongDouble::parse(&bytes);
         }
     }
 
     #[test]
-    fn numbers_have_an_order() {
+    fn numbers_are_ordered_by_value() {
         let order = ["-inf", "-1e4000", "-2.5", "-2", "-1e-4000", "0", "1e-4000", "2", "3", "inf"];
         for (i, a) in order.iter().enumerate() {
             for (j, b) in order.iter().enumerate() {

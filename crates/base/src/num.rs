@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_written_form_parses() {
+    fn only_the_canonical_form_is_parsed() {
         for refused in [
             "",
             "-",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn unsigned_reaches_its_own_end() {
+    fn unsigned_parsing_covers_its_whole_range() {
         assert_eq!(parse_u64(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(parse_u64(b"18446744073709551616"), None);
         assert_eq!(parse_u64(b"18446744073709551620"), None);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn digit_counts_at_every_power_of_ten() {
+    fn digits_are_counted_at_every_power_of_ten() {
         assert_eq!(digits(0), 1);
         let mut power = 1u64;
         for count in 1..=19 {
@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn written_form_is_the_standard_one(value: i64, shift in 0u32..64) {
+        fn writing_agrees_with_the_standard_library(value: i64, shift in 0u32..64) {
             for value in [value, value >> shift] {
                 let text = written(value);
                 prop_assert_eq!(&text, &value.to_string().into_bytes());
@@ -216,13 +216,13 @@ mod tests {
         }
 
         #[test]
-        fn parsing_agrees_with_writing(text in "[-+ 0-9a]{0,22}") {
+        fn parsing_accepts_only_the_canonical_form(text in "[-+ 0-9a]{0,22}") {
             let standard = text.parse::<i64>().ok().filter(|value| value.to_string() == text);
             prop_assert_eq!(parse_i64(text.as_bytes()), standard);
         }
 
         #[test]
-        fn unsigned_agrees_with_std(value: u64, shift in 0u32..64) {
+        fn unsigned_parsing_agrees_with_the_standard_library(value: u64, shift in 0u32..64) {
             let value = value >> shift;
             prop_assert_eq!(parse_u64(value.to_string().as_bytes()), Some(value));
             prop_assert_eq!(digits(value), value.to_string().len());

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_number() {
+    fn invalid_numerals_are_refused() {
         for text in [
             "",
             "+",
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_number() {
+    fn a_numeral_is_split_into_its_parts() {
         let decimal = |whole: &'static str, fraction: &'static str, exponent| Magnitude::Decimal {
             whole: whole.as_bytes(),
             fraction: fraction.as_bytes(),
@@ -238,13 +238,14 @@ mod tests {
         else {
             panic!("a number")
         };
-        // 32 digits fit at most, so one and 31 zeros here (the top digit fills one bit of four).
+        // At most 32 digits fit: here the one and 31 zeros (the top digit uses one of its four
+        // bits).
         assert!(sticky);
         assert_eq!(mantissa.ilog2() as i64 + exponent, 160 + 4);
     }
 
     #[test]
-    fn rounding_ties_carries_and_denormals() {
+    fn rounding_handles_ties_carries_and_denormals() {
         assert_eq!(round(0b1011, false, 0, 3, -100), (0b110, 1)); // tie: 5.5 -> 6 even
         assert_eq!(round(0b1001, false, 0, 3, -100), (0b100, 1)); // tie: 4.5 -> 4 even
         assert_eq!(round(0b10010, true, 0, 3, -100), (0b101, 2)); // above the tie

@@ -1,14 +1,60 @@
 //! The output buffer of replies: bytes, and between them references to big values.
 
-use crate::blob::Blob;
+use crate::blob::{Blob, Pages};
+use std::ops::Range;
 
 /// Bytes to be sent, with big buffers in between that are not copied.
 #[derive(Clone, Debug, Default)]
 pub struct OutBuf {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Big buffers with their positions: each is sent *before* `bytes[position]`. Ascending.
-    pub blobs: Vec<(usize, Blob)>,
+    /// Big buffers, in the order of their positions.
+    pub blobs: Vec<BlobPart>,
+}
+
+/// A big buffer, or a part of one, between the bytes of a reply.
+#[derive(Clone, Debug)]
+pub struct BlobPart {
+    /// It is sent *before* the byte at this position.
+    pub position: usize,
+    /// The buffer.
+    pub blob: Blob,
+    /// The part of it that is sent; it lies within the length.
+    pub range: Range<usize>,
+}
+
+impl BlobPart {
+    /// The whole of a buffer.
+    pub fn whole(position: usize, blob: Blob) -> Self {
+        let range = 0..blob.len();
+        Self { position, blob, range }
+    }
+
+    /// Bytes to be sent.
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// The bytes to be sent, as runs of contiguous memory.
+    pub fn pages(&self) -> Pages<'_> {
+        self.pages_from(0)
+    }
+
+    /// As [`BlobPart::pages`], without the first `skip` bytes.
+    pub fn pages_from(&self, skip: usize) -> Pages<'_> {
+        self.blob.pages_in(self.range.start + skip..self.range.end)
+    }
+
+    /// The same part at another position.
+    #[must_use]
+    pub fn moved_to(&self, position: usize) -> Self {
+        Self { position, ..self.clone() }
+    }
 }
 
 /// A place in an [`OutBuf`].
@@ -49,7 +95,8 @@ impl OutBuf {
     pub fn append(&mut self, other: Self) {
         let from = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
-        self.blobs.extend(other.blobs.into_iter().map(|(at, blob)| (from + at, blob)));
+        let moved = |part: BlobPart| BlobPart { position: from + part.position, ..part };
+        self.blobs.extend(other.blobs.into_iter().map(moved));
     }
 
     /// True if there is nothing to send.
@@ -61,17 +108,17 @@ impl OutBuf {
     /// Bytes to be sent between two places, those of big buffers included.
     pub fn len_between(&self, from: OutPos, to: OutPos) -> usize {
         let blobs = &self.blobs[from.blobs..to.blobs];
-        to.bytes - from.bytes + blobs.iter().map(|(_, blob)| blob.len()).sum::<usize>()
+        to.bytes - from.bytes + blobs.iter().map(BlobPart::len).sum::<usize>()
     }
 
     /// All bytes in one vector, for tests and for callers that must copy anyway.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.len_between(OutPos::default(), self.position()));
         let mut from = 0;
-        for (at, blob) in &self.blobs {
-            all.extend_from_slice(&self.bytes[from..*at]);
-            all.extend_from_slice(blob.as_slice());
-            from = *at;
+        for part in &self.blobs {
+            all.extend_from_slice(&self.bytes[from..part.position]);
+            part.pages().for_each(|page| all.extend_from_slice(page));
+            from = part.position;
         }
         all.extend_from_slice(&self.bytes[from..]);
         all

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_first_values() {
+    fn the_first_values_match_the_published_ones() {
         let mut state = 1_234_567;
         let words: [u64; 3] = std::array::from_fn(|_| splitmix64(&mut state));
         assert_eq!(
@@ -95,17 +95,17 @@ mod tests {
     }
 
     #[test]
-    fn below_is_fair_and_inside() {
+    fn below_is_uniform_and_in_range() {
         let mut prng = Prng::new(1);
         let mut seen = [0u32; 7];
         for _ in 0..70_000 {
             seen[prng.below(7) as usize] += 1;
         }
-        // Ten thousand each; six standard deviations are 556.
+        // Expected: ten thousand each. Six standard deviations are 556.
         assert!(seen.iter().all(|&count| count.abs_diff(10_000) < 556), "{seen:?}");
         assert_eq!(prng.below(1), 0);
-        // Three quarters of the range: without the redraw every third number would come twice as
-        // often as the others, in half of the draws instead of a third.
+        // Three quarters of the range. Without rejection every third number would be twice as
+        // likely as the others, so it would be drawn in half of the cases instead of a third.
         let end = u64::MAX / 4 * 3;
         let low = (0..30_000).filter(|_| prng.below(end).is_multiple_of(3)).count();
         assert!(low.abs_diff(10_000) < 490, "{low}");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_and_forks_are_unrelated_and_repeatable() {
+    fn seeds_and_forks_are_independent_and_repeatable() {
         let mut words: Vec<u64> = (0..100).map(|seed| Prng::new(seed).draw()).collect();
         assert_eq!(words[7], Prng::new(7).draw());
         let mut parent = Prng::new(0);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn chances() {
+    fn chance_has_the_requested_probability() {
         let mut prng = Prng::new(9);
         assert!((0..100).all(|_| prng.chance(5, 5) && !prng.chance(0, 5)));
         let hits = (0..10_000).filter(|_| prng.chance(1, 4)).count();

@@ -139,7 +139,7 @@ mod tests {
     use crate::sync::{Arc, thread};
 
     #[test]
-    fn a_shared_value_is_copied_and_an_unshared_one_is_not() {
+    fn make_mut_copies_only_a_shared_value() {
         let mut one = Shared::new(vec![1]);
         let at = one.address();
         one.make_mut().push(2);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_dropped_once_with_the_last_reference() {
+    fn the_value_is_dropped_once_with_its_last_reference() {
         let counter = Arc::new(());
         let one = Shared::new(Arc::clone(&counter));
         let two = one.clone();
@@ -163,10 +163,10 @@ mod tests {
         assert_eq!(Arc::strong_count(&counter), 1);
     }
 
-    /// Threads clone, read, change copies and drop, all at once; under Miri this is its data-race
+    /// Threads clone, read, change copies and drop concurrently. Under Miri this is the data-race
     /// check.
     #[test]
-    fn many_threads_share_one() {
+    fn many_threads_share_one_value() {
         let rounds = if cfg!(miri) { 20 } else { 2000 };
         let counter = Arc::new(());
         let shared = Shared::new((vec![7_u64; 4], Arc::clone(&counter)));

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_stay_inside() {
+    fn slot_ids_wrap_into_their_range() {
         assert_eq!(SlotId::new(16_384).index(), 0);
         assert_eq!(SlotId::new(u16::MAX).index(), SLOTS - 1);
         assert_eq!(SlotId::all().count(), SLOTS);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn monotonic_time_saturates() {
+    fn monotonic_time_arithmetic_saturates() {
         assert_eq!(MonoNs(7).since(MonoNs(4)), 3);
         assert_eq!(MonoNs(4).since(MonoNs(7)), 0);
         assert_eq!(MonoNs(4).plus(3), MonoNs(7));

@@ -1,7 +1,7 @@
-//! Random operands against a real redis-server, when there is one on PATH: floats, extended sums,
-//! integers and glob patterns must be accepted, refused and answered the same way.
+//! Random operands compared with a real redis-server, if there is one on PATH: floats, extended
+//! sums, integers and glob patterns must be accepted, refused and answered the same way.
 //!
-//! `SHEAFDB_LIVE_SEED` and `SHEAFDB_LIVE_ROUNDS` repeat or widen a run. Without a redis-server the
+//! `SHEAFDB_LIVE_SEED` and `SHEAFDB_LIVE_ROUNDS` repeat or extend a run. Without a redis-server the
 //! tests pass with a note, unless `CI` is set: then they fail.
 
 #[path = "support/live.rs"]
@@ -17,7 +17,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number in the setting"))
 }
 
-/// Runs `round` many times with a live server and a seeded generator.
+/// Runs `round` repeatedly with a live server and a seeded generator.
 fn rounds(default: u64, mut round: impl FnMut(&mut Live, &mut Prng)) {
     let Some(mut live) = Live::start() else { return };
     let seed = setting("SHEAFDB_LIVE_SEED", 20_240_229);
@@ -35,7 +35,7 @@ fn digits(prng: &mut Prng, most: u64) -> String {
     (0..=prng.below(most)).map(|_| char::from(b'0' + prng.below(10) as u8)).collect()
 }
 
-/// Text that usually is a number, of any size, sometimes near the ends of the range.
+/// A text which usually is a number of any size, sometimes near the ends of the range.
 fn number(prng: &mut Prng) -> String {
     let sign = pick(prng, &["", "", "", "-", "+"]);
     let body = match prng.below(8) {
@@ -66,7 +66,7 @@ fn number(prng: &mut Prng) -> String {
 }
 
 #[test]
-fn extended_sums() {
+fn extended_sums_match_redis() {
     rounds(2_000, |live, prng| {
         let (stored, by) = (number(prng), number(prng));
         live.call(&[b"SET", b"k", stored.as_bytes()]);
@@ -86,7 +86,7 @@ fn extended_sums() {
 }
 
 #[test]
-fn doubles() {
+fn doubles_match_redis() {
     rounds(2_000, |live, prng| {
         let text = number(prng);
         live.call(&[b"DEL", b"z"]);
@@ -97,7 +97,7 @@ fn doubles() {
             let Answer::Bulk(Some(score)) = live.call(&[b"ZSCORE", b"z", b"m"]) else {
                 panic!("the score of {text:?}")
             };
-            // Equal as numbers: a small sorted set forgets the sign of zero.
+            // Compared as numbers: a small sorted set loses the sign of zero.
             assert_eq!(double::parse(&score), Some(ours), "{text:?}");
             let mut written = Vec::new();
             double::write(&mut written, ours);
@@ -109,7 +109,7 @@ fn doubles() {
 }
 
 #[test]
-fn integers() {
+fn integers_match_redis() {
     rounds(1_000, |live, prng| {
         let text = match prng.below(3) {
             0 => format!("{}{}", pick(prng, &["", "-", "+", " ", "0", "-0"]), digits(prng, 21)),
@@ -133,7 +133,7 @@ fn integers() {
 }
 
 #[test]
-fn patterns() {
+fn patterns_match_redis() {
     let draw = |prng: &mut Prng, most, among: &[&str]| -> String {
         (0..=prng.below(most)).map(|_| pick(prng, among)).collect()
     };

@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_tells_its_kernel_cores_and_memory() {
+    fn the_machine_reports_kernel_cores_and_memory() {
         let machine = machine();
         assert!(machine.cores >= 1 && machine.memory_bytes > 1 << 20);
         assert!(machine.kernel.starts_with(|c: char| c.is_ascii_digit()), "{machine:?}");
     }
 
     #[test]
-    fn work_of_this_process_is_counted_as_the_clients() {
+    fn work_of_this_process_is_counted_for_the_client() {
         let usage = Usage::start(None);
         let until = own_cpu_s() + 0.03;
         let mut sum = 0u64;
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_counted_by_its_threads() {
+    fn the_cpu_time_of_a_process_includes_all_its_threads() {
         let pid = std::process::id();
         let before = ProcessCpu::of(pid).expect("this process has an account");
         let worker = std::thread::spawn(|| {

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_that_were_forgotten_are_told() {
+    fn starved_connections_are_reported() {
         let even = PerConnection::of(&[30, 40, 41, 90]);
         assert_eq!(even, PerConnection { least: 30, median: 41, most: 90 });
         assert!(!even.is_uneven());

@@ -1,4 +1,4 @@
-//! The program as a user starts it: output, exit status, and one clear line when it goes wrong.
+//! The program as a user starts it: output, exit status, and one clear line on failure.
 
 mod support;
 
@@ -25,7 +25,7 @@ fn at(server: &Server) -> String {
 }
 
 #[test]
-fn forms_of_the_output() {
+fn every_output_format_is_written() {
     let server = Server::start(|_, _| ok());
     let table = bench(&at(&server));
     assert!(table.status.success() && err(&table).is_empty(), "{table:?}");
@@ -47,13 +47,13 @@ fn forms_of_the_output() {
 }
 
 #[test]
-fn a_failed_run_exits_with_1_and_says_why() {
+fn a_failed_run_exits_with_1_and_its_reason() {
     let server = Server::start(|_, _| Reply::Bytes(b"-ERR on purpose\r\n".to_vec()));
     let failed = bench(&at(&server));
     assert_eq!(failed.status.code(), Some(1));
     let told = "sheafdb-bench: set failed: 1000 error replies (ERR on purpose)\n";
     assert_eq!(err(&failed), told);
-    // How fast errors come is no rate of anything.
+    // The rate of error replies is no throughput.
     let text = out(&failed);
     assert!(text.starts_with("set: no request to "), "{text}");
     let row: Vec<&str> = text.lines().nth(2).expect("a row").split_whitespace().collect();
@@ -71,7 +71,7 @@ fn a_failed_run_exits_with_1_and_says_why() {
 }
 
 #[test]
-fn what_cannot_run_is_one_line() {
+fn a_run_which_cannot_start_prints_one_line() {
     let one_line = |args: &str, code: i32, told: &str| {
         let output = bench(args);
         assert_eq!(output.status.code(), Some(code), "{args}");
@@ -92,9 +92,10 @@ fn what_cannot_run_is_one_line() {
     one_line("compare /nowhere/a /nowhere/b", 1, "cannot read /nowhere/a");
 }
 
-/// What looks like an option and is none was sent to the server, a hundred thousand times.
+/// Regression: a word which looks like an unknown option was sent to the server as a command, a
+/// hundred thousand times.
 #[test]
-fn an_option_that_is_none_is_no_command() {
+fn an_unknown_option_is_not_taken_for_a_command() {
     let server = Server::start(|_, _| ok());
     for option in ["--cluster", "--tls", "--typo", "-x", "--typo=1", "-n 5 --cluster"] {
         let output = bench(&format!("load -p {} {option}", server.address.port()));
@@ -102,7 +103,7 @@ fn an_option_that_is_none_is_no_command() {
         assert!(err(&output).contains("unexpected argument"), "{option}: {}", err(&output));
         assert!(out(&output).is_empty(), "{option}: {}", out(&output));
     }
-    // What follows a command is its own, and behind -- a command may begin with a hyphen.
+    // Words after a command belong to it. After -- a command may begin with a hyphen.
     for command in ["ZADD z -1 --a", "-- --cluster", "-n 7 -- -x -n 8"] {
         let args = format!("load -p {} -n 7 -q {command}", server.address.port());
         let output = bench(&args);
@@ -119,7 +120,7 @@ fn h_is_the_host_and_help_is_long() {
 }
 
 #[test]
-fn files_are_compared() {
+fn result_files_are_compared() {
     let server = Server::start(|_, _| ok());
     let file = |name: &str| std::env::temp_dir().join(format!("{}-{name}", std::process::id()));
     let (a, b) = (file("a.json"), file("b.json"));

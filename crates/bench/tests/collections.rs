@@ -1,5 +1,4 @@
-//! `sheafdb-bench collections` against real servers: replies are compared before anything is
-//! measured.
+//! `sheafdb-bench collections` with real servers: replies are compared before they are measured.
 
 use bench::collections::memory::{self, Kind};
 use bench::collections::reads::{self, Options};
@@ -37,10 +36,10 @@ fn every_figure_is_loaded_compared_and_measured() {
     assert!(unknown.is_err_and(|why| why.contains("'zrang'") && why.contains("zrank")));
 }
 
-/// What is there with the right number of elements is not loaded again, so one that is not the same
-/// is seen.
+/// An existing collection with the right number of elements is not loaded again, so different
+/// contents are detected.
 #[test]
-fn another_reply_ends_it() {
+fn a_different_reply_ends_the_run() {
     let targets = [start("a"), start("b")];
     let mut client =
         Client::connect(&targets[1].address(), Duration::from_secs(5)).expect("it listens");
@@ -57,7 +56,7 @@ fn another_reply_ends_it() {
 }
 
 #[test]
-fn elements_have_a_size() {
+fn memory_per_element_is_plausible() {
     let targets = [Target::parse("redis-server").expect("a target")];
     let kinds = [Kind::Set, Kind::Zset, Kind::Stream];
     let rows = memory::run(&targets, &kinds, &[(100, 500)], 8, &mut |_| ()).expect("it is there");
@@ -65,7 +64,7 @@ fn elements_have_a_size() {
     // A hash table of strings, and a packed list of members and scores.
     assert!((30.0..120.0).contains(&used[0]), "{rows:?}");
     assert!((12.0..40.0).contains(&used[1]), "{rows:?}");
-    // Three values, what tells their lengths, and the entry's own elements.
+    // Three values, their lengths, and the entry's own elements.
     assert!((35.0..60.0).contains(&used[2]), "{rows:?}");
     let running = [Target::parse("127.0.0.1:1").expect("a target")];
     assert!(memory::run(&running, &kinds, &[(1, 1)], 8, &mut |_| ()).is_err());

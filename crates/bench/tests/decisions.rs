@@ -1,4 +1,5 @@
-//! Each model shows what its decision does: the virtue or the defect an experiment is to find.
+//! Each model shows the effect of its design decision: the property or defect which an experiment
+//! should find.
 
 mod common;
 
@@ -13,7 +14,7 @@ use common::{
     undisturbed,
 };
 
-/// Connections that are open, used, and then idle.
+/// Connections which are open, were used, and are idle.
 fn held(running: &Running, count: usize) -> Vec<Client> {
     (0..count)
         .map(|_| {
@@ -25,11 +26,11 @@ fn held(running: &Running, count: usize) -> Vec<Client> {
 }
 
 #[test]
-fn sequential_serves_nobody_while_one_is_connected() {
-    undisturbed(try_sequential_serves_nobody_while_one_is_connected);
+fn sequential_serves_one_connection_at_a_time() {
+    undisturbed(try_sequential_serves_one_connection_at_a_time);
 }
 
-fn try_sequential_serves_nobody_while_one_is_connected() {
+fn try_sequential_serves_one_connection_at_a_time() {
     let running = start(Model::Sequential, &Options::default());
     let first = held(&running, 1);
     let mut second = connect_for(&running, STUCK);
@@ -58,7 +59,7 @@ fn try_a_pool_serves_as_many_as_it_has_threads() {
 }
 
 #[test]
-fn the_others_serve_any_number_of_idle_connections() {
+fn the_other_models_serve_any_number_of_idle_connections() {
     let bounded = [Model::Sequential, Model::Pool];
     for (model, options) in resp_models().into_iter().filter(|(m, _)| !bounded.contains(m)) {
         let running = start(model, &options);
@@ -67,7 +68,7 @@ fn the_others_serve_any_number_of_idle_connections() {
     }
 }
 
-/// What INFO model tells.
+/// The counters of INFO model.
 fn counters(client: &mut Client) -> Totals {
     let reply = client.call(&[b"INFO", b"model"]).expect("a reply");
     let text = reply.as_str().expect("text").to_owned();
@@ -87,7 +88,7 @@ fn counters(client: &mut Client) -> Totals {
     }
 }
 
-/// What a pipeline of PINGs in one write costs, and the exchange around it.
+/// The cost of a pipeline of PINGs in one write, and of the exchange around it.
 fn cost_of_a_pipeline(model: Model, options: &Options, pings: usize) -> Totals {
     let running = start(model, options);
     let mut client = connect(&running);
@@ -107,8 +108,8 @@ fn cost_of_a_pipeline(model: Model, options: &Options, pings: usize) -> Totals {
     }
 }
 
-/// Were so many requests counted? Where a loop counts what it has passed on, the writer may have
-/// looked before or after.
+/// Whether this many requests were counted. If a loop counts what it has passed on, the writer may
+/// have read the counter before or after.
 fn counted(cost: &Totals, options: &Options, requests: usize) -> bool {
     let unsure = u64::from(options.front == Front::Loops);
     cost.requests.abs_diff(requests as u64) <= unsure
@@ -124,13 +125,14 @@ fn try_a_flush_per_reply_is_a_system_call_per_reply() {
     for (model, options) in resp_models() {
         let each = Options { flush: Flush::Reply, ..options.clone() };
         let cost = cost_of_a_pipeline(model, &each, PINGS);
-        // One of the two INFO requests is between the two looks: the reply to the first.
+        // One of the two INFO requests lies between the two readings: the reply to the first.
         assert!(counted(&cost, &options, PINGS + 1), "{model:?}: {cost:?}");
         assert_eq!(cost.writes, PINGS as u64 + 1, "{model:?}");
         for flush in [Flush::Idle, Flush::Size] {
             let cost = cost_of_a_pipeline(model, &Options { flush, ..options.clone() }, PINGS);
             assert!(counted(&cost, &options, PINGS + 1), "{model:?}: {cost:?}");
-            // A loop that asks a writer sends what the writer has done so far: any number of times.
+            // A loop which asks a writer sends whatever the writer has completed, so the number of
+            // sends varies.
             if options.front == Front::Threads {
                 assert!(cost.writes <= 10, "{model:?}: {cost:?}");
             }
@@ -140,11 +142,11 @@ fn try_a_flush_per_reply_is_a_system_call_per_reply() {
 }
 
 #[test]
-fn counters_tell_threads_that_wait_from_loops_that_poll() {
-    undisturbed(try_counters_tell_threads_that_wait_from_loops_that_poll);
+fn counters_distinguish_blocking_threads_from_polling_loops() {
+    undisturbed(try_counters_distinguish_blocking_threads_from_polling_loops);
 }
 
-fn try_counters_tell_threads_that_wait_from_loops_that_poll() {
+fn try_counters_distinguish_blocking_threads_from_polling_loops() {
     for (model, options) in resp_models() {
         let cost = cost_of_a_pipeline(model, &options, 1);
         let polls =
@@ -156,7 +158,7 @@ fn try_counters_tell_threads_that_wait_from_loops_that_poll() {
 }
 
 #[test]
-fn no_reply_is_left_behind_while_the_next_request_is_incomplete() {
+fn no_reply_is_stranded_while_the_next_request_is_incomplete() {
     for flush in [Flush::Reply, Flush::Idle, Flush::Size] {
         for (model, options) in resp_models() {
             let running = start(model, &Options { flush, ..options });
@@ -170,11 +172,11 @@ fn no_reply_is_left_behind_while_the_next_request_is_incomplete() {
 }
 
 #[test]
-fn strand_leaves_replies_behind_until_more_requests_come() {
-    undisturbed(try_strand_leaves_replies_behind_until_more_requests_come);
+fn strand_holds_replies_until_further_requests() {
+    undisturbed(try_strand_holds_replies_until_further_requests);
 }
 
-fn try_strand_leaves_replies_behind_until_more_requests_come() {
+fn try_strand_holds_replies_until_further_requests() {
     for (model, options) in resp_models() {
         let strand = Options { flush: Flush::Strand, flush_bytes: 700, ..options };
         let running = start(model, &strand);
@@ -195,7 +197,7 @@ fn try_strand_leaves_replies_behind_until_more_requests_come() {
     }
 }
 
-/// Of so many exchanges of two requests in one write, how many took the time of a delayed
+/// Of this many exchanges of two requests in one write, how many took the time of a delayed
 /// acknowledgement (40 ms).
 fn stalls(model: Model, options: &Options, exchanges: usize) -> usize {
     let running = start(model, options);
@@ -239,7 +241,7 @@ fn try_a_short_queue_before_a_slow_acceptor_overflows() {
     };
     let running = start(Model::EventLoop, &Options { backlog: 1, ..slow.clone() });
     let some = connected(&running, 6);
-    // One is accepted; a queue of one holds two.
+    // One connection is accepted. A queue of one holds two more.
     assert!((2..=3).contains(&some.len()), "{}", some.len());
     assert!(running.overflows() >= 3, "{}", running.overflows());
     let running = start(Model::EventLoop, &Options { backlog: 50, ..slow });
@@ -252,7 +254,7 @@ fn try_a_short_queue_before_a_slow_acceptor_overflows() {
 }
 
 #[test]
-fn a_slow_acceptor_takes_one_at_a_time() {
+fn a_slow_acceptor_accepts_one_connection_at_a_time() {
     let running = start(Model::EventLoop, &Options { accept_every: 100, ..Options::default() });
     let since = Instant::now();
     let all = held(&running, 4);
@@ -261,7 +263,7 @@ fn a_slow_acceptor_takes_one_at_a_time() {
 }
 
 #[test]
-fn the_null_reader_reads_everything_and_says_nothing_but_the_end() {
+fn the_null_reader_reads_everything_and_sends_only_the_end() {
     let running = start(Model::NullReader, &Options::default());
     let mut stream = stream(&running);
     let block = vec![7; 1 << 20];
@@ -287,7 +289,7 @@ fn echo_ack_acknowledges_each_whole_message_with_its_id() {
         let size = (payload.len() as u32).to_be_bytes();
         [&id.to_le_bytes()[..], &size, &payload].concat()
     };
-    // One at a time, as the published client does it.
+    // One at a time, like the published client.
     for id in 0..20 {
         stream.write_all(&message(id)).expect("it reads");
         let mut ack = [0; 8];
@@ -295,7 +297,7 @@ fn echo_ack_acknowledges_each_whole_message_with_its_id() {
         assert_eq!(u64::from_le_bytes(ack), id);
     }
     assert!(eventually(|| running.totals().writes == 20), "each by itself");
-    // And all at once, in odd pieces.
+    // All at once, in irregular pieces.
     let all: Vec<u8> = (20..1_000).flat_map(message).collect();
     for piece in all.chunks(997) {
         stream.write_all(piece).expect("it reads");
@@ -305,7 +307,7 @@ fn echo_ack_acknowledges_each_whole_message_with_its_id() {
         stream.read_exact(&mut ack).expect("an acknowledgement");
         assert_eq!(u64::from_le_bytes(ack), id);
     }
-    // Half a message is not acknowledged.
+    // An incomplete message is not acknowledged.
     stream.write_all(&message(49)[..30]).expect("it reads");
     stream.set_read_timeout(Some(STUCK)).expect("not zero");
     assert!(stream.read(&mut [0]).is_err());

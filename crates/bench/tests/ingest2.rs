@@ -1,4 +1,4 @@
-//! The client side of protocol 2, on servers that keep to it and on servers that lie.
+//! The client side of protocol 2, with servers which follow it and servers which violate it.
 
 #[path = "support/two.rs"]
 mod two;
@@ -12,7 +12,7 @@ use bench::models::{Model, Options, serve};
 use ingest::v2::Acking;
 use two::{Lie, Two};
 
-/// A client that sends 100 batches of 10.
+/// A client which sends 100 batches of 10.
 fn spec(server: &Two, acking: Acking) -> Spec {
     Spec {
         messages: 1000,
@@ -28,7 +28,7 @@ fn sent(spec: &Spec) -> Outcome {
 
 #[test]
 fn everything_is_acknowledged_within_any_window() {
-    // The smallest window holds one frame: the next may leave when credit for it has come.
+    // The smallest window holds one frame: the next may be sent once credit for it was granted.
     for window in [2 * (16 + 210), 5000, 1 << 20] {
         let liar = Two::start(Lie::No, window);
         for (clients, waits, threads) in [(1, false, 1), (1, true, 1), (5, false, 2), (5, true, 1)]
@@ -40,7 +40,7 @@ fn everything_is_acknowledged_within_any_window() {
             assert!(measurement.failures.is_empty(), "{window}: {:?}", measurement.failures);
             assert_eq!(measurement.requests, total);
             assert_eq!(liar.took.load(Ordering::Relaxed) - before, total, "each came once");
-            // Who waits needs an acknowledgement for each of 100 batches.
+            // A waiting client needs an acknowledgement for each of 100 batches.
             assert!(acks >= if waits { 100 * clients as u64 } else { 1 }, "{acks}");
         }
         assert_eq!(liar.faults.load(Ordering::Relaxed), 0, "credit was kept to with {window}");
@@ -48,7 +48,7 @@ fn everything_is_acknowledged_within_any_window() {
 }
 
 #[test]
-fn a_run_by_the_clock_ends_with_everything_acknowledged() {
+fn a_timed_run_ends_with_everything_acknowledged() {
     let liar = Two::start(Lie::No, 1 << 20);
     for waits in [false, true] {
         let before = liar.took.load(Ordering::Relaxed);
@@ -64,7 +64,7 @@ fn a_run_by_the_clock_ends_with_everything_acknowledged() {
 }
 
 #[test]
-fn whoever_breaks_the_rules_is_found_out() {
+fn violations_of_the_protocol_are_detected() {
     let wrong = [
         (Lie::Skipped, "skipped follows that of"),
         (Lie::Ahead, "which was not sent whole"),
@@ -85,22 +85,22 @@ fn whoever_breaks_the_rules_is_found_out() {
 }
 
 #[test]
-fn what_is_not_acknowledged_is_lost() {
+fn unacknowledged_messages_are_counted_as_lost() {
     for (lie, why) in [
         (Lie::Silent, "no progress for"),
-        (Lie::Closes, ""), // closed or reset, seen in a read or a write: as it happens
+        (Lie::Closes, ""), // closed or reset, seen by a read or a write
         (Lie::Errs, "error 8: not here"),
     ] {
         let liar = Two::start(lie, 1 << 20);
         let patience = Duration::from_millis(if lie == Lie::Silent { 200 } else { 20_000 });
-        // Who waits has sent one batch only.
+        // A waiting client has sent one batch only.
         let spec = Spec { waits: true, patience, ..spec(&liar, Acking::Adaptive) };
         let failures = sent(&spec).measurement.failures;
         assert!(failures.first_error.contains(why), "{lie:?}: {failures:?}");
         assert!(!failures.first_error.is_empty(), "{lie:?}: {failures:?}");
         assert_eq!(failures.lost, if lie == Lie::Closes { 990 } else { 1000 }, "{lie:?}");
     }
-    // An acknowledgement that never came shows in the next one, or in the silence.
+    // A missing acknowledgement is detected by the next one, or by a timeout.
     for waits in [false, true] {
         let liar = Two::start(Lie::Forgets, 1 << 20);
         let patience = Duration::from_millis(200);
@@ -110,7 +110,7 @@ fn what_is_not_acknowledged_is_lost() {
 }
 
 #[test]
-fn what_a_listener_does_not_take_is_an_error_before_anything_is_sent() {
+fn a_run_refused_by_the_listener_sends_nothing() {
     for (lie, why) in [(Lie::Knows, "7 messages are held"), (Lie::Other, "not what was asked")] {
         let liar = Two::start(lie, 5000);
         let error = run(&spec(&liar, Acking::Synchronous)).expect_err("it is refused");
@@ -135,7 +135,7 @@ fn command(address: std::net::SocketAddr, words: &[&str]) -> std::process::Outpu
 }
 
 #[test]
-fn the_command_sends_and_fails_if_it_was_lied_to() {
+fn the_command_sends_and_fails_on_a_violation() {
     let model = serve(Model::AckEachRead, &Options::default()).expect("a free port");
     for words in [&["-n", "500"][..], &["-c", "3", "--seconds", "0.05", "--block", "4096"]] {
         let out = command(model.address, words);
@@ -150,7 +150,7 @@ fn the_command_sends_and_fails_if_it_was_lied_to() {
 }
 
 #[test]
-fn the_model_takes_everything() {
+fn the_model_accepts_everything() {
     let model = serve(Model::AckEachRead, &Options::default()).expect("a free port");
     for acking in Acking::ALL {
         for waits in [false, true] {

@@ -1,4 +1,5 @@
-//! The experiment on acknowledgements: its short form on a whole server, and on servers that lie.
+//! The experiment on acknowledgements: its short form on a complete server, and on servers which
+//! violate the protocol.
 
 #[path = "support/lab.rs"]
 mod lab;
@@ -21,18 +22,18 @@ use two::acceptor::Acceptor;
 /// How an acknowledgement is wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Lie {
-    /// It is not.
+    /// It is right.
     No,
-    /// `skipped` is one more than it may be.
+    /// `skipped` is one too high.
     Skipped,
-    /// The id is that of a message to come.
+    /// The id is that of a later message.
     Ahead,
-    /// The connection is closed after the first.
+    /// The connection is closed after the first acknowledgement.
     Closes,
 }
 
-/// Five listeners on ports in a row that acknowledge what each read made whole, with a lie in one
-/// strategy.
+/// Five listeners on consecutive ports which acknowledge the messages completed by each read, with
+/// a violation in one strategy.
 struct Liar {
     base: SocketAddr,
     _acceptors: Vec<Acceptor>,
@@ -106,8 +107,8 @@ fn short(targets: &[&str], options: &Options) -> Output {
 fn an_honest_server_passes_at_every_point() {
     let output = Liar::start(Strategy::Sync, Lie::No).output();
     assert_eq!(output.failed, Vec::<String>::new());
-    // Points: the base, a size, a batch, two without NODELAY, one that looks after every write,
-    // blocks, and one that waits; five strategies and three models, one of which never
+    // Points: the base, a size, a batch, two without NODELAY, one which checks after every write,
+    // blocks, and one which waits. Five strategies and three models, one of which never
     // acknowledges.
     assert_eq!(output.measurements.len(), 8 * 8 - 1);
     assert!(output.measurements.iter().all(|m| m.requests > 0 && m.failures.is_empty()));
@@ -135,7 +136,7 @@ fn a_wrong_acknowledgement_makes_the_run_fail_and_names_the_strategy() {
     }
 }
 
-/// The experiment with protocol 2 at an address, beside honest classic listeners.
+/// The experiment with protocol 2 at an address, next to correct classic listeners.
 fn with_protocol2(address: SocketAddr) -> Output {
     let five = Liar::start(Strategy::Sync, Lie::No);
     let options = Options { clients: vec![1, 2], protocol2: Some(address), ..Options::default() };
@@ -143,7 +144,7 @@ fn with_protocol2(address: SocketAddr) -> Output {
 }
 
 #[test]
-fn adaptive_is_judged_beside_the_other_two_for_clients_that_wait_and_that_do_not() {
+fn adaptive_is_compared_with_the_other_strategies_for_both_kinds_of_client() {
     let model =
         serve_model(Model::AckEachRead, &bench::models::Options::default()).expect("a free port");
     let output = with_protocol2(model.address);
@@ -152,8 +153,8 @@ fn adaptive_is_judged_beside_the_other_two_for_clients_that_wait_and_that_do_not
     let table = section.tables.last().expect("there are tables");
     assert!(table.title.ends_with("adaptive beside the better of the other two"), "{table:?}");
     let sent: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
-    // The base, two clients, a size, a batch, two without NODELAY, both clients as they look after
-    // every write, blocks, and both clients once more as they wait.
+    // The base, two clients, a size, a batch, two without NODELAY, both clients with a check after
+    // every write, blocks, and both clients again with waiting.
     assert_eq!(sent.len(), 2 + 1 + 1 + 2 + 2 + 1 + 2, "{sent:?}");
     assert_eq!(sent.iter().filter(|sent| sent.ends_with(", waits")).count(), 2, "{sent:?}");
     let verdicts = section.prose.iter().filter(|text| {
@@ -179,7 +180,7 @@ fn a_wrong_acknowledgement_of_protocol_2_makes_the_run_fail() {
 }
 
 #[test]
-fn the_command_fails_after_it_has_written_its_files() {
+fn a_failing_command_still_writes_its_files() {
     let liar = Liar::start(Strategy::Async, Lie::Skipped);
     let json = std::env::temp_dir().join(format!("bench-acks-{}.json", std::process::id()));
     let out = Command::new(env!("CARGO_BIN_EXE_sheafdb-bench"))
@@ -195,10 +196,10 @@ fn the_command_fails_after_it_has_written_its_files() {
 }
 
 #[test]
-fn a_whole_server_is_judged_with_its_own_counters() {
+fn a_complete_server_is_measured_with_its_own_counters() {
     let target = Target::parse("sheafdb").expect("a target");
     if !target.is_there() {
-        // Only where this package is tested by itself: `make test` builds the server first.
+        // Only if this package is tested on its own: `make test` builds the server first.
         assert!(!Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/sheafdb").exists());
         return;
     }
@@ -226,7 +227,8 @@ fn a_whole_server_is_judged_with_its_own_counters() {
         let rows = section.tables[0].rows.iter();
         rows.filter(move |row| row[1] == "sheafdb" && row[2] == strategy.name())
     };
-    // Request-reply answers every message, async never more often than sync for 64 KiB blocks.
+    // Request-reply answers every message. With 64 KiB blocks async never acknowledges more often
+    // than sync.
     assert!(of(Strategy::RequestReply).all(|row| row[4] == "1,000"), "{section:?}");
     assert_eq!(
         output.findings.iter().filter(|f| f.target.starts_with("sheafdb, ")).count(),

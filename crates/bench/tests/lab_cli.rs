@@ -1,5 +1,4 @@
-//! The command line of the laboratory: tables on the standard output, files where they were asked
-//! for.
+//! The command line of the laboratory: tables on the standard output, and files where requested.
 
 mod common;
 
@@ -10,11 +9,11 @@ use bench::result::{FindingKind, Results};
 use common::undisturbed;
 
 #[test]
-fn an_experiment_leaves_a_report_measurements_and_curves() {
-    undisturbed(try_an_experiment_leaves_a_report_measurements_and_curves);
+fn an_experiment_writes_a_report_measurements_and_curves() {
+    undisturbed(try_an_experiment_writes_a_report_measurements_and_curves);
 }
 
-fn try_an_experiment_leaves_a_report_measurements_and_curves() {
+fn try_an_experiment_writes_a_report_measurements_and_curves() {
     let folder = std::env::temp_dir().join(format!("bench-lab-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder of our own");
     let at = |name: &str| folder.join(name).to_str().expect("it is ASCII").to_owned();
@@ -47,7 +46,7 @@ fn try_an_experiment_leaves_a_report_measurements_and_curves() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_the_reason() {
+fn invalid_arguments_are_refused_with_the_reason() {
     let told = |args: &[&str]| {
         let out = Command::new(env!("CARGO_BIN_EXE_sheafdb-bench"))
             .arg("lab")

@@ -1,5 +1,5 @@
-//! The short form of `concurrency`: every model is recognised when it is anonymous, and a healthy
-//! server has none of the defects.
+//! The short form of `concurrency`: every model is recognised anonymously, and a healthy server has
+//! none of the defects.
 
 mod common;
 #[path = "support/lab.rs"]
@@ -53,7 +53,7 @@ fn try_models_are_recognised_without_their_names() {
     for healthy in ["d", "e", "f"] {
         assert_eq!(defects(&output, healthy), [], "{healthy}");
     }
-    // Beyond what it serves there is one point that does not count, and then none.
+    // Beyond the served connections there is one invalid point, and no further one.
     let connections = |target: &str| -> Vec<(String, bool)> {
         let of = output.measurements.iter().filter(|m| m.target == target);
         of.map(|m| (m.parameters[0].1.clone(), m.failures.is_empty())).collect()
@@ -62,7 +62,7 @@ fn try_models_are_recognised_without_their_names() {
     assert_eq!(connections("a"), [point("1", true), point("2", false)]);
     assert_eq!(connections("c"), [point("1", true), point("2", true), point("6", false)]);
     assert_eq!(connections("e").len(), 4);
-    // The queue that was too short for a hundred lost some, a longer one fewer.
+    // The queue which was too short for a hundred connections dropped some, a longer one fewer.
     let overflows = |target: &str| {
         let finding = output.findings.iter().find(|f| f.target == target).expect("it overflowed");
         assert_eq!(
@@ -86,11 +86,11 @@ fn try_models_are_recognised_without_their_names() {
 }
 
 #[test]
-fn a_short_queue_before_a_slow_acceptor_is_seen_without_its_name() {
-    undisturbed(try_a_short_queue_before_a_slow_acceptor_is_seen_without_its_name);
+fn a_short_queue_before_a_slow_acceptor_is_recognised_anonymously() {
+    undisturbed(try_a_short_queue_before_a_slow_acceptor_is_recognised_anonymously);
 }
 
-fn try_a_short_queue_before_a_slow_acceptor_is_seen_without_its_name() {
+fn try_a_short_queue_before_a_slow_acceptor_is_recognised_anonymously() {
     let slow = models::Options { backlog: 1, accept_every: 30, ..models::Options::default() };
     let running = start(Model::EventLoop, &slow);
     let options = Options { connections: vec![1, 2], no_backlog: true, ..Options::default() };
@@ -98,19 +98,19 @@ fn try_a_short_queue_before_a_slow_acceptor_is_seen_without_its_name() {
     let overflow = |f: &&bench::result::Finding| f.kind == FindingKind::BacklogOverflow;
     let finding = output.findings.iter().find(overflow);
     let line = finding.unwrap_or_else(|| panic!("{:?}", output.findings)).evidence[0].clone();
-    // 256 came at once, and in the first second 34 at most were taken.
+    // 256 connected at once, and at most 34 were accepted in the first second.
     let late = line.split(' ').nth(3).and_then(|n| n.parse::<u32>().ok());
     assert!(late.is_some_and(|n| n >= 150), "{line}");
 }
 
 #[test]
-fn the_reference_has_none_of_the_defects() {
-    undisturbed(try_the_reference_has_none_of_the_defects);
+fn the_reference_server_has_none_of_the_defects() {
+    undisturbed(try_the_reference_server_has_none_of_the_defects);
 }
 
-fn try_the_reference_has_none_of_the_defects() {
+fn try_the_reference_server_has_none_of_the_defects() {
     if !Target::parse("redis-server").expect("known").is_there() {
-        // The test job installs it; a bare machine may do without.
+        // The test job installs redis-server. Other machines may lack it.
         return;
     }
     let options = Options {

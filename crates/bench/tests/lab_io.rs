@@ -1,5 +1,5 @@
-//! The experiments *pipelining* and *single-connection* in their short form: servers that are known
-//! only by their address are output what they are.
+//! The experiments *pipelining* and *single-connection* in their short form: servers known only by
+//! their address are recognised.
 
 mod common;
 #[path = "support/lab.rs"]
@@ -17,21 +17,21 @@ use common::undisturbed;
 use lab::short;
 use support::{Reply, Server};
 
-/// Starts targets; what is not on this machine is left out.
+/// Starts targets. Programs which are not installed are left out.
 fn start(texts: &[&str]) -> Vec<Started> {
     let targets = texts.iter().map(|text| Target::parse(text).expect("a target"));
-    // The test job installs redis-server; a bare machine may do without.
+    // The test job installs redis-server. Other machines may lack it.
     let there = targets.filter(Target::is_there);
     there.map(|target| target.start().expect("it starts")).collect()
 }
 
-/// The same servers by nothing but their addresses, and the short form.
+/// The same servers by their addresses alone, and the short form.
 fn anonymous(started: &[Started]) -> Setup {
     let address = |one: &Started| one.tcp.expect("it listens on TCP").to_string();
     short(&started.iter().map(address).collect::<Vec<_>>(), None)
 }
 
-/// Defects that were found of the n-th target.
+/// Defects found for the n-th target.
 fn defects(output: &Output, setup: &Setup, n: usize) -> Vec<FindingKind> {
     let name = setup.targets[n].name();
     let of_it = output.findings.iter().filter(|one| one.target == name);
@@ -40,11 +40,11 @@ fn defects(output: &Output, setup: &Setup, n: usize) -> Vec<FindingKind> {
 }
 
 #[test]
-fn pipelining_tells_anonymous_servers_when_their_replies_leave() {
-    undisturbed(try_pipelining_tells_anonymous_servers_when_their_replies_leave);
+fn pipelining_finds_when_anonymous_servers_send_their_replies() {
+    undisturbed(try_pipelining_finds_when_anonymous_servers_send_their_replies);
 }
 
-fn try_pipelining_tells_anonymous_servers_when_their_replies_leave() {
+fn try_pipelining_finds_when_anonymous_servers_send_their_replies() {
     use FindingKind::{FlushPerReply, NagleStall, StrandedReply};
     let started = start(&[
         "model:event-loop,flush=idle",
@@ -54,7 +54,7 @@ fn try_pipelining_tells_anonymous_servers_when_their_replies_leave() {
         "redis-server",
     ]);
     let mut setup = anonymous(&started);
-    // Where server and client share a process less can be seen, and it must do.
+    // If server and client share a process, less can be observed, and it must suffice.
     let inside =
         common::start(Model::EventLoop, &Options { flush: Flush::Reply, ..Options::default() });
     setup.targets.insert(4, Target::parse(&inside.address.to_string()).expect("HOST:PORT"));
@@ -79,14 +79,14 @@ fn try_pipelining_tells_anonymous_servers_when_their_replies_leave() {
     assert_eq!(section.findings, output.findings);
 }
 
-/// A server with a thread per connection has lost them by the time the load is over. Looked at only
-/// then it seemed to have done nothing, and the client to be what limits.
+/// Regression: the threads per connection of a server have ended when the load is over. A sample
+/// taken only then showed no work of the server, and the client as the limit.
 #[test]
-fn threads_that_end_with_their_connection_are_seen_at_work() {
-    undisturbed(try_threads_that_end_with_their_connection_are_seen_at_work);
+fn threads_which_end_with_their_connection_are_counted() {
+    undisturbed(try_threads_which_end_with_their_connection_are_counted);
 }
 
-fn try_threads_that_end_with_their_connection_are_seen_at_work() {
+fn try_threads_which_end_with_their_connection_are_counted() {
     let started = start(&["model:thread-per-connection"]);
     let setup = Setup { seconds: Some(0.5), ..anonymous(&started) };
     let options = pipelining::Options { connections: 1, ..Default::default() };
@@ -97,16 +97,16 @@ fn try_threads_that_end_with_their_connection_are_seen_at_work() {
     let column = table.columns.iter().position(|name| name == "busiest server thread");
     let busiest = &table.rows[0][column.expect("a column")];
     let busiest: f64 = busiest.trim_end_matches(" %").parse().expect("a share");
-    // One connection is served by one thread: its work is the server's.
+    // One connection is served by one thread, which does all the server's work.
     assert!(busiest / 100.0 >= 0.6 * server && busiest > 0.0, "{busiest} % of {server} CPUs");
 }
 
 #[test]
-fn single_connection_names_what_anonymous_servers_wait_for() {
-    undisturbed(try_single_connection_names_what_anonymous_servers_wait_for);
+fn single_connection_finds_what_anonymous_servers_wait_for() {
+    undisturbed(try_single_connection_finds_what_anonymous_servers_wait_for);
 }
 
-fn try_single_connection_names_what_anonymous_servers_wait_for() {
+fn try_single_connection_finds_what_anonymous_servers_wait_for() {
     let started = start(&[
         "model:event-loop",
         "model:event-loop,events=1",
@@ -128,11 +128,11 @@ fn try_single_connection_names_what_anonymous_servers_wait_for() {
     let [section] = &output.sections[..] else { panic!("one section") };
     let [loads, calls, variants] = &section.tables[..] else { panic!("three tables") };
     assert_eq!(loads.rows.len(), 2 * setup.targets.len());
-    // A client that does not sleep, and many that share the connection.
+    // A client which does not sleep, and many clients on one connection.
     assert_eq!(variants.rows.len(), 3 * setup.targets.len());
     let sources: Vec<&str> = calls.rows.iter().map(|row| row[3].as_str()).collect();
     assert_eq!(sources[..8], ["INFO model"; 8]);
-    // Each request of a connection that waits for its reply is an event of its own.
+    // Each request of a connection which waits for its reply is a separate event.
     for row in calls.rows.iter().filter(|row| row[0] == setup.targets[0].name()) {
         let figure = |n: usize| row[n].parse::<f64>().expect("a figure");
         let events = figure(4) * figure(5);
@@ -144,7 +144,7 @@ fn try_single_connection_names_what_anonymous_servers_wait_for() {
 }
 
 #[test]
-fn a_setting_that_a_server_has_is_tried_and_put_back() {
+fn a_supported_setting_is_changed_and_restored() {
     let setting = Arc::new(Mutex::new(vec!["50".to_owned()]));
     let log = Arc::clone(&setting);
     let server = Server::start(move |_, args| {
@@ -178,7 +178,7 @@ fn a_setting_that_a_server_has_is_tried_and_put_back() {
 }
 
 #[test]
-fn errors_make_a_point_invalid_and_are_told() {
+fn errors_invalidate_a_point_and_are_reported() {
     let server = Server::start(|_, _| Reply::Bytes(b"-ERR out of order\r\n".to_vec()));
     let setup = short(&[server.address.to_string()], Some(0.1));
     let options = single_connection::Options { connections: vec![1], ..Default::default() };

@@ -1,6 +1,6 @@
-//! The short form of `ramp`: one thread that owns the data is recognised when it is anonymous,
-//! others are not taken for it, and each driver gets its verdict. One test at a time: they look at
-//! this program's threads.
+//! The short form of `ramp`: a single writer is recognised anonymously, other models are not taken
+//! for one, and each driver gets its verdict. One test at a time: they sample this program's
+//! threads.
 
 mod common;
 #[path = "support/lab.rs"]
@@ -18,22 +18,22 @@ fn output(targets: &[String], options: &Options) -> Output {
     run(&short(targets, Some(0.15)), options, &mut |_| {}).expect("it can be measured")
 }
 
-/// Few keys and no more than the ramp.
+/// Few keys, and only the ramp.
 fn bare() -> Options {
     let data = Data { keys: 1000, ..Data::default() };
     Options { data, no_table: true, no_drivers: true, ..Options::default() }
 }
 
 #[test]
-fn an_owner_of_the_data_is_recognised_without_its_name() {
-    undisturbed(try_an_owner_of_the_data_is_recognised_without_its_name);
+fn a_single_writer_is_recognised_anonymously() {
+    undisturbed(try_a_single_writer_is_recognised_anonymously);
 }
 
-fn try_an_owner_of_the_data_is_recognised_without_its_name() {
+fn try_a_single_writer_is_recognised_anonymously() {
     for front in [Front::Threads, Front::Loops] {
         let options = models::Options { front, threads: Some(2), ..models::Options::default() };
         let running = start(Model::SingleWriter, &options);
-        // Nothing is said while others use the processors: then once more.
+        // While others use the processors there is no finding: then retry.
         let output = output(&[format!("x={}", running.address)], &bare());
         let found = kinds(&output, "x").contains(&FindingKind::SingleWriterFlat);
         assert!(found, "{front:?}: {:#?}", output.findings);
@@ -41,11 +41,11 @@ fn try_an_owner_of_the_data_is_recognised_without_its_name() {
 }
 
 #[test]
-fn others_are_not_taken_for_it() {
-    undisturbed(try_others_are_not_taken_for_it);
+fn other_models_are_not_taken_for_a_single_writer() {
+    undisturbed(try_other_models_are_not_taken_for_a_single_writer);
 }
 
-fn try_others_are_not_taken_for_it() {
+fn try_other_models_are_not_taken_for_a_single_writer() {
     for model in [Model::ThreadPerConnection, Model::EventLoop, Model::EventLoops] {
         let running = start(model, &models::Options::default());
         let output = output(&[format!("x={}", running.address)], &bare());
@@ -54,13 +54,13 @@ fn try_others_are_not_taken_for_it() {
 }
 
 #[test]
-fn the_reference_is_healthy_and_the_original_csv_is_written() {
-    undisturbed(try_the_reference_is_healthy_and_the_original_csv_is_written);
+fn the_reference_server_is_healthy_and_its_csv_is_written() {
+    undisturbed(try_the_reference_server_is_healthy_and_its_csv_is_written);
 }
 
-fn try_the_reference_is_healthy_and_the_original_csv_is_written() {
+fn try_the_reference_server_is_healthy_and_its_csv_is_written() {
     if !Target::parse("redis-server").expect("known").is_there() {
-        // The test job installs it; a bare machine may do without.
+        // The test job installs redis-server. Other machines may lack it.
         return;
     }
     let path = std::env::temp_dir().join(format!("bench-ramp-{}.csv", std::process::id()));
@@ -83,12 +83,12 @@ fn try_the_reference_is_healthy_and_the_original_csv_is_written() {
 }
 
 #[test]
-fn who_sends_without_a_bound_is_told_from_who_holds_back() {
-    undisturbed(try_who_sends_without_a_bound_is_told_from_who_holds_back);
+fn an_unbounded_driver_is_distinguished_from_bounded_ones() {
+    undisturbed(try_an_unbounded_driver_is_distinguished_from_bounded_ones);
 }
 
-fn try_who_sends_without_a_bound_is_told_from_who_holds_back() {
-    // A send for every reply: on no machine does it keep up with who asks without a bound.
+fn try_an_unbounded_driver_is_distinguished_from_bounded_ones() {
+    // A send per reply: on no machine can it keep up with an unbounded driver.
     let slow = models::Options { flush: Flush::Reply, ..models::Options::default() };
     let running = start(Model::EventLoop, &slow);
     let options = Options { no_drivers: false, workers: vec![2], ..bare() };

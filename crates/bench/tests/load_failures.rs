@@ -1,4 +1,4 @@
-//! A request that goes wrong makes the run fail, whatever the way in which it goes wrong.
+//! Every kind of failed request makes the run fail.
 
 mod common;
 mod support;
@@ -24,7 +24,7 @@ fn get() -> Vec<Command> {
     vec![Command::new(&["GET", "__key__"])]
 }
 
-/// SET and GET on a map; request number `bad` of each connection goes through `spoil`.
+/// SET and GET on a map. Request number `bad` of each connection is answered by `spoil`.
 fn store(bad: u64, spoil: impl Fn(Option<Vec<u8>>) -> Reply + Send + Sync + 'static) -> Server {
     let map: Mutex<HashMap<Vec<u8>, Vec<u8>>> = Mutex::default();
     Server::start(move |number, args| {
@@ -42,7 +42,7 @@ fn store(bad: u64, spoil: impl Fn(Option<Vec<u8>>) -> Reply + Send + Sync + 'sta
 }
 
 #[test]
-fn a_right_server_fails_nothing() {
+fn a_correct_server_causes_no_failure() {
     let server = store(u64::MAX, |_| ok());
     for driver in [Driver::LockStep, Driver::Window, Driver::Multiplexed { callers: 12 }] {
         for verify in [false, true] {
@@ -72,7 +72,7 @@ fn a_right_server_fails_nothing() {
 }
 
 #[test]
-fn an_error_reply_fails_and_is_told() {
+fn an_error_reply_fails_the_run_and_is_reported() {
     let server = store(10, |_| Reply::Bytes(b"-ERR on purpose\r\n".to_vec()));
     for verify in [false, true] {
         let spec = Spec { amount: Amount::Requests(100), verify, ..server.spec() };
@@ -83,7 +83,7 @@ fn an_error_reply_fails_and_is_told() {
 }
 
 #[test]
-fn nil_fails_where_a_value_must_be() {
+fn nil_fails_the_run_where_a_value_is_expected() {
     let nil = |_| Reply::Bytes(b"$-1\r\n".to_vec());
     let server = store(10, nil);
     for verify in [false, true] {
@@ -110,7 +110,7 @@ fn a_wrong_value_fails_a_verified_run() {
     let stale = store(50, |old| bulk(&old.unwrap_or_default()));
     let other = store(50, |_| bulk(b"another value!!!"));
     let swallowed = store(50, |_| ok());
-    // SET, GET, SET, GET ..: the 50th is a SET.
+    // SET, GET, SET, GET, and so on: the 50th is a SET.
     let mix = vec![Command::new(&["SET", "__key__", "__data__"]), get().remove(0)];
     let spec = |server: &Server| Spec {
         commands: mix.clone(),
@@ -142,7 +142,7 @@ fn a_lost_reply_fails_after_the_timeout() {
     });
 }
 
-/// Requests 40 to 47 leave together; three are answered, then the connection ends.
+/// Requests 40 to 47 are sent together. Three are answered, then the connection is closed.
 #[test]
 fn a_closed_connection_fails_at_once() {
     undisturbed(|| {
@@ -159,7 +159,7 @@ fn a_closed_connection_fails_at_once() {
 }
 
 #[test]
-fn replies_that_nobody_asked_for_and_other_protocols_fail() {
+fn unexpected_replies_and_other_protocols_fail() {
     let twice = store(10, |_| Reply::Bytes(b"+OK\r\n+OK\r\n".to_vec()));
     let found = measured(&Spec { amount: Amount::Requests(100), ..twice.spec() }).failures;
     assert!(found.lost > 0 && found.first_error.contains("a reply to no request"), "{found:?}");
@@ -169,7 +169,7 @@ fn replies_that_nobody_asked_for_and_other_protocols_fail() {
 }
 
 #[test]
-fn what_cannot_be_connected_to_is_told() {
+fn a_failed_connection_is_reported() {
     let told = |spec: &Spec| run(spec).expect_err("there is no load").to_string();
     let server = store(0, |_| Reply::Bytes(b"-WRONGPASS no\r\n".to_vec()));
     let spec = Spec { password: Some("p".to_owned()), ..server.spec() };

@@ -1,4 +1,4 @@
-//! The load generator against a real `redis-server`, over both kinds of sockets.
+//! The load generator with a real `redis-server`, over TCP and a unix socket.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn verifiable() -> Vec<Command> {
 }
 
 #[test]
-fn everything_that_can_be_verified_is_right() {
+fn every_verifiable_command_passes_with_every_driver() {
     let redis = start();
     let drivers = [
         Driver::LockStep,
@@ -73,7 +73,7 @@ fn everything_that_can_be_verified_is_right() {
 }
 
 #[test]
-fn a_local_server_is_found_and_accounted_for() {
+fn the_cpu_and_memory_of_a_local_server_are_measured() {
     undisturbed(|| {
         let redis = start();
         let socket = redis.unix.clone().expect("it has a socket");
@@ -91,7 +91,7 @@ fn a_local_server_is_found_and_accounted_for() {
 }
 
 #[test]
-fn a_wrong_password_and_a_wrong_type_are_told() {
+fn a_wrong_password_and_a_wrong_type_are_reported() {
     let redis = start();
     let spec = Spec { password: Some("wrong".to_owned()), ..spec_of(&redis) };
     let told = run(&spec).expect_err("it is refused").to_string();

@@ -1,4 +1,4 @@
-//! What the load generator says about time, against servers whose behaviour is known.
+//! The times reported by the load generator, with servers of known behaviour.
 
 mod common;
 mod support;
@@ -13,7 +13,7 @@ use support::{Server, ok};
 
 const STALL: Duration = Duration::from_millis(400);
 
-/// Answers at once, but stands still for [`STALL`] once, half a second after its first request.
+/// Answers at once, but stalls once for [`STALL`], half a second after its first request.
 fn stalling() -> Server {
     let begun: Mutex<Option<(Instant, bool)>> = Mutex::default();
     Server::start(move |_, _| {
@@ -37,11 +37,11 @@ fn share_above(measured: &Measurement, us: f64) -> f64 {
     1.0 - below.map_or(0.0, |(_, share)| *share)
 }
 
-/// A stall of S in a run of T meets S/T of the requests, and those wait for S/2 on average: the
-/// share that waits longer than x is (S - x) / T.
+/// A stall of S in a run of T affects S/T of the requests, which wait for S/2 on average. The share
+/// which waits longer than x is (S - x) / T.
 #[test]
 fn an_open_loop_shows_a_stall_in_full() {
-    // Side by side: each is little work and takes two seconds.
+    // Concurrently: each is little work and takes two seconds.
     undisturbed(|| {
         std::thread::scope(|scope| {
             for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
@@ -78,7 +78,7 @@ fn stall_of_an_open_loop(arrivals: Arrivals, pipeline: usize) {
     assert!((found.requests as f64 - 4000.0).abs() < 320.0, "{} requests", found.requests);
 }
 
-/// The same stall in a closed loop meets one request of thousands: that is the omission.
+/// In a closed loop the same stall affects one request of thousands: coordinated omission.
 #[test]
 fn a_closed_loop_hides_the_same_stall() {
     undisturbed(|| {
@@ -100,7 +100,7 @@ fn a_closed_loop_hides_the_same_stall() {
 }
 
 #[test]
-fn the_series_shows_when_it_stalled() {
+fn the_series_shows_the_time_of_a_stall() {
     undisturbed(|| {
         let server = stalling();
         let spec = Spec {
@@ -119,7 +119,7 @@ fn the_series_shows_when_it_stalled() {
 }
 
 #[test]
-fn a_rate_is_kept_and_its_lateness_counted() {
+fn a_rate_is_kept_and_its_delay_measured() {
     undisturbed(|| {
         let server = Server::start(|_, _| ok());
         for threads in [1, 2] {
@@ -138,9 +138,9 @@ fn a_rate_is_kept_and_its_lateness_counted() {
     });
 }
 
-/// Ten times what the server can do: one request per millisecond and connection.
+/// Ten times what the server can serve: one request per millisecond and connection.
 #[test]
-fn an_open_loop_that_nobody_can_follow_says_so() {
+fn an_overloaded_open_loop_is_reported() {
     undisturbed(|| {
         let server = Server::start(|_, _| {
             std::thread::sleep(Duration::from_millis(1));
@@ -155,7 +155,7 @@ fn an_open_loop_that_nobody_can_follow_says_so() {
         assert!(found.failures.is_empty(), "{:?}", found.failures);
         assert!(found.unsent > 8000, "{} of 10,000 were not sent", found.unsent);
         assert_eq!(found.requests + found.unsent, 10_000, "every arrival is accounted for");
-        // The last to be sent waited for nearly all of the run; of those that wait, half the run.
+        // The last requests waited for nearly the whole run, the average one for half of it.
         assert!(found.latency.p50_us > 300_000.0, "{:?}", found.latency.p50_us);
         assert!(
             found.in_flight > 3000.0,
@@ -165,7 +165,7 @@ fn an_open_loop_that_nobody_can_follow_says_so() {
     });
 }
 
-/// Little's law holds between three figures that are counted apart from each other.
+/// Little's law holds between three figures which are measured independently.
 #[test]
 fn in_flight_is_throughput_times_latency() {
     undisturbed(|| {
@@ -191,9 +191,9 @@ fn in_flight_is_throughput_times_latency() {
 }
 
 #[test]
-fn the_unbounded_driver_piles_up_what_the_others_hold_back() {
+fn only_the_unbounded_driver_accumulates_requests() {
     undisturbed(|| {
-        // 50 us each, slept for at long intervals: on a busy machine every sleep takes milliseconds
+        // 50 us each, slept in long intervals: on a busy machine every sleep takes milliseconds
         // longer.
         let server = Server::start(|number, _| {
             if number % 200 == 0 {
@@ -214,7 +214,7 @@ fn the_unbounded_driver_piles_up_what_the_others_hold_back() {
 }
 
 #[test]
-fn the_warm_up_does_not_count() {
+fn the_warm_up_is_not_measured() {
     undisturbed(|| {
         let begun = Mutex::new(None);
         let server = Server::start(move |_, _| {

@@ -1,4 +1,4 @@
-//! Every model answers right, however requests arrive, and survives what is no request.
+//! Every model replies correctly, however requests are split, and survives invalid input.
 
 mod common;
 
@@ -14,7 +14,7 @@ use common::{
     undisturbed,
 };
 
-/// Requests, their words separated by blanks, and the bytes of their replies.
+/// Requests, their words separated by spaces, and the bytes of their replies.
 const GOLDEN: &[(&str, &str)] = &[
     ("PING", "+PONG\r\n"),
     ("ping hello", "$5\r\nhello\r\n"),
@@ -89,7 +89,7 @@ fn golden() -> (Vec<u8>, String) {
 }
 
 #[test]
-fn each_answers_each_request() {
+fn each_model_answers_each_request() {
     for (model, options) in resp_models_by_flush() {
         let running = start(model, &options);
         let mut stream = stream(&running);
@@ -114,8 +114,8 @@ fn pipelines_may_be_split_and_are_answered_in_order() {
         for piece in [requests.len(), 100, 7, 1] {
             let got = exchange(&running, &requests, piece);
             assert_eq!(String::from_utf8_lossy(&got), expected, "{model:?} in {piece}");
-            // Nobody reads what comes after QUIT, so the end may be a reset, and that takes replies
-            // away which the client's side has not acknowledged yet.
+            // Nothing reads the input after QUIT, so the end may be a reset, which discards replies
+            // not yet acknowledged by the client's side.
             let got = exchange(&running, &more, piece);
             let got = String::from_utf8_lossy(&got);
             assert!(expected.starts_with(&*got), "{model:?} in {piece}: {got}");
@@ -125,7 +125,7 @@ fn pipelines_may_be_split_and_are_answered_in_order() {
 }
 
 #[test]
-fn a_client_that_stops_sending_gets_all_replies() {
+fn a_half_closed_client_receives_all_replies() {
     let requests = request("INCR n").repeat(3_000);
     let expected: Vec<u8> = (1..=3_000).flat_map(|n| format!(":{n}\r\n").into_bytes()).collect();
     for (model, options) in resp_models_by_flush() {
@@ -137,7 +137,7 @@ fn a_client_that_stops_sending_gets_all_replies() {
 }
 
 #[test]
-fn big_values_go_both_ways() {
+fn large_values_are_stored_and_returned() {
     let value = vec![b'v'; 1 << 20];
     for (model, options) in resp_models() {
         let running = start(model, &options);
@@ -153,7 +153,7 @@ fn big_values_go_both_ways() {
 }
 
 #[test]
-fn what_is_no_request_is_answered_and_ends_that_connection_alone() {
+fn an_invalid_request_is_answered_and_closes_only_its_connection() {
     let mut bytes = request("PING").repeat(3);
     bytes.extend_from_slice(b"*1\r\n!\r\n");
     bytes.extend(request("PING"));
@@ -196,7 +196,7 @@ fn many_connections_share_one_table() {
 }
 
 #[test]
-fn a_client_that_does_not_read_costs_little_and_disturbs_nobody() {
+fn a_client_which_does_not_read_uses_bounded_memory() {
     const ASKED: usize = 2_000;
     let value = vec![b'v'; 512 << 10];
     for (model, options) in resp_models().into_iter().filter(|(m, _)| *m != Model::Sequential) {
@@ -211,7 +211,7 @@ fn a_client_that_does_not_read_costs_little_and_disturbs_nobody() {
             thread::sleep(Duration::from_millis(5));
         }
         let more = driver::resident_bytes().saturating_sub(before);
-        // What was asked for is a gigabyte; a single writer may have 64 replies under way.
+        // The requested replies are a gigabyte. A single writer may have 64 replies in flight.
         assert!(more < 100 << 20, "{model:?}: {more} bytes");
         let mut first = vec![0; 9 + value.len()];
         greedy.read_exact(&mut first).expect("the first reply is there");
@@ -222,7 +222,7 @@ fn a_client_that_does_not_read_costs_little_and_disturbs_nobody() {
 }
 
 #[test]
-fn the_end_of_a_model_is_the_end_of_its_connections() {
+fn stopping_a_model_closes_its_connections() {
     undisturbed(|| {
         let all = resp_models().into_iter().map(|(model, options)| (model, options, true));
         let silent = [Model::NullReader, Model::EchoAck, Model::AckEachRead]
@@ -241,7 +241,7 @@ fn the_end_of_a_model_is_the_end_of_its_connections() {
             running.stop();
             assert!(since.elapsed() < Duration::from_secs(5), "{model:?}");
             for mut stream in [idle, half] {
-                // A reset is an end too: what `half` sent may never have been read.
+                // A reset is an end, too: the input of `half` may not have been read.
                 assert!(!matches!(stream.read(&mut [0]), Ok(1..)), "{model:?}");
             }
             assert!(std::net::TcpStream::connect(address).is_err(), "{model:?}");
@@ -250,7 +250,7 @@ fn the_end_of_a_model_is_the_end_of_its_connections() {
 }
 
 #[test]
-fn a_unix_socket_leads_to_the_same_table() {
+fn a_unix_socket_serves_the_same_table() {
     for (at, (model, options)) in resp_models().into_iter().enumerate() {
         let name = format!("sheafdb-model-{}-{at}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -269,7 +269,7 @@ fn a_unix_socket_leads_to_the_same_table() {
 }
 
 #[test]
-fn half_closed_and_never_used_connections_are_forgotten() {
+fn half_closed_unused_connections_are_released() {
     for (model, options) in resp_models() {
         let running = start(model, &options);
         for _ in 0..50 {

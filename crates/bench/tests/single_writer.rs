@@ -1,5 +1,5 @@
-//! A single writer: every request of every connection wakes the one thread that owns the data.
-//! Alone in its program, because it looks at the program's threads.
+//! A single writer: every request of every connection wakes the one thread which owns the data. The
+//! only test of its program, because it samples the program's threads.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::fs;
 use bench::models::{Front, Model, Options};
 use common::{connect, eventually, start, undisturbed};
 
-/// Voluntary context switches of the threads with this name: how often they slept.
+/// Voluntary context switches of the threads with this name, which is how often they slept.
 fn sleeps(name: &str) -> u64 {
     let tasks = fs::read_dir("/proc/self/task").expect("Linux");
     let status = |task: fs::DirEntry| fs::read_to_string(task.path().join("status"));
@@ -22,7 +22,7 @@ fn sleeps(name: &str) -> u64 {
 }
 
 #[test]
-fn each_request_wakes_the_writer_whoever_reads_it() {
+fn each_request_wakes_the_writer_with_either_front() {
     undisturbed(|| {
         for front in [Front::Threads, Front::Loops] {
             let options = Options { front, threads: Some(2), ..Options::default() };

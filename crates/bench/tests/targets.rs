@@ -1,4 +1,4 @@
-//! Targets are started, reached, and ended.
+//! Targets are started, reached and stopped.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn start(text: &str) -> Started {
     target.start().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Both ways to a target answer, and once it is dropped its process is gone.
+/// Both addresses of a target answer, and its process ends when it is dropped.
 fn is_reached_and_ended(started: Started, ways: usize) {
     let name = started.name.clone();
     let tcp = started.tcp.map(|address| Address::Tcp(address.to_string()));
@@ -50,7 +50,7 @@ fn models_run_as_processes() {
 }
 
 #[test]
-fn models_that_answer_no_ping_are_waited_for_too() {
+fn models_without_ping_are_awaited_too() {
     for text in ["model:null-reader", "model:echo-ack", "model:event-loop,flush=strand"] {
         let started = start(text);
         assert!(started.log().starts_with("ready tcp=127.0.0.1:"), "{}", started.log());
@@ -59,9 +59,9 @@ fn models_that_answer_no_ping_are_waited_for_too() {
 }
 
 #[test]
-fn the_reference_is_started_with_its_settings() {
+fn the_reference_server_is_started_with_its_settings() {
     if !Target::parse("redis-server").expect("known").is_there() {
-        // The test job installs it; a bare machine may do without.
+        // The test job installs redis-server. Other machines may lack it.
         return;
     }
     let started = start("ref=redis-server --maxmemory 123mb");
@@ -72,10 +72,10 @@ fn the_reference_is_started_with_its_settings() {
     is_reached_and_ended(started, 2);
 }
 
-/// Those that are there: our own is next to this program after a build of the workspace, others in
-/// PATH.
+/// Installed servers only: ours is next to this program after a build of the workspace, others are
+/// in PATH.
 #[test]
-fn each_known_server_is_started_with_both_ways_to_it() {
+fn each_known_server_is_started_with_both_addresses() {
     for name in ["sheafdb", "redis-server", "valkey-server", "pogocache"] {
         if Target::parse(name).expect("known").is_there() {
             is_reached_and_ended(start(name), 2);
@@ -84,7 +84,7 @@ fn each_known_server_is_started_with_both_ways_to_it() {
 }
 
 #[test]
-fn a_program_is_told_where_to_listen() {
+fn a_program_receives_its_listen_address() {
     let bench = env!("CARGO_BIN_EXE_sheafdb-bench");
     is_reached_and_ended(start(&format!("{bench} serve event-loop --port {{port}}")), 1);
     is_reached_and_ended(
@@ -94,7 +94,7 @@ fn a_program_is_told_where_to_listen() {
 }
 
 #[test]
-fn what_does_not_start_says_why() {
+fn a_failed_start_reports_its_reason() {
     let failure = |text: &str| match Target::parse(text).expect("well formed").start() {
         Ok(started) => panic!("{text} runs: {started:?}"),
         Err(error) => error.to_string(),
@@ -108,7 +108,7 @@ fn what_does_not_start_says_why() {
 }
 
 #[test]
-fn a_server_that_runs_is_taken_as_it_is() {
+fn a_running_server_is_used_unchanged() {
     let running = start_model(Model::Sequential, &Options::default());
     let started = start(&format!("it={}", running.address));
     assert_eq!((started.tcp, started.pid), (Some(running.address), None));
@@ -119,7 +119,7 @@ fn a_server_that_runs_is_taken_as_it_is() {
 }
 
 #[test]
-fn serve_ends_with_a_signal_and_tells_its_counters() {
+fn serve_ends_on_a_signal_and_prints_its_counters() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
         let child = Command::new(env!("CARGO_BIN_EXE_sheafdb-bench"))
             .args(["serve", "event-loop"])
@@ -128,7 +128,7 @@ fn serve_ends_with_a_signal_and_tells_its_counters() {
             .spawn()
             .expect("it is built");
         let pid = rustix::process::Pid::from_child(&child);
-        // It handles signals from its first step on; before that, one would just end it.
+        // It handles signals from its first step on. Before that, a signal would terminate it.
         assert!(eventually(|| polls(child.id())));
         rustix::process::kill_process(pid, signal).expect("it runs");
         let output = child.wait_with_output().expect("it ends");
@@ -143,7 +143,7 @@ fn serve_ends_with_a_signal_and_tells_its_counters() {
     }
 }
 
-/// Has this process an event loop already?
+/// Whether this process has an event loop already.
 fn polls(pid: u32) -> bool {
     let Ok(fds) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     fds.flatten()

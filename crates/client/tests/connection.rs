@@ -1,4 +1,4 @@
-//! The client against a server of a few lines, over TCP and a unix socket.
+//! The client connected to a minimal server, over TCP and a unix socket.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -11,7 +11,8 @@ use resp::{Args, Framed, Limits, OutBuf, Proto, Reply, frame};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Serves one connection: REPEAT text times, PUSH then OK, SILENCE, or the request's last argument.
+/// Serves one connection: REPEAT sends text many times, PUSH a push message and OK, SILENCE
+/// nothing, and any other request its last argument.
 fn serve(mut stream: impl Read + Write) {
     let (mut input, mut at) = (Vec::new(), 0);
     let (mut spans, mut blobs) = (Vec::new(), Vec::new());
@@ -62,7 +63,7 @@ fn tcp() -> (Client, JoinHandle<()>) {
 }
 
 #[test]
-fn calls_over_tcp_and_over_a_unix_socket() {
+fn calls_work_over_tcp_and_a_unix_socket() {
     let (mut client, server) = tcp();
     assert_eq!(client.call(&[b"ECHO", b"a\r\nb"]).expect("a reply"), Value::bulk("a\r\nb"));
     assert_eq!(client.call(&[b"ECHO", b""]).expect("a reply"), Value::bulk(""));
@@ -81,9 +82,9 @@ fn calls_over_tcp_and_over_a_unix_socket() {
 }
 
 /// The server stops reading while its replies are not read. If the client sent everything first,
-/// both would wait for ever.
+/// both would wait forever.
 #[test]
-fn a_pipeline_bigger_than_the_sockets_passes() {
+fn a_pipeline_larger_than_the_socket_buffers_completes() {
     let (mut client, _server) = tcp();
     let big = vec![b'v'; 3 * WINDOW_BYTES_MAX];
     let mut requests: Vec<&[&[u8]]> = Vec::new();
@@ -101,7 +102,7 @@ fn a_pipeline_bigger_than_the_sockets_passes() {
 }
 
 #[test]
-fn pushes_do_not_pass_for_replies() {
+fn push_messages_are_not_taken_for_replies() {
     let (mut client, _server) = tcp();
     assert_eq!(client.call(&[b"PUSH"]).expect("a reply"), Value::ok());
     assert_eq!(client.next_push(), Some(Value::Push(vec![Value::bulk("news")])));
@@ -112,7 +113,7 @@ fn pushes_do_not_pass_for_replies() {
 }
 
 #[test]
-fn silence_ends() {
+fn a_missing_reply_times_out() {
     let (mut client, _server) = tcp();
     client.set_timeout(Some(Duration::from_millis(50))).expect("it is connected");
     let start = Instant::now();
@@ -121,7 +122,7 @@ fn silence_ends() {
 }
 
 #[test]
-fn nobody_listens() {
+fn connecting_without_a_listener_fails() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
     drop(listener);

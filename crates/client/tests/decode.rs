@@ -1,11 +1,11 @@
-//! Replies of every type are decoded, however they are cut into pieces; anything else is refused.
+//! Replies of every type are decoded, however they are split. Anything else is refused.
 
 use std::io::{self, Read};
 
 use client::{DEPTH_MAX, Decoder, Error, LINE_MAX, Value};
 use proptest::prelude::*;
 
-/// Yields its bytes in pieces, then ends.
+/// Yields its bytes in pieces and then ends.
 struct Pieces<'a> {
     bytes: &'a [u8],
     piece: usize,
@@ -33,7 +33,7 @@ fn decode_all(bytes: &[u8], piece: usize) -> (Vec<Value>, Error) {
 }
 
 #[test]
-fn every_type_in_pieces_of_any_size() {
+fn every_type_is_decoded_from_pieces_of_any_size() {
     let bytes = b"+OK\r\n-ERR no\r\n:-12\r\n$3\r\na\r\n\r\n$0\r\n\r\n$-1\r\n*-1\r\n_\r\n*0\r\n\
         *2\r\n:1\r\n*1\r\n$-1\r\n%1\r\n+k\r\n,3.14\r\n~1\r\n#t\r\n>1\r\n#f\r\n,-inf\r\n\
         =8\r\ntxt:a\nb\r\r\n(123\r\n|1\r\n+a\r\n:1\r\n+v\r\n!5\r\nE a\nb\r\n+\r\n";
@@ -70,7 +70,7 @@ fn every_type_in_pieces_of_any_size() {
 }
 
 #[test]
-fn what_is_no_reply_is_refused() {
+fn malformed_replies_are_refused() {
     let bad: [&[u8]; 14] = [
         b"\r\n",
         b"PONG\r\n",
@@ -94,7 +94,7 @@ fn what_is_no_reply_is_refused() {
 }
 
 #[test]
-fn nesting_and_lines_have_a_bound() {
+fn nesting_and_line_length_are_limited() {
     let nested = |depth: usize| [&b"*1\r\n".repeat(depth)[..], b":1\r\n"].concat();
     assert_eq!(decode_all(&nested(DEPTH_MAX), 1000).0.len(), 1);
     assert!(matches!(decode_all(&nested(DEPTH_MAX + 1), 1000).1, Error::Protocol(_)));
@@ -104,7 +104,7 @@ fn nesting_and_lines_have_a_bound() {
 }
 
 #[test]
-fn what_was_announced_makes_no_room() {
+fn an_announced_length_allocates_nothing() {
     for bytes in [&b"*9223372036854775807\r\n:1\r\n"[..], b"$9223372036854775807\r\nabc"] {
         assert!(matches!(decode_all(bytes, 1000), (values, Error::Closed) if values.is_empty()));
     }
@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_give_the_same_in_any_pieces(
+    fn any_bytes_are_decoded_alike_in_any_pieces(
         parts in prop::collection::vec(
             prop::sample::select(vec![
                 "*", "$", "%", "|", "~", ">", "+", "-", ":", ",", "=", "_", "#t", "1", "2", "-1",

@@ -7,6 +7,7 @@ use std::ops::Range;
 use base::Blob;
 use keyspace::{Captured, EntryMut, Event, Key, Kind};
 use resp::Reply;
+use std::borrow::Cow;
 use value::keyed::Val;
 use value::packed::Elem;
 use value::{Big, IntText, Log};
@@ -39,12 +40,12 @@ impl<'a> Text<'a> {
     }
 
     /// Its text; a number is written into `scratch` first.
-    pub fn bytes<'b>(self, scratch: &'b mut IntText) -> &'b [u8]
+    pub fn bytes<'b>(self, scratch: &'b mut IntText) -> Cow<'b, [u8]>
     where
         'a: 'b,
     {
         match self {
-            Text::Elem(elem) => elem.bytes(scratch),
+            Text::Elem(elem) => Cow::Borrowed(elem.bytes(scratch)),
             Text::Val(val) => val.bytes(),
         }
     }
@@ -53,7 +54,7 @@ impl<'a> Text<'a> {
     pub fn len(self) -> usize {
         match self {
             Text::Elem(elem) => elem.len(),
-            Text::Val(val) => val.bytes().len(),
+            Text::Val(val) => val.len(),
         }
     }
 
@@ -69,10 +70,9 @@ impl<'a> Text<'a> {
 }
 
 fn write_blob(reply: &mut Reply<'_>, blob: &Blob) {
-    if blob.len() >= REFERENCE_MIN {
-        reply.bulk_blob(blob);
-    } else {
-        reply.bulk(blob.as_slice());
+    match blob.contiguous() {
+        Some(bytes) if bytes.len() < REFERENCE_MIN => reply.bulk(bytes),
+        _ => reply.bulk_blob(blob),
     }
 }
 
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_different_and_even() {
+    fn random_ranks_are_distinct_and_uniform() {
         let mut tally = Tally::default();
         let mut counts = [0; 10];
         for _ in 0..10_000 {

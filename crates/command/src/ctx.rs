@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_were_hashed_are_found_in_any_order_and_no_others() {
+    fn exactly_the_hashed_keys_are_found_in_any_order() {
         let hashed = |arg: u32| First { arg, hash: u64::from(arg) * 10, slot: SlotId::new(0) };
         let keys = [1, 3, 5].map(hashed);
         let full = Full::new(None, &keys);

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges() {
+    fn ranges_of_keys_are_found() {
         let one = KeySpec::at(1, KeyFlags::RO);
         assert_eq!(found(one, "c a b c"), Some(vec![1]));
         assert_eq!(found(one.and_next(1), "c a b c"), Some(vec![1, 2]));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_and_limits() {
+    fn keys_behind_keywords_and_limits_are_found() {
         let find = FindKeys::Range { last: -1, step: 1, limit: 2 };
         let begin = BeginSearch::Keyword { word: "STREAMS", from: 1 };
         let half = KeySpec { begin, find, ..KeySpec::at(0, KeyFlags::RO) };
@@ -269,11 +269,11 @@ mod tests {
     }
 
     #[test]
-    fn counts() {
+    fn counted_keys_are_found() {
         let spec = KeySpec::at(1, KeyFlags::OW).counted(2);
         assert_eq!(found(spec, "c 2 a 1 b 2"), Some(vec![2, 4]));
         assert_eq!(found(spec, "c 1 a 1 b 2"), Some(vec![2]));
-        // The last value may be missing: that is for the handler to see.
+        // The last value may be missing: the handler reports that.
         assert_eq!(found(spec, "c 2 a 1 b"), Some(vec![2, 4]));
         for wrong in ["c 3 a 1 b 2", "c 0 a", "c -1 a", "c x a", "c 9223372036854775807 a", "c"] {
             assert_eq!(found(spec, wrong), None, "{wrong}");

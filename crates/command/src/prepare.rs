@@ -16,11 +16,12 @@
 use std::ops::Range;
 
 use keyspace::{Captured, Entry, Kind};
-use value::Big;
+use value::{Big, Str};
 
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;
+use crate::string::captured::{CapturedText, part};
 
 /// How often a command is prepared before it is done under its locks.
 pub const TRIES_MAX: u32 = 3;
@@ -34,6 +35,10 @@ enum Snapshot {
     /// Of a small collection: kind and bytes.
     Packed(Kind, Vec<u8>),
     Big(Captured, Holds),
+    /// A string outside its entry.
+    Text(CapturedText),
+    /// The bytes of another string.
+    Short(Vec<u8>),
 }
 
 impl Snapshot {
@@ -46,13 +51,19 @@ impl Snapshot {
             (Snapshot::Big(was, holds), Some(entry)) => {
                 entry.big().is_some_and(|big| holds(was, big))
             }
+            (Snapshot::Text(was), Some(entry)) if entry.is_string() => {
+                matches!(entry.str(), Str::Blob(now) if now.is_same(was))
+            }
+            (Snapshot::Short(bytes), Some(entry)) if entry.is_string() => {
+                entry.str().len() == bytes.len() && entry.str().to_vec() == *bytes
+            }
             _ => false,
         }
     }
 }
 
 /// What the keys in some arguments held, to be compared later. Capturing and comparing are O(1) for
-/// each big collection.
+/// each big collection and each big string.
 pub struct Sources {
     /// The arguments, and what their keys held.
     held: Vec<(usize, Snapshot)>,
@@ -89,8 +100,27 @@ impl Sources {
         }
     }
 
-    /// What the keys in these arguments hold, which are collections or absent; of a command that
-    /// was prepared `tries` times before.
+    /// The bytes in this range of the string in source `n`: fewer if it ends before. The range does
+    /// not go beyond the longest of them.
+    ///
+    /// # Panics
+    /// If it is no string.
+    pub fn part<'a>(&'a self, n: usize, range: Range<usize>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        let within = |len: usize| range.start.min(len)..range.end.min(len);
+        match &self.held[n].1 {
+            Snapshot::Absent => &[],
+            Snapshot::Text(blob) => part(blob, within(blob.len()), scratch),
+            Snapshot::Short(bytes) => &bytes[within(bytes.len())],
+            Snapshot::Packed(..) | Snapshot::Big(..) => unreachable!("it is no string"),
+        }
+    }
+
+    /// How many sources there are.
+    pub fn count(&self) -> usize {
+        self.held.len()
+    }
+
+    /// What the keys in these arguments hold; of a command that was prepared `tries` times before.
     pub fn of(ctx: &mut Ctx<'_, '_>, keys: Range<usize>, tries: u32) -> Self {
         let keyspace = ctx.guard.keyspace();
         let hold = |at| {
@@ -100,7 +130,12 @@ impl Sources {
                 Some(entry) => match (entry.packed(), entry.big()) {
                     (Some(bytes), _) => Snapshot::Packed(entry.kind(), bytes.to_vec()),
                     (_, Some(big)) => Snapshot::Big(keyspace.capture(big), Big::is_same),
-                    (None, None) => unreachable!("a string is no collection"),
+                    (None, None) => match entry.str() {
+                        Str::Blob(blob) => {
+                            Snapshot::Text(CapturedText::new(keyspace, blob.clone()))
+                        }
+                        short => Snapshot::Short(short.to_vec()),
+                    },
                 },
             };
             (at, source)

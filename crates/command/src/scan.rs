@@ -116,7 +116,7 @@ impl<'a> ElementScan<'a> {
     /// Shows an element if it matches.
     pub fn show(&mut self, name: Text<'_>, value: Text<'_>, show: Show) {
         let matched = self.pattern.is_none_or(|pattern| {
-            matches(pattern, name.bytes(&mut IntText::default()), Case::Sensitive)
+            matches(pattern, &name.bytes(&mut IntText::default()), Case::Sensitive)
         });
         if matched {
             self.shown += if show == Show::Pairs { 2 } else { 1 };
@@ -137,9 +137,9 @@ impl<'a> ElementScan<'a> {
 mod tests {
     use super::parse_cursor;
 
-    /// As recorded from a real server.
+    /// Recorded from a real server.
     #[test]
-    fn cursors() {
+    fn cursors_are_parsed_as_recorded() {
         let valid: [(&[u8], u64); 10] = [
             (b"0", 0),
             (b"", 0),

@@ -1,5 +1,6 @@
 //! Commands on strings.
 
+pub(crate) mod captured;
 mod counter;
 mod digest;
 mod get;

@@ -1,5 +1,5 @@
-//! Hashes and sets that are large: replies in steps, scans that miss nothing, random elements,
-//! operations on several, and that a panic takes everything back.
+//! Large hashes, sets, sorted sets and streams: replies in steps, scans which miss nothing, random
+//! elements, operations on several keys, and the rollback of a panic.
 
 mod common;
 
@@ -10,7 +10,7 @@ use common::Value;
 use common::session::Session;
 use value::Big;
 
-/// A session with the hash `h` and the sets `s` and `t` of so many elements.
+/// A session with the hash `h` and the sets `s` and `t` of this many elements.
 fn session(elements: usize) -> Session {
     let mut session = Session::new();
     for n in 0..elements {
@@ -35,7 +35,7 @@ fn members(numbers: impl Iterator<Item = usize>) -> BTreeSet<String> {
 }
 
 #[test]
-fn large_replies_come_in_steps() {
+fn large_replies_are_written_in_steps() {
     let mut session = session(5000);
     let sorted = |value: &Value| texts(value).into_iter().collect::<BTreeSet<_>>();
     let all = texts(&session.ask_line("HGETALL h"));
@@ -72,12 +72,12 @@ fn large_replies_come_in_steps() {
         assert_eq!(stored, Value::Integer(expected.len() as i64));
         assert_eq!(sorted(&session.ask_line("SMEMBERS d")), expected);
     }
-    // A set that is much larger is asked, not read along.
+    // A much larger set is probed, not iterated.
     session.ask_line("SADD few member:7 member:4998 member:5001 other");
     let few: BTreeSet<_> = members([7, 4998].into_iter());
     assert_eq!(sorted(&session.ask_line("SINTER s few")), few);
     assert_eq!(session.ask_line("SDIFFSTORE d few s"), Value::Integer(2));
-    // Random elements: different ones, or draws.
+    // Random elements: distinct ones, or with repetition.
     for (request, count, different) in [
         ("SRANDMEMBER s 3000", 3000, true),
         ("SRANDMEMBER s -3000", 3000, false),
@@ -95,10 +95,10 @@ fn large_replies_come_in_steps() {
     assert_eq!(session.ask_line("EXISTS s"), Value::Integer(0));
 }
 
-/// What is there from the beginning of a scan to its end is seen, whatever comes and goes
+/// Elements which exist during the whole scan are returned, whatever is added and removed
 /// meanwhile.
 #[test]
-fn a_scan_misses_nothing() {
+fn a_scan_returns_every_element_which_exists_throughout() {
     let mut session = session(2000);
     for (command, key) in [("HSCAN", "h"), ("SSCAN", "s")] {
         let (mut cursor, mut seen, mut calls) = ("0".to_owned(), BTreeSet::new(), 0);
@@ -126,9 +126,9 @@ fn a_scan_misses_nothing() {
     }
 }
 
-/// Redis draws evenly from a small set: so does this.
+/// Redis selects uniformly from a small set.
 #[test]
-fn draws_are_even() {
+fn random_members_are_uniform() {
     for elements in [10, 1000] {
         let mut session = session(elements);
         let mut counts = vec![0; elements];
@@ -141,7 +141,7 @@ fn draws_are_even() {
     }
 }
 
-/// What a client can see of the keys that the requests below touch.
+/// Everything that a client can observe of the keys used below.
 fn state(session: &mut Session) -> Vec<Value> {
     let requests = ["HGETALL h", "SMEMBERS s", "SMEMBERS t", "SMEMBERS few", "TYPE d"];
     let encodings = ["h", "s", "few"].map(|key| format!("OBJECT ENCODING {key}"));
@@ -150,7 +150,7 @@ fn state(session: &mut Session) -> Vec<Value> {
 }
 
 #[test]
-fn a_panic_takes_everything_back() {
+fn a_panic_rolls_back_every_change() {
     let long = "v".repeat(300);
     let requests = [
         "HSET h field:1 x new y field:2 LONG".to_owned(),
@@ -178,13 +178,13 @@ fn a_panic_takes_everything_back() {
         let before = state(&mut session);
         for request in &requests {
             for changes in 1..=2 {
-                session.fuse = changes;
+                session.panic_after = changes;
                 let request = request.replace("LONG", &long);
                 let run = catch_unwind(AssertUnwindSafe(|| session.ask_line(&request)));
                 session.tally = command::Tally::default();
                 assert!(run.is_err() || changes > 1, "{request}: no change");
                 if run.is_ok() {
-                    // It made one change only: the same again on the state of before.
+                    // The request makes only one change. Continue with the previous state.
                     break;
                 }
                 assert_eq!(state(&mut session), before, "{request}");
@@ -197,7 +197,7 @@ fn a_panic_takes_everything_back() {
     }
 }
 
-/// What is made of large sorted sets in steps is what is made of them at once, in both of its
+/// Large sorted sets which are combined in steps give the same result as at once, in both of their
 /// trees.
 #[test]
 fn sorted_sets_are_combined_in_steps() {
@@ -240,9 +240,9 @@ fn sorted_sets_are_combined_in_steps() {
     }
 }
 
-/// Each change of the groups of a stream copied all of them, which is one command's way back.
+/// Regression: each change of a group copied all groups of the stream for the undo log.
 #[test]
-fn a_change_of_a_group_copies_no_other() {
+fn a_change_of_a_group_does_not_copy_the_others() {
     let mut session = Session::new();
     session.ask_line("XGROUP CREATE s a 0 MKSTREAM");
     let place = |session: &mut Session| {
@@ -253,7 +253,7 @@ fn a_change_of_a_group_copies_no_other() {
     };
     let first = place(&mut session);
     let ok = Value::Simple("OK".into());
-    // Few groups are a page, many a tree of pages.
+    // Few groups fit into a page, many into a tree of pages.
     for others in [0, 200] {
         for n in 0..others {
             assert_eq!(session.ask_line(&format!("XGROUP CREATE s other{n} 0")), ok);

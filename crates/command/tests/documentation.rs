@@ -1,9 +1,9 @@
-//! `docs/commands.md` is what the table generates.
+//! `docs/commands.md` matches what the table generates.
 
 use std::path::Path;
 
 #[test]
-fn the_page_is_current() {
+fn the_commands_page_matches_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
     let generated = command::documentation::commands_markdown();
     if std::env::var_os("UPDATE_DOCS").is_some() {

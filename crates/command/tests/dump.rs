@@ -1,4 +1,4 @@
-//! DUMP and RESTORE against a live redis-server, both ways, and what corrupt payloads do.
+//! DUMP and RESTORE compared with a live redis-server, in both directions, and corrupt payloads.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn ok() -> Value {
     Value::Simple("OK".to_owned())
 }
 
-/// Commands that make every kind of value in every encoding, by key.
+/// Commands which create every kind of value in every encoding, by key.
 fn values() -> Vec<(String, Vec<String>)> {
     let mut made = vec![
         ("int".to_owned(), vec!["SET int -12345".to_owned()]),
@@ -68,8 +68,8 @@ fn values() -> Vec<(String, Vec<String>)> {
     made
 }
 
-/// What Redis 7.2 calls a value that 7.0 calls `name`, if it may differ: small lists and small sets
-/// of texts are listpacks there.
+/// The encoding which Redis 7.2 reports for a value where 7.0 reports `name`, if it may differ:
+/// small lists and small sets of texts are listpacks there.
 fn encoding_may_be(key: &str, ours: &str, theirs: &str) -> bool {
     let is_new = ours == "listpack"
         && (key.starts_with("list-") && theirs == "quicklist"
@@ -79,7 +79,7 @@ fn encoding_may_be(key: &str, ours: &str, theirs: &str) -> bool {
 }
 
 #[test]
-fn every_value_goes_to_redis_and_back() {
+fn every_value_round_trips_through_redis() {
     let (mut oracle, mut session) = (Oracle::start(), Session::new());
     for (key, commands) in values() {
         for line in &commands {
@@ -102,8 +102,8 @@ fn every_value_goes_to_redis_and_back() {
     }
 }
 
-/// Every payload with one bit turned over, and every beginning of one with its checksum put right:
-/// what is refused changes nothing, and nothing panics.
+/// Every payload with one bit flipped, and every prefix of one with a corrected checksum: a refused
+/// payload changes nothing, and none causes a panic.
 #[test]
 fn corrupt_payloads_change_nothing() {
     let mut session = Session::new();

@@ -1,6 +1,5 @@
-//! Keyspace events: those of a list of requests are what a live server tells of them
-//! (`golden/events.txt`), and every write command of the table tells one when it changes something,
-//! or is named here.
+//! Keyspace events: those of a list of requests match a live server's (`golden/events.txt`), and
+//! every write command of the table reports one when it changes something, or is listed here.
 
 mod common;
 
@@ -13,7 +12,7 @@ use common::with_args;
 
 const GOLDEN: &str = include_str!("golden/events.txt");
 
-/// Requests whose events differ, and why.
+/// Requests whose events differ, and the reason.
 const DIFFERENT: &[(&str, &str)] = &[(
     "XREAD COUNT 1 STREAMS none 0",
     "XREAD does not count lookups, the live server looks twice",
@@ -29,14 +28,14 @@ fn drain_events(session: &mut Session) -> Vec<String> {
     events
 }
 
-/// Those of them that are no misses.
+/// The events since the last call, without misses.
 fn drain_changes(session: &mut Session) -> Vec<String> {
     let mut events = drain_events(session);
     events.retain(|event| !event.starts_with("keymiss@"));
     events
 }
 
-/// The words of a request of the list; `RPUSH*300 key` stands for 300 elements.
+/// The words of a request of the list. `RPUSH*300 key` stands for 300 elements.
 fn words_of(text: &str, dump: &[u8]) -> Vec<Vec<u8>> {
     let mut words: Vec<Vec<u8>> = text
         .split(' ')
@@ -62,7 +61,7 @@ fn words_of(text: &str, dump: &[u8]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn events_are_those_of_a_live_server() {
+fn events_match_a_live_server() {
     let mut session = Session::new();
     session.access.listen_to_events(true);
     let (mut dump, mut wrong, mut compared) = (Vec::new(), Vec::new(), 0);
@@ -93,7 +92,7 @@ fn events_are_those_of_a_live_server() {
     assert!(compared > 300, "{compared} requests");
 }
 
-/// Write commands that change something without an event, and why that is right.
+/// Write commands which change something without an event, and the reason.
 const SILENT: [(&str, &str); 15] = [
     ("hexpire", "a hash whose fields are not those that are named gets another form only"),
     ("hexpireat", "as HEXPIRE"),
@@ -112,10 +111,10 @@ const SILENT: [(&str, &str); 15] = [
     ("xnack", "what is pending is no data"),
 ];
 
-/// The live server of the list does not know these commands. Those on fields have the events of
-/// Redis 7.4.
+/// The live server of the list does not have these commands. The events of the field commands are
+/// those of Redis 7.4.
 #[test]
-fn events_of_newer_commands() {
+fn newer_commands_report_their_events() {
     let mut session = Session::new();
     session.access.listen_to_events(true);
     let mut expect = |line: &str, expected: &[&str]| {
@@ -147,15 +146,15 @@ fn events_of_newer_commands() {
     expect("HPEXPIREAT h 1 FIELDS 1 a", &["hdel@0:h", "del@0:h"]);
 }
 
-/// It tells its event, as in Redis, also when nothing goes; then it counts no change.
+/// Reports its event, like Redis, even if it removes nothing. Then it counts no change.
 const UNCOUNTED: &str = "ltrim";
-/// Requests of each command.
+/// The number of requests of each command.
 const REQUESTS: usize = 200;
-/// Requests after which all keys are as at the beginning.
+/// The number of requests after which all keys are reset.
 const FRESH: usize = 50;
 
 #[test]
-fn every_change_of_a_write_command_is_told() {
+fn every_change_of_a_write_command_is_reported() {
     let mut dice = Dice(5);
     let mut session = Session::new();
     session.whole = true;
@@ -178,7 +177,7 @@ fn every_change_of_a_write_command_is_told() {
             let words: Vec<&[u8]> = request.iter().map(String::as_bytes).collect();
             with_args(&words, |args| session.reply_to(args));
             let mut events = drain_changes(&mut session);
-            // That a key has expired is no change of the command that comes upon it.
+            // An expired key is not a change of the command which finds it.
             events.retain(|event| !event.starts_with("expired") && !event.starts_with("hexpired"));
             let is_uncounted = UNCOUNTED == spec.full_name;
             assert!(
@@ -198,7 +197,7 @@ fn every_change_of_a_write_command_is_told() {
         }
     }
     assert!(silent.is_empty(), "{} without an event: {:#?}", silent.len(), silent);
-    // The list above has what seldom hits anything here.
+    // The list above covers commands which seldom change anything here.
     unchanged.retain(|name| {
         let name = name.replace('|', " ").to_uppercase();
         !GOLDEN.lines().any(|line| line.starts_with(&name) && !line.ends_with("->"))

@@ -1,5 +1,5 @@
-//! Keys of any type: against a live redis-server, command by command and at random, and what only
-//! this server can show.
+//! Commands on keys of any type: compared with a live redis-server, command by command and at
+//! random, and properties which only this server has.
 
 mod common;
 
@@ -10,7 +10,7 @@ use common::{Oracle, Value, words};
 use keyspace::Intent;
 use std::collections::BTreeSet;
 
-/// A session here and one there.
+/// A session of this server and one of the live server.
 struct Pair {
     ours: Session,
     theirs: Oracle,
@@ -32,7 +32,8 @@ impl Pair {
         self.theirs.ask(&[b"SELECT", db.to_string().as_bytes()]);
     }
 
-    /// Sends a line to both and compares; `SET key text` and `SELECT db` are done on both.
+    /// Sends a line to both servers and compares the replies. `SET key text` and `SELECT db` run on
+    /// both.
     fn line(&mut self, line: &str) {
         match words(line)[..] {
             [b"SET", name, text] => self.set(text_of(name), text_of(text)),
@@ -63,7 +64,7 @@ fn sorted(request: &[&[u8]], mut value: Value) -> Value {
     value
 }
 
-/// One line each; the replies are those of the live server.
+/// One request per line. The replies must be those of the live server.
 const CORNERS: &str = "
     EXPIRE no abc | EXPIRE no 10 BOGUS | SET k v | EXPIRE k abc BOGUS | EXPIRE k 10 NX NX
     EXPIRE k 10 LT | EXPIRE k 9 XX LT | EXPIRE k 9 LT XX GT | EXPIRE k 9 NX GT LT | EXPIRE k x nx xx
@@ -105,14 +106,14 @@ const CORNERS: &str = "
 ";
 
 #[test]
-fn corners_are_those_of_redis() {
+fn edge_cases_match_redis() {
     let mut pair = Pair::new();
     let lines = CORNERS.split(['|', '\n']).map(str::trim).filter(|line| !line.is_empty());
     lines.for_each(|line| pair.line(line));
 }
 
 #[test]
-fn hits_and_misses_are_those_of_redis() {
+fn hits_and_misses_match_redis() {
     let mut pair = Pair::new();
     let lines = [
         "EXISTS a b no",
@@ -168,9 +169,9 @@ fn hits_and_misses_are_those_of_redis() {
     }
 }
 
-/// Which commands count as a use of a key.
+/// Which commands count as an access of a key.
 #[test]
-fn idle_times() {
+fn only_accesses_reset_the_idle_time() {
     let mut session = Session::new();
     let start = session.now;
     for (line, is_use) in [
@@ -196,9 +197,9 @@ fn idle_times() {
     }
 }
 
-/// A key whose time has come is there for nobody, before anything has removed it.
+/// An expired key is invisible to every command before it is removed.
 #[test]
-fn expired_keys_are_gone_for_everybody() {
+fn expired_keys_are_invisible_to_every_command() {
     let mut session = Session::new();
     let start = session.now;
     let cases = [
@@ -261,7 +262,7 @@ fn fill(session: &mut Session, keys: usize) -> BTreeSet<String> {
 
 /// More keys than one step visits, and more bytes than one step writes.
 #[test]
-fn keys_goes_in_steps() {
+fn keys_runs_in_steps() {
     let mut session = Session::new();
     let names = fill(&mut session, 20_000);
     let found = keys_of(&session.ask_line("KEYS *"));
@@ -275,7 +276,7 @@ fn keys_goes_in_steps() {
 
 /// Long keys and patterns make a step visit fewer keys.
 #[test]
-fn the_work_of_a_step_has_a_bound() {
+fn the_work_of_a_step_is_bounded() {
     let mut session = Session::new();
     let long = "k".repeat(1_000);
     (0..400).for_each(|n| session.put(format!("{long}{n}").as_bytes(), b"v", None));
@@ -287,7 +288,7 @@ fn the_work_of_a_step_has_a_bound() {
 }
 
 #[test]
-fn scan_shows_every_key() {
+fn scan_returns_every_key() {
     let mut session = Session::new();
     let names = fill(&mut session, 20_000);
     for (options, least_calls) in [("", 1_500), (" COUNT 1000", 20), (" COUNT 1000000000", 2)] {
@@ -310,7 +311,7 @@ fn scan_shows_every_key() {
 }
 
 #[test]
-fn random_keys_are_spread() {
+fn random_keys_are_spread_over_the_keyspace() {
     let mut session = Session::new();
     let names = fill(&mut session, 100);
     let drawn: BTreeSet<_> =
@@ -320,7 +321,7 @@ fn random_keys_are_spread() {
 }
 
 #[test]
-fn a_key_is_described() {
+fn debug_object_matches_redis() {
     let mut session = Session::new();
     let mut pair_lines = Vec::new();
     let mut oracle = Oracle::start();
@@ -357,10 +358,10 @@ fn a_key_is_described() {
     assert_eq!(pair_lines.len(), 5);
 }
 
-/// Random commands here and there. Expiries are far away or past, so that no reply depends on how
-/// fast the test runs.
+/// The same random commands on both servers. Expiries are far in the future or in the past, so that
+/// no reply depends on the speed of the test.
 #[test]
-fn random_commands_agree_with_redis() {
+fn random_commands_match_redis() {
     for seed in 0..12 {
         let mut dice = Prng::new(seed);
         let mut pair = Pair::new();

@@ -1,6 +1,6 @@
-//! `COMMAND GETKEYS` and `GETKEYSANDFLAGS` against a live redis-server: requests of every command
-//! that has keys, made of words that its options know, with as many arguments as it takes and a few
-//! less and more.
+//! `COMMAND GETKEYS` and `GETKEYSANDFLAGS` compared with a live redis-server: requests of every
+//! command which has keys, made of words known to its options, with valid and slightly wrong
+//! numbers of arguments.
 
 mod common;
 
@@ -9,10 +9,10 @@ use command::registry;
 use common::{Oracle, Value, reply_of, with_args, words};
 use resp::Proto;
 
-/// Requests for each command.
+/// The number of requests for each command.
 const REQUESTS: usize = 60;
 
-/// What options and counts look like; anything else is a key.
+/// Words which look like options and counts. Any other word is a key.
 const WORDS: [&str; 38] = [
     "a",
     "b",
@@ -54,7 +54,7 @@ const WORDS: [&str; 38] = [
     "\"\"",
 ];
 
-/// Commands that take other numbers of arguments than in Redis 7.0, and why.
+/// Commands which take other numbers of arguments than in Redis 7.0, and the reason.
 const DIFFERENT: [(&str, &str); 2] =
     [("zrank", "since 7.2 there is WITHSCORE"), ("zrevrank", "since 7.2 there is WITHSCORE")];
 
@@ -81,7 +81,7 @@ fn ours(kind: &str, request: &str) -> Value {
 }
 
 #[test]
-fn keys_of_every_command_are_those_of_redis() {
+fn keys_of_every_command_match_redis() {
     let mut oracle = Oracle::start();
     let mut dice = Dice(7);
     let (mut told, mut commands, mut wrong) = (0, 0, Vec::new());
@@ -89,7 +89,7 @@ fn keys_of_every_command_are_those_of_redis() {
         let name = spec.full_name.replace('|', " ");
         let known = oracle.ask_line(&format!("COMMAND INFO {}", spec.full_name));
         if matches!(&known, Value::Array(entries) if entries == &[Value::Null]) {
-            continue; // younger than the reference
+            continue; // newer than the reference server
         }
         commands += 1;
         let own = name.split(' ').count();

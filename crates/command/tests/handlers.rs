@@ -1,4 +1,4 @@
-//! Handlers of this room that touch the keyspace, or only reply.
+//! Handlers which access the keyspace, or only reply.
 
 mod common;
 
@@ -29,7 +29,7 @@ impl Bench {
         Bench { access, settings: Settings::default() }
     }
 
-    /// Runs `f` under a guard of the whole keyspace or of none.
+    /// Runs `f` under a guard of the whole keyspace, or without a guard.
     fn with_ctx<T>(
         &mut self,
         world: bool,
@@ -78,7 +78,7 @@ impl Bench {
         })
     }
 
-    /// `DEBUG POPULATE` to its end, with no slot covered between steps; returns the steps.
+    /// Runs `DEBUG POPULATE` to its end, with no slot locked between steps. Returns the steps.
     fn populate(&mut self, line: &str) -> Result<usize, String> {
         with_args(&words(&format!("DEBUG POPULATE {line}")), |args| {
             let Ok(ServerOp::Debug(DebugOp::Populate(op))) = command::server::debug::debug(args)
@@ -114,7 +114,7 @@ impl Bench {
 }
 
 #[test]
-fn replies_without_keys() {
+fn handlers_without_keys_reply() {
     let mut bench = Bench::new();
     let cases = [
         ("PING", "+PONG\r\n"),
@@ -140,9 +140,9 @@ fn replies_without_keys() {
     assert!(help.starts_with("*12\r\n+SLOWLOG <subcommand>"), "{help}");
 }
 
-/// The same errors from a live server.
+/// The errors match a live server's.
 #[test]
-fn errors_of_memory_usage_and_ping() {
+fn errors_of_memory_usage_and_ping_match_redis() {
     let mut bench = Bench::new();
     let mut oracle = Oracle::start();
     for line in [
@@ -178,7 +178,7 @@ fn memory_usage_grows_with_the_value() {
 }
 
 #[test]
-fn populate_makes_what_redis_makes() {
+fn populate_creates_the_same_keys_as_redis() {
     let mut bench = Bench::new();
     let mut oracle = Oracle::start();
     for (line, keys) in [
@@ -202,7 +202,7 @@ fn populate_makes_what_redis_makes() {
 }
 
 #[test]
-fn populate_goes_in_steps_and_has_a_bound() {
+fn populate_runs_in_steps_of_bounded_size() {
     let mut bench = Bench::new();
     assert_eq!(bench.populate("256 a"), Ok(1));
     assert_eq!(bench.populate("257 b"), Ok(2));

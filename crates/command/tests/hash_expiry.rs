@@ -1,4 +1,4 @@
-//! Fields that expire: what nobody looks at goes by itself, and a panic takes all back.
+//! Expiring fields: they are removed without an access, and a panic is rolled back.
 
 mod common;
 
@@ -8,7 +8,7 @@ use base::{MonoNs, UnixMs};
 use common::session::Session;
 use common::{Value, with_args};
 
-/// A session with the hash `h` of so many fields, of which those below `due` are due in a second.
+/// A session with the hash `h` of this many fields, of which those below `due` expire in a second.
 fn session(fields: usize, due: usize) -> Session {
     let mut session = Session::new();
     for n in 0..fields {
@@ -21,7 +21,7 @@ fn session(fields: usize, due: usize) -> Session {
     session
 }
 
-/// Does what the worker does until nothing is left to expire; then nothing is indexed.
+/// Sweeps like the worker until nothing is left to expire. Then the expiry index is empty.
 fn sweep(session: &mut Session, later: UnixMs) {
     for _ in 0..1000 {
         session.access.expire_step(later, 1_000_000_000, || MonoNs(0));
@@ -33,7 +33,7 @@ fn sweep(session: &mut Session, later: UnixMs) {
 }
 
 #[test]
-fn fields_expire_by_themselves() {
+fn fields_expire_without_an_access() {
     for (fields, due, left) in [(100, 40, 1), (100, 100, 0)] {
         let mut session = session(fields, due);
         assert_eq!(session.access.next_due().is_some(), due > 0);
@@ -47,7 +47,7 @@ fn fields_expire_by_themselves() {
 }
 
 #[test]
-fn a_reader_meets_no_field_whose_time_has_come() {
+fn readers_do_not_see_expired_fields() {
     let mut session = session(100, 40);
     session.now = UnixMs(session.now.0 + 200_000);
     assert_eq!(session.ask_at(&[b"HLEN", b"h"]), Value::Integer(60));
@@ -58,10 +58,9 @@ fn a_reader_meets_no_field_whose_time_has_come() {
     assert_eq!(session.access.keyspace().memory().entries, 0, "every byte was accounted for");
 }
 
-/// In a payload stands when each field expires and what it holds: under another key all is as it
-/// was.
+/// A payload contains each field's value and expiry, so a copy under another key is equal.
 #[test]
-fn a_dump_carries_the_times_of_fields() {
+fn a_dump_contains_the_expiries_of_fields() {
     for (fields, due) in [(1, 1), (3, 2), (100, 1), (100, 99), (100, 100)] {
         let mut session = session(fields, due);
         let payload = with_args(&[b"DUMP", b"h"], |args| session.reply_to(args)).to_vec();
@@ -84,7 +83,7 @@ fn a_dump_carries_the_times_of_fields() {
 }
 
 #[test]
-fn a_panic_takes_times_back() {
+fn a_panic_rolls_back_field_expiries() {
     for request in [
         "HSET h 1 new",
         "HDEL h 1 2",
@@ -104,7 +103,7 @@ fn a_panic_takes_times_back() {
                 (times, session.ask_line("HGETALL h"))
             };
             let before = ask(&mut session);
-            session.fuse = changes;
+            session.panic_after = changes;
             let run = catch_unwind(AssertUnwindSafe(|| session.ask_line(request)));
             session.tally = command::Tally::default();
             assert!(run.is_err() || changes > 1, "{request}: no change");

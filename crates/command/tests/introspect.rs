@@ -1,6 +1,6 @@
-//! `COMMAND` against a live redis-server: for every command that both have, INFO must be equal but
-//! for the differences listed here, each of which must really be one. (DOCS is that of 7.2, and
-//! compared with it and with 7.0 in `tests/tests/command_table.rs`.)
+//! `COMMAND` compared with a live redis-server: for every command of both servers INFO must be
+//! equal, except for the differences listed here. Each of these must exist. (DOCS follows 7.2, and
+//! is compared with it and with 7.0 in `tests/tests/command_table.rs`.)
 
 mod common;
 
@@ -9,7 +9,7 @@ use command::registry;
 use common::{Oracle, Value, is_built, reply_of, with_args, words};
 use resp::Proto;
 
-/// Entries of INFO that differ from Redis 7.0 on purpose, and why.
+/// Entries of INFO which differ from Redis 7.0 on purpose, and the reason.
 const DIFFERENT: [(&str, &str); 20] = [
     ("module", "there are no modules to load"),
     ("command|getkeys", "since 7.2 a single argument is enough"),
@@ -33,7 +33,7 @@ const DIFFERENT: [(&str, &str); 20] = [
     ("scan", "7.2 has one more tip"),
 ];
 
-/// Commands that Redis 7.0 does not have.
+/// Commands which Redis 7.0 does not have.
 const YOUNGER: [&str; 34] = [
     "blmovem",
     "client|capa",
@@ -71,8 +71,8 @@ const YOUNGER: [&str; 34] = [
     "xnack",
 ];
 
-/// The same value with the subcommands that stand at its top level taken out: they are compared one
-/// by one, and their order in Redis is that of a hash table.
+/// The value without the subcommands at its top level. They are compared one by one, because Redis
+/// returns them in the order of a hash table.
 fn without_subcommands(value: Value) -> Value {
     match value {
         Value::Array(mut fields) if fields.len() == 10 => {
@@ -102,7 +102,7 @@ fn names_of_subcommands(value: &Value) -> Vec<String> {
     names
 }
 
-/// The one entry that `COMMAND INFO name` replies, if there is one.
+/// The single entry replied by `COMMAND INFO name`, if any.
 fn only_entry(reply: Value) -> Option<Value> {
     match reply {
         Value::Array(mut entries) => entries.pop().filter(|entry| *entry != Value::Null),
@@ -120,13 +120,13 @@ fn ours(name: &str, proto: Proto) -> Value {
     Value::parse(&bytes)
 }
 
-/// Whether this build has a command of this full name.
+/// Whether this build has a command with this full name.
 fn has(name: &str) -> bool {
     command::by_full_name(name.as_bytes()).is_some()
 }
 
 #[test]
-fn info_is_that_of_redis() {
+fn info_matches_redis() {
     let mut oracle = Oracle::start();
     oracle.ask_line("HELLO 3");
     let mut different = Vec::new();
@@ -155,7 +155,7 @@ fn info_is_that_of_redis() {
 }
 
 #[test]
-fn resp2_and_resp3_have_the_bytes_of_redis() {
+fn resp2_and_resp3_replies_match_redis_byte_for_byte() {
     for (proto, hello) in [(Proto::Resp2, "HELLO 2"), (Proto::Resp3, "HELLO 3")] {
         let mut oracle = Oracle::start();
         oracle.ask_line(hello);
@@ -180,7 +180,7 @@ fn resp2_and_resp3_have_the_bytes_of_redis() {
     }
 }
 
-/// Every form of the two commands that tell the keys of a request.
+/// Every form of the two commands which return the keys of a request.
 const GETKEYS: &[&str] = &[
     "GETKEYS get a",
     "GETKEYS get a b c",
@@ -220,10 +220,10 @@ fn getkeys(line: &str, proto: Proto) -> Vec<u8> {
     })
 }
 
-/// What Redis 7.0 cannot be asked: its GETKEYS wants two arguments, and MSETEX is younger. The
-/// expected answers are those of its documentation.
+/// Cases which Redis 7.0 cannot answer: its GETKEYS needs two arguments, and MSETEX is newer. The
+/// expected answers follow the documentation.
 #[test]
-fn keys_of_younger_commands() {
+fn keys_of_newer_commands_are_found() {
     let cases = [
         ("GETKEYS get", "-ERR Invalid number of arguments specified for command\r\n"),
         ("GETKEYS ping", "-ERR The command has no key arguments\r\n"),
@@ -249,7 +249,7 @@ fn keys_of_younger_commands() {
 }
 
 #[test]
-fn lists_are_those_of_redis() {
+fn command_lists_match_redis() {
     let mut oracle = Oracle::start();
     let known: Vec<&str> = registry::all().map(|id| id.spec().full_name).collect();
     let filters = [
@@ -285,7 +285,7 @@ fn lists_are_those_of_redis() {
 }
 
 #[test]
-fn all_of_them() {
+fn info_and_docs_without_names_return_all_commands() {
     for name in ["info", "docs"] {
         let bytes = reply_of(Proto::Resp3, |reply| {
             with_args(&[], |args| {

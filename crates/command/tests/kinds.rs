@@ -1,4 +1,4 @@
-//! Commands on strings and on keys of any type, met by keys that hold a collection.
+//! Commands on strings and on keys of any type, applied to keys which hold a collection.
 #![allow(clippy::redundant_closure_for_method_calls)] // a method is not general enough for what takes it
 
 mod common;
@@ -13,7 +13,7 @@ use value::{Big, Log};
 
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
-/// A session with `packed` and `big`, which hold a list in the two ways, and `text`.
+/// A session with `packed` and `big`, which hold a list in the two layouts, and `text`.
 fn session() -> Session {
     let mut session = Session::new();
     session.put(b"text", b"word", None);
@@ -61,9 +61,9 @@ fn len(session: &mut Session, name: &[u8]) -> Option<u64> {
     })
 }
 
-/// As recorded from a real server with a list under the key.
+/// Recorded from a real server with a list under the key.
 #[test]
-fn strings_commands_refuse_collections() {
+fn string_commands_refuse_collections() {
     let mut session = session();
     let wrong = Value::Error(WRONG_TYPE.to_owned());
     for key in ["packed", "big"] {
@@ -121,7 +121,7 @@ fn strings_commands_refuse_collections() {
 }
 
 #[test]
-fn commands_on_any_key_take_collections() {
+fn commands_on_any_key_accept_collections() {
     let mut session = session();
     let encoding =
         |session: &mut Session, key: &str| session.ask_line(&format!("OBJECT ENCODING {key}"));
@@ -129,7 +129,7 @@ fn commands_on_any_key_take_collections() {
     assert_eq!(encoding(&mut session, "big"), Value::Bulk("quicklist".into()));
     let Value::Integer(usage) = session.ask_line("MEMORY USAGE big") else { panic!("a size") };
     assert!(usage > 1000, "{usage}");
-    // The copy is one: a change of the one is none of the other.
+    // The copy is independent: a change of one does not change the other.
     assert_eq!(session.ask_line("COPY big copy"), Value::Integer(1));
     assert_eq!(session.ask_line("RENAME big other"), Value::Simple("OK".into()));
     assert_eq!(session.ask_line("EXISTS big"), Value::Integer(0));

@@ -1,4 +1,4 @@
-//! Lists of every form against a deque, and replies that go in steps.
+//! Lists of every layout compared with a deque, and replies which are written in steps.
 
 mod common;
 
@@ -34,7 +34,7 @@ enum Op {
     Limit(i64),
 }
 
-/// LMOVEM to itself or to another list.
+/// LMOVEM to the same list or to another one.
 #[derive(Clone, Copy, Debug)]
 struct Many {
     from: bool,
@@ -45,7 +45,8 @@ struct Many {
     is_itself: bool,
 }
 
-/// Small ones that repeat, and such as stand in pages, by themselves, and in buffers of their own.
+/// Small texts which repeat, and larger ones which are stored in pages, on their own, or in shared
+/// buffers.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         8 => (0..20u32).prop_map(|n| n.to_string().into_bytes()),
@@ -84,7 +85,7 @@ fn push(model: &mut VecDeque<Vec<u8>>, front: bool, text: Vec<u8>) {
     if front { model.push_front(text) } else { model.push_back(text) }
 }
 
-/// Removes what LREM removes; how many.
+/// Removes the elements which LREM removes. Returns their number.
 fn remove(model: &mut VecDeque<Vec<u8>>, text: &[u8], count: i64) -> i64 {
     let max = if count == 0 { usize::MAX } else { count.unsigned_abs() as usize };
     let mut found: Vec<usize> = (0..model.len()).filter(|at| model[*at] == text).collect();
@@ -99,7 +100,7 @@ fn remove(model: &mut VecDeque<Vec<u8>>, text: &[u8], count: i64) -> i64 {
     found.len() as i64
 }
 
-/// LMOVEM; its reply, and what it takes from the model as it stands then.
+/// Sends LMOVEM. Returns its reply, and the elements moved out of the model.
 fn move_many(
     s: &mut Session,
     model: &mut VecDeque<Vec<u8>>,
@@ -116,7 +117,7 @@ fn move_many(
         return (reply, None);
     }
     let mut moved: Vec<_> = (0..many.count).map_while(|_| pop(model, many.from)).collect();
-    // One after the other, pushed to the front: the last one stands first.
+    // Moved one after the other and pushed to the front, the last one is first.
     if !many.in_bulk && many.to || many.in_bulk && !many.from {
         moved.reverse();
     }
@@ -131,7 +132,7 @@ fn put_many(target: &mut VecDeque<Vec<u8>>, in_front: bool, texts: Vec<Vec<u8>>)
     }
 }
 
-/// Applies an operation to both and compares the replies.
+/// Applies an operation to the list and the model, and compares the replies.
 fn apply(s: &mut Session, model: &mut VecDeque<Vec<u8>>, other: &mut VecDeque<Vec<u8>>, op: Op) {
     match op {
         Op::Push(front, texts) => {
@@ -204,7 +205,7 @@ fn apply(s: &mut Session, model: &mut VecDeque<Vec<u8>>, other: &mut VecDeque<Ve
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn a_list_is_a_deque(ops in prop::collection::vec(op(), 1..60)) {
+    fn a_list_behaves_like_a_deque(ops in prop::collection::vec(op(), 1..60)) {
         let mut session = Session::new();
         let (mut model, mut other) = (VecDeque::new(), VecDeque::new());
         for op in ops {
@@ -227,7 +228,7 @@ proptest! {
     }
 }
 
-/// A list of so many elements: their numbers.
+/// A list of this many elements, which are their numbers.
 fn long(session: &mut Session, len: usize) -> Vec<Vec<u8>> {
     let texts: Vec<Vec<u8>> = (0..len).map(|n| format!("element:{n}").into_bytes()).collect();
     for part in texts.chunks(5000) {
@@ -239,7 +240,7 @@ fn long(session: &mut Session, len: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn large_replies_go_in_steps_over_what_was_there() {
+fn large_replies_in_steps_show_the_state_at_the_request() {
     let mut session = Session::new();
     let mut texts = long(&mut session, 30_000);
     assert_eq!(session.ask_line("LRANGE l 0 -1"), array(&texts));
@@ -259,7 +260,7 @@ fn large_replies_go_in_steps_over_what_was_there() {
 }
 
 #[test]
-fn many_elements_are_moved_at_once_and_replied_in_steps() {
+fn many_elements_are_moved_at_once_and_written_in_steps() {
     let mut session = Session::new();
     let texts = long(&mut session, 30_000);
     let words = "LMOVEM l other RIGHT RIGHT COUNT 29999 OBO";
@@ -268,7 +269,7 @@ fn many_elements_are_moved_at_once_and_replied_in_steps() {
     assert!(session.steps > 5, "{} steps", session.steps);
     assert_eq!(session.ask_line("LRANGE other 0 -1"), array(&moved));
     assert_eq!(session.ask_line("LRANGE l 0 -1"), array(&texts[..1]));
-    // All of them, and the key keeps its time.
+    // All elements move, and the key keeps its expiry.
     session.ask_line("EXPIRE other 100");
     let words = "LMOVEM other other LEFT LEFT EXACTLY 29999 OBO";
     assert_eq!(session.ask_line(words), array(&texts[1..]));
@@ -280,10 +281,10 @@ fn many_elements_are_moved_at_once_and_replied_in_steps() {
     assert_eq!(session.ask_line("EXISTS other"), Value::Integer(0));
 }
 
-/// A packed list had more elements than are written at once, and no pages to go on with (seed
-/// 50038).
+/// Regression (seed 50038): a packed list with more elements than one step writes had no pages to
+/// continue with.
 #[test]
-fn many_tiny_elements_are_packed() {
+fn a_packed_list_of_many_tiny_elements_is_written_in_steps() {
     let mut session = Session::new();
     let texts = vec![b"7".to_vec(); 2000];
     let words: Vec<&[u8]> =
@@ -295,9 +296,9 @@ fn many_tiny_elements_are_packed() {
     assert_eq!(session.ask_line("RPOP l 500"), array(&texts[..500]));
 }
 
-/// Trimming, removing and rebuilding of long lists, where single elements are not logged.
+/// Trim, removal and rebuild of long lists, which are not logged element by element.
 #[test]
-fn long_lists_are_cut() {
+fn changes_of_long_lists_agree_with_a_model() {
     let mut session = Session::new();
     let mut texts: VecDeque<Vec<u8>> = long(&mut session, 20_000).into();
     for line in ["LTRIM l 100 -101", "LTRIM l 9000 -3", "LTRIM l 5 9", "LTRIM l 0 1"] {

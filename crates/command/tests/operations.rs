@@ -1,5 +1,5 @@
-//! The arguments of commands that the session or the server carries out: what is wrong with them
-//! is said as a live redis-server says it, and what is right is read rightly.
+//! The arguments of commands which the session or the server executes: errors match a live
+//! redis-server's, and valid arguments are parsed correctly.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn read(line: &str) -> Result<Op, Error> {
     })
 }
 
-/// Lines whose arguments are wrong. None of them does anything, so they can be asked in a row.
+/// Lines with invalid arguments. None of them has an effect, so they can be sent in a row.
 const WRONG: &[&str] = &[
     "AUTH a b c d",
     "HELLO x",
@@ -102,7 +102,7 @@ const WRONG: &[&str] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_said_as_redis_says_it() {
+fn errors_of_invalid_arguments_match_redis() {
     let mut oracle = Oracle::start();
     for line in WRONG {
         let error = read(line).expect_err("it is wrong");
@@ -111,9 +111,10 @@ fn what_is_wrong_is_said_as_redis_says_it() {
     }
 }
 
-/// Redis 7.0 does not know these; the texts are those that client libraries report from 7.2.
+/// Redis 7.0 does not have these options. The texts are those which client libraries report from
+/// 7.2.
 #[test]
-fn what_is_wrong_with_younger_options() {
+fn errors_of_newer_options() {
     let cases = [
         ("CLIENT SETINFO foo x", "ERR Unrecognized option 'foo'"),
         (
@@ -141,14 +142,14 @@ fn bytes(text: &str) -> Box<[u8]> {
     text.as_bytes().into()
 }
 
-/// Filters of facts that must be so, or must not.
+/// Filters from pairs: the fact, and whether it must or must not hold.
 fn filters(skip_me: bool, rules: &[(bool, ClientFact)]) -> ClientFilters {
     let rule = |(is, fact): &(bool, ClientFact)| ClientRule { fact: fact.clone(), is_not: !is };
     ClientFilters { rules: rules.iter().map(rule).collect(), skip_me }
 }
 
 #[test]
-fn sessions() {
+fn session_commands_are_parsed() {
     let credentials = |user: Option<&str>, password| Credentials {
         user: user.map(bytes),
         password: bytes(password),
@@ -183,8 +184,8 @@ fn sessions() {
     }
 }
 
-/// Every line reads as its operation.
-fn read_as_client(cases: impl IntoIterator<Item = (&'static str, ClientOp)>) {
+/// Fails unless every line is parsed as its operation.
+fn assert_client_operations(cases: impl IntoIterator<Item = (&'static str, ClientOp)>) {
     for (line, op) in cases {
         assert_eq!(
             read(&format!("CLIENT {line}")),
@@ -195,9 +196,9 @@ fn read_as_client(cases: impl IntoIterator<Item = (&'static str, ClientOp)>) {
 }
 
 #[test]
-fn clients() {
+fn client_commands_are_parsed() {
     let pause = |timeout_ms, writes_only| ClientOp::Pause { timeout_ms, writes_only };
-    read_as_client([
+    assert_client_operations([
         ("GETNAME", ClientOp::GetName),
         ("SETNAME me", ClientOp::SetName(bytes("me"))),
         ("SETNAME \"\"", ClientOp::SetName(bytes(""))),
@@ -226,13 +227,13 @@ fn clients() {
 }
 
 #[test]
-fn filters_of_clients() {
+fn client_filters_are_parsed() {
     let list = |rules: &[(bool, ClientFact)]| ClientOp::List(filters(false, rules));
     let kill =
         |rules: &[(bool, ClientFact)]| ClientOp::Kill(ClientKill::Filters(filters(true, rules)));
     let ids = |ids: &[i64]| ClientFact::Ids(ids.to_vec());
     let age = |at_least_ms| ClientFact::Age { at_least_ms };
-    read_as_client([
+    assert_client_operations([
         ("LIST", list(&[])),
         ("LIST TYPE slave", list(&[(true, ClientFact::Type(ClientType::Replica))])),
         ("LIST type Master", list(&[(true, ClientFact::Type(ClientType::Master))])),
@@ -273,17 +274,17 @@ fn filters_of_clients() {
     ]);
 }
 
-/// Every line reads as its operation.
-fn read_as_server(cases: impl IntoIterator<Item = (&'static str, ServerOp)>) {
+/// Fails unless every line is parsed as its operation.
+fn assert_server_operations(cases: impl IntoIterator<Item = (&'static str, ServerOp)>) {
     for (line, op) in cases {
         assert_eq!(read(line), Ok(Op::Server(op)), "{line}");
     }
 }
 
 #[test]
-fn servers() {
+fn server_commands_are_parsed() {
     let end = |save, now, force| ServerOp::Shutdown(ShutdownOp::End { save, now, force });
-    read_as_server([
+    assert_server_operations([
         ("CONFIG GET a b*", ServerOp::Config(ConfigOp::Get(vec![bytes("a"), bytes("b*")]))),
         (
             "CONFIG SET a 1 b 2",
@@ -330,7 +331,7 @@ fn servers() {
 }
 
 #[test]
-fn debugs() {
+fn debug_commands_are_parsed() {
     let debug = ServerOp::Debug;
     let populate = |count, prefix, value_len| {
         debug(DebugOp::Populate(Populate { count, prefix: bytes(prefix), value_len }))
@@ -341,7 +342,7 @@ fn debugs() {
     };
     let panic =
         |command, after_changes, after_runs| armed(command, after_changes, after_runs, false);
-    read_as_server([
+    assert_server_operations([
         ("DEBUG SLEEP 0.5", debug(DebugOp::Sleep { seconds: 0.5 })),
         ("DEBUG SLEEP x", debug(DebugOp::Sleep { seconds: 0.0 })),
         ("DEBUG SLEEP -3", debug(DebugOp::Sleep { seconds: 0.0 })),
@@ -370,9 +371,9 @@ fn debugs() {
     ]);
 }
 
-/// The help texts are Redis's, but for what this version has not or has more.
+/// The help texts are Redis's, except for what this version lacks or adds.
 #[test]
-fn helps() {
+fn help_texts_match_redis() {
     let mut oracle = Oracle::start();
     for name in ["command", "config", "object", "slowlog"] {
         let ours = reply_of(Proto::Resp2, |reply| {
@@ -388,7 +389,7 @@ fn helps() {
 }
 
 #[test]
-fn samples_of_every_type() {
+fn protocol_samples_match_redis() {
     use std::io::{Read, Write};
     for proto in [Proto::Resp2, Proto::Resp3] {
         let mut oracle = Oracle::start();

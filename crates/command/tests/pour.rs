@@ -1,5 +1,5 @@
-//! Messages that are poured leave what the same XADDs, or one RPUSH, would have left; and nothing
-//! where they fail.
+//! A block of poured messages has the same result as the same XADDs, or one RPUSH. A refused block
+//! changes nothing.
 
 mod common;
 
@@ -23,8 +23,8 @@ fn raw(session: &mut Session, request: &[&[u8]]) -> Vec<u8> {
     with_args(request, |args| session.reply_to(args)).to_vec()
 }
 
-/// Everything that can be seen of a key: DUMP shows where nodes end.
-fn picture(session: &mut Session, key: &[u8]) -> Vec<Vec<u8>> {
+/// Everything observable of a key: DUMP also shows where nodes end.
+fn snapshot(session: &mut Session, key: &[u8]) -> Vec<Vec<u8>> {
     let full: [&[u8]; 6] = [b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"];
     let short: [&[u8]; 3] = [b"XINFO", b"STREAM", key];
     let requests: [&[&[u8]]; 5] =
@@ -37,24 +37,29 @@ fn pour_stream(
     key: &[u8],
     bound: Option<Bound>,
     block: &Block,
-    fuse: u32,
+    panic_after: u32,
 ) -> Result<u64, Error> {
     let keyspace = Arc::clone(session.access.keyspace());
     let (key, now) = (keyspace.key(key), session.now);
     let mut guard = session.access.lock_one(key.slot, now, Intent::Write).expect("nobody holds it");
-    if fuse > 0 {
-        guard.panic_after(fuse);
+    if panic_after > 0 {
+        guard.panic_after(panic_after);
     }
     let messages = block.iter().map(|(number, payload)| (*number, &payload[..]));
     stream::pour(&mut guard, (session.db, &key), &session.settings, now, bound, messages)
 }
 
-fn pour_list(session: &mut Session, key: &[u8], block: &Block, fuse: u32) -> Result<(), Error> {
+fn pour_list(
+    session: &mut Session,
+    key: &[u8],
+    block: &Block,
+    panic_after: u32,
+) -> Result<(), Error> {
     let keyspace = Arc::clone(session.access.keyspace());
     let (key, now) = (keyspace.key(key), session.now);
     let mut guard = session.access.lock_one(key.slot, now, Intent::Write).expect("nobody holds it");
-    if fuse > 0 {
-        guard.panic_after(fuse);
+    if panic_after > 0 {
+        guard.panic_after(panic_after);
     }
     let payloads = block.iter().map(|(_, payload)| &payload[..]);
     list::pour(&mut guard, (session.db, &key), &session.settings, &mut session.tally, payloads)
@@ -89,7 +94,7 @@ fn messages(prng: &mut Prng, count: u64) -> Block {
     (0..count).map(|_| message(prng)).collect()
 }
 
-/// Something else that happens to the stream.
+/// Changes the stream by a random other command.
 fn disturb(prng: &mut Prng, one: &mut Session, two: &mut Session) {
     let last = |session: &mut Session| {
         let reply = session.ask_at(&[b"XREVRANGE", b"s", b"+", b"-", b"COUNT", b"1"]);
@@ -109,7 +114,7 @@ fn disturb(prng: &mut Prng, one: &mut Session, two: &mut Session) {
 }
 
 #[test]
-fn a_stream_is_as_behind_the_same_commands() {
+fn a_stream_equals_the_result_of_the_same_xadds() {
     let bound = |count, exact| Some(Bound { count, exact });
     let bounds = [
         None,
@@ -141,17 +146,17 @@ fn a_stream_is_as_behind_the_same_commands() {
             }
             let came = pour_stream(&mut two, b"s", bound, &block, 0).expect("a stream");
             assert_eq!(came, block.len() as u64);
-            assert_eq!(picture(&mut one, b"s"), picture(&mut two, b"s"), "seed {seed}, {turn}");
+            assert_eq!(snapshot(&mut one, b"s"), snapshot(&mut two, b"s"), "seed {seed}, {turn}");
             disturb(&mut prng, &mut one, &mut two);
             let later = prng.below(3) as i64;
             (one.now, two.now) = (UnixMs(one.now.0 + later), UnixMs(two.now.0 + later));
-            assert_eq!(picture(&mut one, b"s"), picture(&mut two, b"s"), "seed {seed}, {turn}");
+            assert_eq!(snapshot(&mut one, b"s"), snapshot(&mut two, b"s"), "seed {seed}, {turn}");
         }
     }
 }
 
 #[test]
-fn a_list_is_as_behind_one_rpush() {
+fn a_list_equals_the_result_of_one_rpush() {
     for seed in 0..20 {
         let mut prng = Prng::new(seed);
         let (mut one, mut two) = (Session::new(), Session::new());
@@ -166,7 +171,7 @@ fn a_list_is_as_behind_one_rpush() {
                 raw(&mut one, &request);
             }
             pour_list(&mut two, b"l", &block, 0).expect("a list");
-            assert_eq!(picture(&mut one, b"l"), picture(&mut two, b"l"), "seed {seed}");
+            assert_eq!(snapshot(&mut one, b"l"), snapshot(&mut two, b"l"), "seed {seed}");
             if prng.chance(1, 3) {
                 assert_eq!(raw(&mut one, &[b"LPOP", b"l"]), raw(&mut two, &[b"LPOP", b"l"]));
             }
@@ -175,7 +180,7 @@ fn a_list_is_as_behind_one_rpush() {
 }
 
 #[test]
-fn what_cannot_be_taken_is_told_and_changes_nothing() {
+fn a_refused_block_returns_its_error_and_changes_nothing() {
     let mut session = Session::new();
     session.now = NOW;
     let block = messages(&mut Prng::new(1), 5);
@@ -183,11 +188,11 @@ fn what_cannot_be_taken_is_told_and_changes_nothing() {
     assert!(matches!(pour_stream(&mut session, b"k", None, &block, 0), Err(Error::WrongType)));
     assert!(matches!(pour_list(&mut session, b"k", &block, 0), Err(Error::WrongType)));
     assert_eq!(session.ask_at(&[b"GET", b"k"]).text(), "v");
-    // Nothing makes nothing.
+    // An empty block creates no key.
     assert!(matches!(pour_stream(&mut session, b"none", None, &Vec::new(), 0), Ok(0)));
     assert!(pour_list(&mut session, b"none", &Vec::new(), 0).is_ok());
     assert_eq!(session.ask_at(&[b"EXISTS", b"none"]), common::Value::Integer(0));
-    // Three ids are left.
+    // Three ids are left before the largest one.
     let id = format!("{}-{}", u64::MAX, u64::MAX - 3);
     for bound in
         [None, Some(Bound { count: 2, exact: true }), Some(Bound { count: 9, exact: false })]
@@ -195,14 +200,14 @@ fn what_cannot_be_taken_is_told_and_changes_nothing() {
         session.ask_at(&[b"DEL", b"s"]);
         session.ask_at(&[b"XADD", b"s", id.as_bytes(), b"f", b"v"]);
         assert_eq!(pour_stream(&mut session, b"s", bound, &block, 0).ok(), Some(3));
-        let before = picture(&mut session, b"s");
+        let before = snapshot(&mut session, b"s");
         assert_eq!(pour_stream(&mut session, b"s", bound, &block, 0).ok(), Some(0));
-        assert_eq!(picture(&mut session, b"s"), before);
+        assert_eq!(snapshot(&mut session, b"s"), before);
     }
 }
 
 #[test]
-fn a_panic_leaves_nothing() {
+fn a_panic_rolls_back_the_block() {
     let bounds = [
         None,
         Some(Bound { count: 50, exact: true }),
@@ -217,7 +222,7 @@ fn a_panic_leaves_nothing() {
         let before = messages(&mut prng, count);
         pour_stream(&mut session, b"s", bound, &before, 0).expect("a stream");
         pour_list(&mut session, b"l", &before, 0).expect("a list");
-        let was = (picture(&mut session, b"s"), picture(&mut session, b"l"));
+        let was = (snapshot(&mut session, b"s"), snapshot(&mut session, b"l"));
         let used = session.access.keyspace().used_bytes();
         let count = 1 + prng.below(300);
         let block = messages(&mut prng, count);
@@ -226,23 +231,23 @@ fn a_panic_leaves_nothing() {
         assert!(poured.is_err(), "seed {seed}");
         let poured = catch_unwind(AssertUnwindSafe(|| pour_list(&mut session, b"l", &block, 1)));
         assert!(poured.is_err(), "seed {seed}");
-        let is = (picture(&mut session, b"s"), picture(&mut session, b"l"));
+        let is = (snapshot(&mut session, b"s"), snapshot(&mut session, b"l"));
         assert!(was == is, "seed {seed}: something is left");
-        // Buffers may have grown, nothing else.
+        // Only buffers may have grown.
         let after = session.access.keyspace().used_bytes();
         assert!(after.abs_diff(used) < 256 * 1024, "seed {seed}: {used} and {after}");
-        // And the next block comes as if nothing had been.
+        // The next block is stored as if the panic had not occurred.
         pour_stream(&mut session, b"s", bound, &block, 0).expect("a stream");
         pour_list(&mut session, b"l", &block, 0).expect("a list");
         let mut other = Session::new();
         other.now = NOW;
         before.iter().chain(&block).for_each(|message| add(&mut other, b"s", bound, message));
-        assert_eq!(picture(&mut session, b"s"), picture(&mut other, b"s"), "seed {seed}");
+        assert_eq!(snapshot(&mut session, b"s"), snapshot(&mut other, b"s"), "seed {seed}");
     }
 }
 
 #[test]
-fn who_watches_is_told_and_changes_are_counted() {
+fn watches_are_dirtied_and_changes_are_counted() {
     let mut session = Session::new();
     session.now = NOW;
     let keyspace = Arc::clone(session.access.keyspace());

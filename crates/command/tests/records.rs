@@ -1,5 +1,5 @@
-//! What a command did depends on its request and on the data alone, or its row says that its
-//! request is no record of it.
+//! The effect of a command depends only on its request and on the data, or its row declares that
+//! its request is not its record.
 
 mod common;
 
@@ -11,12 +11,12 @@ use common::session::Session;
 use common::with_args;
 use std::collections::BTreeSet;
 
-/// Requests of each command.
+/// The number of requests of each command.
 const REQUESTS: usize = 200;
-/// So many milliseconds are between the two runs of a request.
+/// Milliseconds between the two runs of a request.
 const LATER_MS: i64 = 7;
 
-/// All keys as DUMP writes them, with their times.
+/// The DUMP of all keys, with their expiries.
 fn state(session: &mut Session) -> Vec<(u32, Vec<u8>, Vec<u8>)> {
     let (db, whole) = (session.db, std::mem::replace(&mut session.whole, true));
     let mut all = Vec::new();
@@ -34,8 +34,8 @@ fn state(session: &mut Session) -> Vec<(u32, Vec<u8>, Vec<u8>)> {
     all
 }
 
-/// Commands that differ only where this test does not look: those that may wait would wait again,
-/// for somebody who does not come, and what RESTORE restores nobody makes up.
+/// Commands which this test cannot check: blocking commands would block again without a client to
+/// serve them, and no request generates the payload of RESTORE.
 const UNSEEN: [&str; 10] = [
     "blmove",
     "blmovem",
@@ -50,7 +50,7 @@ const UNSEEN: [&str; 10] = [
 ];
 
 #[test]
-fn a_request_is_the_record_of_what_it_did() {
+fn repeating_a_request_repeats_its_effect() {
     let is_tested = |spec: &CommandSpec| {
         let runs = matches!(spec.handler, Handler::Data(_) | Handler::Blocking(..));
         runs && matches!(spec.lock, LockClass::Keys | LockClass::Growing)

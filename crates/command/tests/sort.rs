@@ -1,4 +1,4 @@
-//! SORT of many elements goes in steps, and gives what it gives at once.
+//! SORT of many elements runs in steps, and has the same result as at once.
 
 mod common;
 
@@ -6,11 +6,11 @@ use common::Value;
 use common::session::Session;
 
 const ELEMENTS: usize = 3000;
-/// Elements that are sorted at once, at most: so SORT goes in steps.
+/// At most this many elements are sorted at once, so that SORT runs in steps.
 const FEW: u64 = 100;
 
-/// A list `l`, a set `s` and a sorted set `z` of numbers with gaps, some of them twice in the list;
-/// a list `t` of texts; weights of some, texts or numbers.
+/// A list `l`, a set `s` and a sorted set `z` of numbers with gaps (some numbers are twice in the
+/// list), a list `t` of texts, and weights for some elements, as texts or numbers.
 fn session() -> Session {
     let mut session = Session::new();
     for n in 0..ELEMENTS {
@@ -27,7 +27,7 @@ fn session() -> Session {
     session
 }
 
-/// The replies at once and in steps, and the steps.
+/// The replies of a request at once and in steps, and the number of steps.
 fn both(session: &mut Session, line: &str) -> (Value, Value, usize) {
     session.settings.at_once_elements = u64::MAX;
     let at_once = session.ask_line(line);
@@ -58,7 +58,7 @@ fn many_elements_are_sorted_in_steps() {
 }
 
 #[test]
-fn what_is_sorted_in_steps_is_stored_at_once() {
+fn elements_sorted_in_steps_are_stored_at_once() {
     let mut session = session();
     for key in ["l", "s", "z"] {
         for words in
@@ -76,7 +76,7 @@ fn what_is_sorted_in_steps_is_stored_at_once() {
             assert_eq!(called[0], called[1], "{words}");
         }
     }
-    // Over itself, and nothing is no key.
+    // The destination may be the source. An empty result removes the key.
     assert_eq!(session.ask_line("SORT l DESC STORE l"), Value::Integer(ELEMENTS as i64));
     let first = session.ask_line("LINDEX l 0").text().to_owned();
     assert_eq!(first.parse::<usize>(), Ok(2 * ELEMENTS - 2));
@@ -89,7 +89,7 @@ fn is_refused(reply: &Value) -> bool {
 }
 
 #[test]
-fn what_is_no_number_is_found_in_steps() {
+fn elements_which_are_no_numbers_are_refused_in_steps() {
     let mut session = session();
     session.ask_line("RPUSH to 1 2 3");
     session.ask_line("RPUSH l three");
@@ -105,16 +105,16 @@ fn what_is_no_number_is_found_in_steps() {
     assert!(is_refused(&at_once), "{at_once:?}");
 }
 
-/// What is under the key of a pattern when the elements are looked up counts, not what was there
-/// when they were captured.
+/// The value of a pattern's key at the time of its lookup counts, not the value when the elements
+/// were captured.
 #[test]
-fn elements_that_change_are_sorted_anew() {
+fn elements_which_change_are_sorted_again() {
     let mut session = session();
     session.settings.at_once_elements = FEW;
     let before = session.ask_line("SORT s LIMIT 0 1");
     session.ask_line("SADD s -5");
     assert_ne!(session.ask_line("SORT s LIMIT 0 1"), before);
-    // Long elements, which end a step by their bytes.
+    // Long elements, whose bytes end a step.
     for n in 0..500 {
         let text = format!("{n}{}", "x".repeat(20_000));
         session.ask(&[b"RPUSH", b"long", text.as_bytes()]);

@@ -1,4 +1,4 @@
-//! Commands on strings against a live redis-server, and at their bounds.
+//! Commands on strings compared with a live redis-server, and at their limits.
 
 mod common;
 
@@ -10,7 +10,7 @@ use keyspace::INLINE_MAX;
 use resp::{Args, OutBuf, Proto, Span};
 use value::Str;
 
-/// Ours and theirs.
+/// A session of this server and one of the live server.
 struct Pair {
     session: Session,
     oracle: Oracle,
@@ -27,7 +27,8 @@ impl Pair {
         Pair { session, oracle }
     }
 
-    /// Asks both; they must agree. (As Valkey 9, GETEX judges its time before it looks the key up.)
+    /// Asks both servers. They must agree. (Like Valkey 9, GETEX checks its time before it looks
+    /// the key up.)
     fn ask(&mut self, request: &[&[u8]]) {
         let (ours, theirs) = (self.session.ask(request), self.oracle.ask(request));
         let is_judged = request[0].eq_ignore_ascii_case(b"GETEX")
@@ -40,7 +41,8 @@ impl Pair {
         self.ask(&words(line));
     }
 
-    /// A key's value, encoding and expiry must be the same in both, the latter within 3 seconds.
+    /// A key's value, encoding and expiry must be equal on both servers. The expiry may differ by 3
+    /// seconds.
     fn compare(&mut self, key: &str) {
         let (value, encoding, expiry) = self.session.entry(key.as_bytes(), |entry| match entry {
             None => (Value::Null, Value::Null, -2),
@@ -59,7 +61,7 @@ impl Pair {
     }
 }
 
-/// The reply to a request into which an argument is put that came in a buffer of its own.
+/// The reply to a request with an argument inserted which was received in its own buffer.
 fn ask_with_blob(session: &mut Session, request: &[&[u8]], at: usize, blob: &Blob) -> OutBuf {
     let (mut base, mut spans) = (Vec::new(), Vec::new());
     for word in request {
@@ -67,7 +69,7 @@ fn ask_with_blob(session: &mut Session, request: &[&[u8]], at: usize, blob: &Blo
         base.extend_from_slice(word);
     }
     spans.insert(at, Span { start: Span::BLOB, len: 0 });
-    session.reply_to(Args::new(&base, &spans, std::slice::from_ref(blob)))
+    session.reply_to(Args::new(&base, &spans, &[blob.clone().into()]))
 }
 
 fn shown(request: &[&[u8]]) -> String {
@@ -75,9 +77,9 @@ fn shown(request: &[&[u8]]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Requests in both protocol versions, and the state that they leave.
+/// Requests in both protocol versions, and the resulting state.
 #[test]
-fn requests_agree_with_redis() {
+fn requests_match_redis() {
     for proto in [Proto::Resp2, Proto::Resp3] {
         let mut pair = Pair::new(proto);
         for line in LINES {
@@ -90,7 +92,7 @@ fn requests_agree_with_redis() {
 }
 
 const LINES: &[&str] = &[
-    // The order in which SET and GETEX find faults.
+    // The order in which SET and GETEX report errors.
     "SET a v",
     "SET a v EX 10 EX 2000",
     "SET a v EX x BOGUS",
@@ -136,7 +138,7 @@ const LINES: &[&str] = &[
     "PSETEX e 5000000 v",
     "SETNX d x",
     "SETNX f 007",
-    // Numbers, and texts that look like them.
+    // Numbers, and texts which look like numbers.
     "INCRBY d x",
     "INCRBY d 9223372036854775807",
     "INCRBY d 9223372036854775808",
@@ -158,7 +160,7 @@ const LINES: &[&str] = &[
     "SET h inf",
     "INCRBYFLOAT h 1",
     "INCRBYFLOAT h -inf",
-    // What becomes of the encoding.
+    // Changes of the encoding.
     "SET h 5 EX 7000",
     "SETRANGE h 0 \"\"",
     "APPEND h \"\"",
@@ -171,7 +173,7 @@ const LINES: &[&str] = &[
     "SETRANGE k 0 12",
     "GETDEL k",
     "GETDEL k",
-    // Ranges and their bounds.
+    // Ranges and their limits.
     "SETRANGE nothing 9223372036854775807 x",
     "SETRANGE nothing 9223372036854775807 \"\"",
     "SETRANGE nothing 536870912 \"\"",
@@ -213,7 +215,7 @@ const LINES: &[&str] = &[
 /// `keyspace_hits`, `keyspace_misses` and `expired_keys` after each command, with its keys absent,
 /// present and expired.
 #[test]
-fn lookups_are_counted_as_redis_counts_them() {
+fn lookup_counters_match_redis() {
     let mut pair = Pair::new(Proto::Resp2);
     let stats = |oracle: &mut Oracle| {
         let info = oracle.ask_line("INFO stats");
@@ -290,9 +292,9 @@ const COUNTED: &[&str] = &[
     "SETRANGE k 0 \"\"",
 ];
 
-/// Random requests; then the state that they have left.
+/// Random requests, and the resulting state.
 #[test]
-fn random_requests_agree_with_redis() {
+fn random_requests_match_redis() {
     let texts: Vec<Vec<u8>> = [
         "",
         "0",
@@ -375,9 +377,9 @@ const TEMPLATES: &[&str] = &[
     "LCS $k $k LEN",
 ];
 
-/// Longest common subsequences of random texts, found the way that Redis finds them.
+/// Longest common subsequences of random texts, chosen among equal ones as Redis does.
 #[test]
-fn common_subsequences_agree_with_redis() {
+fn common_subsequences_match_redis() {
     let mut pair = Pair::new(Proto::Resp2);
     let mut random = Prng::new(5);
     for _ in 0..150 {
@@ -396,9 +398,10 @@ fn common_subsequences_agree_with_redis() {
     }
 }
 
-/// `proto-max-bulk-len` bounds what APPEND and SETRANGE build and what LCS takes, to the byte.
+/// `proto-max-bulk-len` limits the results of APPEND and SETRANGE and the inputs of LCS, exact to
+/// the byte.
 #[test]
-fn lengths_at_their_bound() {
+fn lengths_are_limited_to_the_byte() {
     const BOUND: usize = 1 << 20;
     let mut pair = Pair::new(Proto::Resp2);
     pair.oracle.ask_line(&format!("CONFIG SET proto-max-bulk-len {BOUND}"));
@@ -428,13 +431,13 @@ fn lengths_at_their_bound() {
     }
 }
 
-/// A big value goes in and out without a copy; a small one that came in a buffer of its own is
-/// stored like any other.
+/// A large value is stored and returned without a copy. A small one which was received in its own
+/// buffer is stored like any other.
 #[test]
-fn big_values_move_by_reference() {
+fn large_values_are_shared_without_a_copy() {
     let mut session = Session::new();
     let blob = Blob::new(vec![b'x'; 100_000]);
-    let same = |other: &Blob| std::ptr::eq(other.as_slice(), blob.as_slice());
+    let same = |other: &Blob| other.is_same(&blob);
     let requests: [(&[&[u8]], usize); 6] = [
         (&[b"SET", b"k"], 2),
         (&[b"SET", b"k", b"EX", b"10"], 2),
@@ -462,7 +465,7 @@ fn big_values_move_by_reference() {
     for request in requests {
         let reply = with_args(request, |args| session.reply_to(args));
         assert_eq!(reply.blobs.len(), 1, "{}", shown(request));
-        assert!(same(&reply.blobs[0].1), "{}", shown(request));
+        assert!(same(&reply.blobs[0].blob), "{}", shown(request));
     }
     ask_with_blob(&mut session, &[b"SET", b"k"], 2, &Blob::new(b"12".to_vec()));
     assert!(session.entry(b"k", |entry| matches!(entry.map(|e| e.str()), Some(Str::Int(12)))));
@@ -470,7 +473,7 @@ fn big_values_move_by_reference() {
     assert!(session.entry(b"k", |entry| matches!(entry.map(|e| e.str()), Some(Str::Bytes(_)))));
 }
 
-/// A reply that holds a reference to a value keeps it as it was.
+/// A reply which references a value does not change with it.
 #[test]
 fn a_reply_does_not_change_with_its_value() {
     let mut session = Session::new();
@@ -478,13 +481,14 @@ fn a_reply_does_not_change_with_its_value() {
     let reply = with_args(&[b"GET", b"k"], |args| session.reply_to(args));
     assert_eq!(session.ask_line("SETRANGE k 10 yyy"), Value::Integer(50_000));
     assert_eq!(session.ask_line("APPEND k z"), Value::Integer(50_001));
-    assert_eq!(reply.blobs[0].1.as_slice(), vec![b'x'; 50_000]);
+    assert_eq!(reply.blobs[0].blob.to_vec(), vec![b'x'; 50_000]);
     assert_eq!(session.ask_line("GETRANGE k 9 13").text(), "xyyyx");
 }
 
-/// What Redis 7 does not have and the golden files say of a whole server: here the order of faults.
+/// Commands which Redis 7 does not have. The golden files cover a whole server; this test covers
+/// the order of errors.
 #[test]
-fn conditional_writes() {
+fn conditional_writes_report_errors_in_order() {
     let mut session = Session::new();
     let (one, zero, ok, null) = (":1\r\n", ":0\r\n", "+OK\r\n", "$-1\r\n");
     let syntax = "-ERR syntax error\r\n";
@@ -532,7 +536,7 @@ fn conditional_writes() {
     assert_eq!(at(&mut session, b"b"), Some(UnixMs(99_999_999_999_999)));
 }
 
-/// INCREX beside plain arithmetic: every mix of a value, an increment and bounds.
+/// INCREX compared with plain arithmetic: every combination of a value, an increment and bounds.
 #[test]
 fn increx_stays_within_bounds() {
     let mut session = Session::new();

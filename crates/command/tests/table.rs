@@ -1,4 +1,4 @@
-//! The table's lookup, its invariants, and the errors of requests that name no command.
+//! The table's lookup, its invariants, and the errors of requests which name no command.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn mixed(name: &str) -> String {
 
 /// Names one byte away from a real one, in every position and with every byte.
 #[test]
-fn nothing_else_is_found() {
+fn similar_names_are_not_found() {
     let mut found = 0;
     for spec in table::commands() {
         for at in 0..spec.name.len() {
@@ -55,14 +55,14 @@ fn nothing_else_is_found() {
 }
 
 #[test]
-fn entries_make_sense() {
+fn entries_are_consistent() {
     for spec in registry::all().map(CommandId::spec) {
         let name = spec.full_name;
         assert!(!spec.docs.summary.is_empty() && !spec.since.is_empty(), "{name}");
         let container = matches!(spec.handler, Handler::Container);
         assert!(!container || spec.has_subcommands(), "{name} does nothing");
         let locks_keys = matches!(spec.lock, LockClass::Keys | LockClass::Growing);
-        // MIGRATE has keys and takes the World for a moment, to freeze their slots.
+        // MIGRATE has keys, and takes World for a moment to freeze their slots.
         let has_keys = !spec.keys.is_empty() && name != "migrate";
         assert_eq!(locks_keys, has_keys, "{name}: keys and lock disagree");
         let both = spec.flags.contains(Flags::WRITE) && spec.flags.contains(Flags::READONLY);
@@ -70,7 +70,7 @@ fn entries_make_sense() {
         let least = spec.arity.unsigned_abs();
         for (nth, keys) in spec.keys.iter().enumerate() {
             if let BeginSearch::Index(at) = keys.begin {
-                // Of several kinds of keys, those behind the first may be left out.
+                // With several kinds of keys, those after the first may be optional.
                 let open = nth > 0 && spec.arity < 0;
                 assert!(open || least > at, "{name}: its first key may be missing");
             }
@@ -80,7 +80,7 @@ fn entries_make_sense() {
             is_counted || matches!(keys.begin, BeginSearch::Keyword { .. } | BeginSearch::Unknown)
         });
         assert_eq!(spec.flags.contains(Flags::MOVABLEKEYS), moves, "{name}");
-        // Who runs what others have queued says what becomes of a long queue.
+        // A command which runs a queue declares how a long one is freed.
         let runs = spec.traits.contains(Traits::RUNS_QUEUE);
         assert_eq!(spec.traits.contains(Traits::COMMITS_IN_PARTS), runs, "{name}");
         for sub in spec.subcommands {
@@ -91,11 +91,11 @@ fn entries_make_sense() {
     }
 }
 
-/// What is locked is told by the handler's own reading of the arguments, unless the key specs tell
-/// it by position alone: a search for a word or a count would be a second reading, which can come
-/// to other keys than the first.
+/// The handler's own parser determines the locked keys, unless the key specs find them by position
+/// alone. A search for a keyword or a count would be a second parser, which could find other keys
+/// than the first.
 #[test]
-fn keys_that_move_are_told_by_the_handler() {
+fn keys_at_variable_positions_are_determined_by_the_handler() {
     for spec in registry::all().map(CommandId::spec) {
         let by_position = |keys: &command::spec::KeySpec| {
             matches!(keys.begin, BeginSearch::Index(_))
@@ -108,7 +108,7 @@ fn keys_that_move_are_told_by_the_handler() {
 }
 
 #[test]
-fn single_keys_are_keys() {
+fn the_single_key_of_a_command_is_its_only_key() {
     for spec in registry::all().map(CommandId::spec) {
         let words = vec![&b"1"[..]; spec.arity.unsigned_abs().into()];
         with_args(&words, |args| {
@@ -121,9 +121,9 @@ fn single_keys_are_keys() {
     }
 }
 
-/// Requests that name no command, or one with the wrong number of arguments.
+/// Requests which name no command, or a command with the wrong number of arguments.
 #[test]
-fn errors_are_those_of_redis() {
+fn errors_match_redis() {
     let mut oracle = Oracle::start();
     let long = "x".repeat(300);
     let medium = "y".repeat(100);
@@ -183,7 +183,7 @@ fn errors_are_those_of_redis() {
 }
 
 #[test]
-fn right_requests_resolve() {
+fn valid_requests_resolve() {
     let cases = [
         ("ECHO a", "echo"),
         ("CONFIG get a b", "config|get"),
@@ -197,11 +197,11 @@ fn right_requests_resolve() {
     }
 }
 
-/// Who puts a list under a key must know who waits for it: all of these are looked at before they
-/// run. Those with one key at a fixed place and FAST run on the short path: LPUSH, RPUSH and MOVE
-/// ask for themselves, the others of them fill nothing that was empty.
+/// A command which creates a list must know the clients which wait for it, so each of these is
+/// checked before it runs. Those with one key at a fixed position and FAST take the short path:
+/// LPUSH, RPUSH and MOVE check on their own, the others never fill an empty key.
 #[test]
-fn what_may_fill_a_key() {
+fn commands_which_may_fill_a_key() {
     let may_fill = |spec: &&command::CommandSpec| keys::may_fill(spec);
     let names = |fast: bool| -> Vec<&str> {
         let path = |spec: &&command::CommandSpec| {

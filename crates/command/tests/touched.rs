@@ -1,8 +1,8 @@
-//! A handler touches no other keys than those that are locked for it. Requests of every command of
-//! the table are made from its syntax, with values that look like options and options in any place
-//! and order. Each runs twice on equal data: with the slots locked that [`keys::for_each`] tells,
-//! and with all of them locked. A key outside its locks is a panic of the guard; one that a handler
-//! passes over because it is not covered gives two different replies.
+//! A handler accesses only keys which are locked for it. Requests of every command of the table are
+//! generated from its syntax, with values which look like options, and options in any place and
+//! order. Each runs twice on equal data: with the slots locked which [`keys::for_each`] finds, and
+//! with all slots locked. An access to a key outside the locks is a panic of the guard. A key which
+//! a handler skips because it is not locked leads to two different replies.
 
 mod common;
 
@@ -14,14 +14,14 @@ use common::requests::{Dice, NAMES, VALUES, database, populate, request};
 use common::session::Session;
 use common::with_args;
 
-/// Requests of each command.
+/// The number of requests of each command.
 const REQUESTS: usize = 300;
-/// So many of them at least are answered with something else than an error.
+/// At least this many of them must succeed.
 const RIGHT: usize = 5;
-/// Requests after which all keys are as at the beginning.
+/// The number of requests after which all keys are reset.
 const FRESH: usize = 100;
 
-/// The reply, or what the panic said.
+/// The reply, or the message of the panic.
 fn run(session: &mut Session, request: &[&[u8]]) -> Result<Vec<u8>, String> {
     let run = || with_args(request, |args| session.reply_to(args).to_vec());
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
@@ -31,7 +31,7 @@ fn run(session: &mut Session, request: &[&[u8]]) -> Result<Vec<u8>, String> {
 }
 
 #[test]
-fn no_handler_touches_a_key_that_is_not_locked() {
+fn no_handler_accesses_a_key_which_is_not_locked() {
     let mut confined = Session::new();
     let mut whole = Session::new();
     whole.now = confined.now;
@@ -51,7 +51,7 @@ fn no_handler_touches_a_key_that_is_not_locked() {
             others.push(spec.full_name);
             continue;
         }
-        // Of its own, so that another command's requests do not change with a new one.
+        // One generator per command, so that a new command does not change the requests of others.
         let mut dice = Dice(base::crc64::crc64(0, spec.full_name.as_bytes()));
         let mut answered = 0;
         for i in 0..REQUESTS {
@@ -77,20 +77,20 @@ fn no_handler_touches_a_key_that_is_not_locked() {
             confined.changed_before_error = false;
             answered += usize::from(mine.is_ok_and(|reply| !reply.starts_with(b"-")));
         }
-        // RESTORE wants bytes that have a checksum.
+        // RESTORE needs a payload with a valid checksum.
         if answered < RIGHT && spec.full_name != "restore" {
             seldom.push((spec.full_name, answered));
         }
     }
     assert!(seldom.is_empty(), "requests that are mostly wrong: {seldom:?}");
     assert!(late.is_empty(), "they change data before they find an error: {late:?}");
-    // MIGRATE and WATCH run in the server; what they touch is looked at below.
+    // MIGRATE and WATCH run in the server. The next test covers the keys of MIGRATE.
     assert_eq!(others, ["migrate", "watch"]);
 }
 
-/// MIGRATE takes along the keys that are locked and frozen for it, and no others.
+/// MIGRATE transfers exactly the keys which are locked and frozen for it.
 #[test]
-fn migrate_takes_the_keys_that_are_told() {
+fn migrate_transfers_exactly_the_locked_keys() {
     let mut dice = Dice(3);
     let spec = registry::lookup(b"migrate").expect("it is in the table").spec();
     let Handler::Server(parse) = spec.handler else { panic!("the server runs it") };

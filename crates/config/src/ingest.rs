@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn several_in_a_row_are_shown_as_they_are_read() {
+    fn several_listeners_are_shown_as_they_are_parsed() {
         let text = "127.0.0.1:9000 strategy=sync sink=null [::1]:0 strategy=async sink=null";
         let all = parse(text).expect("well formed");
         assert_eq!(all.len(), 2);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_part() {
         for (text, wanted) in [
             ("127.0.0.1:9000", "'127.0.0.1:9000': strategy=NAME is missing"),
             ("127.0.0.1 strategy=sync", "'127.0.0.1' is not of the form ADDRESS:PORT"),

@@ -4,11 +4,11 @@
 
 use super::field::path;
 use super::parse::{self, Directive, Malformed, printable};
+use super::source::{Disk, Source};
 use super::table::{Class, DIRECTIVES, SETTINGS, Setting};
 use super::{Config, find, needs_text, refusal, refusal_text};
 use base::glob::{Case, matches};
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -101,8 +101,8 @@ pub fn io_text(error: &std::io::Error) -> String {
 }
 
 /// A configuration that is being read, and the errors found so far.
-#[derive(Default)]
-struct Reading {
+struct Reading<'a> {
+    source: &'a mut dyn Source,
     config: Config,
     errors: Vec<StartError>,
     inert: Vec<Inert>,
@@ -113,7 +113,20 @@ struct Reading {
     exceeds_limits: bool,
 }
 
-impl Reading {
+impl<'a> Reading<'a> {
+    /// Nothing is read yet.
+    fn new(source: &'a mut dyn Source) -> Self {
+        Self {
+            source,
+            config: Config::default(),
+            errors: Vec::new(),
+            inert: Vec::new(),
+            files: 0,
+            bytes: 0,
+            exceeds_limits: false,
+        }
+    }
+
     /// Counts a file that was read; false if it exceeds a limit.
     fn count(&mut self, bytes: usize) -> bool {
         self.files += 1;
@@ -125,33 +138,36 @@ impl Reading {
 
 /// Reads the arguments that follow the program's name. The list of errors is never empty.
 pub fn start(args: &[Vec<u8>], stdin: &mut dyn Read) -> Result<Start, Vec<StartError>> {
+    let mut disk = Disk;
     match args.first().map(Vec::as_slice) {
         Some(b"-v" | b"--version") => return Ok(Start::Version),
         Some(b"-h" | b"--help") => return Ok(Start::Help),
         Some(b"--check-config") => {
-            let Reading { errors, inert, .. } = read(&args[1..], stdin);
+            let mut reading = Reading::new(&mut disk);
+            read(&mut reading, &args[1..], stdin);
+            let Reading { errors, inert, .. } = reading;
             return Ok(Start::Check(Check { errors, inert }));
         }
         _ => {}
     }
-    let Reading { config, errors, .. } = read(args, stdin);
+    let mut reading = Reading::new(&mut disk);
+    read(&mut reading, args, stdin);
+    let Reading { config, errors, .. } = reading;
     if errors.is_empty() { Ok(Start::Run(Box::new(config))) } else { Err(errors) }
 }
 
 /// Reads a file, standard input and options.
-fn read(args: &[Vec<u8>], stdin: &mut dyn Read) -> Reading {
-    let mut reading = Reading::default();
-    if let Err(e) = read_all(&mut reading, args, stdin) {
+fn read(reading: &mut Reading<'_>, args: &[Vec<u8>], stdin: &mut dyn Read) {
+    if let Err(e) = read_all(reading, args, stdin) {
         reading.errors.push(e);
     } else if let Err(e) = complete(&mut reading.config) {
         reading.errors.push(e);
     }
-    reading
 }
 
 /// As [`read`]. Returns an error only where reading cannot continue; other errors are collected.
 fn read_all(
-    reading: &mut Reading,
+    reading: &mut Reading<'_>,
     args: &[Vec<u8>],
     stdin: &mut dyn Read,
 ) -> Result<(), StartError> {
@@ -209,31 +225,30 @@ fn complete(config: &mut Config) -> Result<(), StartError> {
 }
 
 /// Reads one file. `depth` counts the includes above it.
-fn load_file(reading: &mut Reading, file: &Path, depth: usize) -> Result<(), StartError> {
+fn load_file(reading: &mut Reading<'_>, file: &Path, depth: usize) -> Result<(), StartError> {
     let place = printable(file.as_os_str().as_bytes());
     let problem = |problem: String| StartError {
         place: place.clone(),
         problem,
         cure: "give the path of a readable configuration file".to_owned(),
     };
-    let mut text = Vec::new();
-    let opened = File::open(file).and_then(|f| f.take(FILE_BYTES_MAX + 1).read_to_end(&mut text));
-    opened.map_err(|e| problem(format!("cannot be read: {}", io_text(&e))))?;
+    let text = reading.source.contents(file);
+    let text = text.map_err(|e| problem(format!("cannot be read: {}", io_text(&e))))?;
     load_text(reading, &place, &text, depth)
 }
 
 /// The configuration that a file of this text gives; `None` unless it includes other files and all
 /// of them can be read.
-pub fn reread(text: &[u8]) -> Option<Config> {
+pub(crate) fn reread(text: &[u8], source: &mut dyn Source) -> Option<Config> {
     let includes = parse::file(text).ok()?.iter().any(|d| d.name == b"include");
-    let mut reading = Reading::default();
+    let mut reading = Reading::new(source);
     let is_read = includes && load_text(&mut reading, "rewritten", text, 0).is_ok();
     (is_read && reading.errors.is_empty()).then_some(reading.config)
 }
 
 /// Reads a configuration's text. Returns an error only where reading cannot continue.
 fn load_text(
-    reading: &mut Reading,
+    reading: &mut Reading<'_>,
     place: &str,
     text: &[u8],
     depth: usize,
@@ -262,7 +277,7 @@ fn load_text(
 const ERRORS_MAX: usize = 100;
 
 /// Applies directives; one that fails does not stop the others.
-fn apply_all(reading: &mut Reading, place: &str, directives: &[Directive], depth: usize) {
+fn apply_all(reading: &mut Reading<'_>, place: &str, directives: &[Directive], depth: usize) {
     for directive in directives {
         if reading.exceeds_limits || reading.errors.len() >= ERRORS_MAX {
             return; // files that include each other could produce any number of errors
@@ -275,7 +290,7 @@ fn apply_all(reading: &mut Reading, place: &str, directives: &[Directive], depth
 
 /// Applies one directive.
 fn apply(
-    reading: &mut Reading,
+    reading: &mut Reading<'_>,
     place: &str,
     directive: &Directive,
     depth: usize,
@@ -332,7 +347,7 @@ fn refused(
 
 /// Reads the files that an `include` names.
 fn include(
-    reading: &mut Reading,
+    reading: &mut Reading<'_>,
     place: &str,
     directive: &Directive,
     depth: usize,
@@ -351,7 +366,7 @@ fn include(
             "check whether a file includes itself, or remove an include",
         ));
     }
-    let files = expand(pattern).ok_or_else(|| {
+    let files = expand(pattern, reading.source).ok_or_else(|| {
         error("'include' matches too many files", "use a pattern which matches fewer files")
     })?;
     for file in files {
@@ -366,7 +381,7 @@ fn has_wildcard(part: &[u8]) -> bool {
 
 /// The files that a pattern matches, in order; a name without wildcards is that file. `None` if
 /// there are too many.
-fn expand(pattern: &[u8]) -> Option<Vec<PathBuf>> {
+fn expand(pattern: &[u8], source: &mut dyn Source) -> Option<Vec<PathBuf>> {
     if !has_wildcard(pattern) {
         return Some(vec![path(pattern)]);
     }
@@ -379,9 +394,7 @@ fn expand(pattern: &[u8]) -> Option<Vec<PathBuf>> {
                 continue;
             }
             let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-            let Ok(entries) = std::fs::read_dir(listed) else { continue };
-            for entry in entries.flatten() {
-                let name = entry.file_name();
+            for name in source.names(listed) {
                 let hidden = name.as_bytes().starts_with(b".") && !part.starts_with(b".");
                 if !hidden && matches(part, name.as_bytes(), Case::Sensitive) {
                     next.push(folder.join(&name));
@@ -393,7 +406,7 @@ fn expand(pattern: &[u8]) -> Option<Vec<PathBuf>> {
         }
         found = next;
     }
-    found.retain(|file| file.exists());
+    found.retain(|file| source.exists(file));
     found.sort();
     Some(found)
 }

@@ -1,6 +1,6 @@
-//! The settings against a real redis-server 7.0: CONFIG GET of every name both know, and the reply
-//! to CONFIG SET of every name with values good and bad. Intended differences are listed here.
-//! Without a redis-server on PATH the test passes, except where `CI` is set.
+//! The settings compared with a real redis-server 7.0: CONFIG GET of every name which both know,
+//! and the reply to CONFIG SET of every name with valid and invalid values. Intended differences
+//! are listed here. Without a redis-server on PATH the test passes, unless `CI` is set.
 
 #[path = "../../base/tests/support/live.rs"]
 mod support;
@@ -9,7 +9,7 @@ use config::table::{Change, SETTINGS};
 use config::{Config, find};
 use support::{Answer, Live};
 
-/// Names whose default differs, and why.
+/// Names whose default differs, and the reason.
 const OTHER_DEFAULTS: &[(&str, &str)] = &[
     ("bind", "this server listens on this machine only unless told otherwise"),
     ("dir", "each in its own folder"),
@@ -20,7 +20,7 @@ const OTHER_DEFAULTS: &[(&str, &str)] = &[
     ("unixsocket", "the server compared with is started with one"),
 ];
 
-/// Values that the two servers handle differently: setting, value (empty = any), reason.
+/// Values which the two servers handle differently: setting, value (empty: any), reason.
 const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("activedefrag", "", "needs a changed allocator there, changes nothing here"),
     ("bind", "", "what cannot be bound is found by the server, not by the settings"),
@@ -152,7 +152,7 @@ const VALUES: &[&str] = &[
     "allchannels",
 ];
 
-/// The bulk strings of an answer, in pairs of name and value.
+/// The bulk strings of a reply, in pairs of name and value.
 fn pairs(answer: Answer) -> Vec<(String, Vec<u8>)> {
     let Answer::Array(items) = answer else { panic!("an array: {answer:?}") };
     let text = |a: &Answer| match a {
@@ -170,7 +170,7 @@ fn differs_on_purpose(name: &str, value: &str) -> bool {
 }
 
 #[test]
-fn defaults_read_as_they_do_there() {
+fn defaults_match_redis() {
     let Some(mut live) = Live::start() else { return };
     let config = Config::default();
     let mut compared = 0;
@@ -192,7 +192,7 @@ fn defaults_read_as_they_do_there() {
 }
 
 #[test]
-fn patterns_find_the_same_names() {
+fn patterns_match_the_same_names_as_redis() {
     let Some(mut live) = Live::start() else { return };
     let config = Config::default();
     let theirs_alone: Vec<String> =
@@ -222,18 +222,19 @@ fn patterns_find_the_same_names() {
 }
 
 #[test]
-fn setting_one_value_answers_the_same() {
+fn setting_one_value_replies_as_redis() {
     let Some(mut live) = Live::start() else { return };
     let known = pairs(live.call(&[b"CONFIG", b"GET", b"*"]));
     let config = Config::default();
     let (mut same, mut refused, mut wrong) = (0, 0, Vec::new());
     for (name, at_first) in &known {
         let (index, setting) = find(name.as_bytes()).expect("it is known");
-        // A setting that cannot change gives the same reply to every value, so three values
+        // A setting which cannot change gives the same reply to every value, so three values
         // suffice.
         let values = if setting.change == Change::Anytime { VALUES } else { &VALUES[..3] };
         for value in values {
-            // Settings that would affect the other server itself are tried with bad values only.
+            // Settings which would affect the other server itself are tried with invalid values
+            // only.
             if differs_on_purpose(name, value) {
                 continue;
             }
@@ -262,7 +263,7 @@ fn setting_one_value_answers_the_same() {
             let back = live.call(&[b"CONFIG", b"SET", name.as_bytes(), at_first]);
             assert!(matches!(back, Answer::Simple(_)), "{name} goes back: {back:?}");
             if name == "requirepass" {
-                // Setting and removing a password leaves this connection authenticated.
+                // Setting and removing a password keeps this connection authenticated.
                 assert_eq!(live.call(&[b"PING"]), Answer::Simple("PONG".into()));
             }
         }
@@ -272,7 +273,7 @@ fn setting_one_value_answers_the_same() {
 }
 
 #[test]
-fn setting_several_at_once_answers_the_same() {
+fn setting_several_values_replies_as_redis() {
     let Some(mut live) = Live::start() else { return };
     let config = Config::default();
     for words in [
@@ -306,13 +307,13 @@ fn setting_several_at_once_answers_the_same() {
         };
         assert_eq!(ours, live.call(&args), "{words:?}");
     }
-    // A failed CONFIG SET changes nothing in the other server either.
+    // A failed CONFIG SET changes nothing on the other server either.
     let hz = pairs(live.call(&[b"CONFIG", b"GET", b"hz"]));
     assert_eq!(hz[0].1, b"7");
 }
 
 #[test]
-fn what_differs_is_still_there() {
+fn listed_differences_name_existing_settings() {
     for (name, _) in OTHER_DEFAULTS {
         assert!(find(name.as_bytes()).is_some(), "{name}");
     }

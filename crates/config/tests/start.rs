@@ -1,14 +1,15 @@
-//! From the command line and configuration files to a configuration, and what is said when that
-//! fails: one line with place, problem and cure.
+//! From the command line and configuration files to a configuration, and the errors: one line with
+//! place, problem and remedy.
 
 use config::load::{FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX, INCLUDE_FILES_MAX, Start, start};
-use config::rewrite::{MARK, rewrite, rewrite_file};
+use config::rewrite::{MARK, rewrite};
+use config::source::{Answer, Known, Question};
 use config::value::{BIND_MAX, HOSTNAME_MAX};
 use config::{Access, Bind, Config, LogLevel, THREADS_MAX, find, parse};
 use proptest::prelude::*;
 use std::path::PathBuf;
 
-/// A folder that goes away with its value.
+/// A temporary folder, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -29,6 +30,38 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// Writes the new text over the file of the configuration, and asks the disk what it takes to know.
+/// Returns how often it had to ask.
+fn rewrite_file(config: &Config) -> usize {
+    let file = config.file.as_deref().expect("it has a file");
+    let old = std::fs::read(file).expect("readable");
+    let (mut known, mut rounds) = (Known::default(), 0);
+    loop {
+        match config::rewrite::text(config, &old, &mut known) {
+            Ok(text) => break std::fs::write(file, text).expect("writable"),
+            Err(questions) => {
+                assert!(!questions.is_empty(), "something is to be asked");
+                for question in questions {
+                    answer(&mut known, question);
+                }
+                rounds += 1;
+            }
+        }
+    }
+    rounds
+}
+
+fn answer(known: &mut Known, question: Question) {
+    let answer = match &question {
+        Question::Contents(file) => std::fs::read(file).ok().map(Answer::Contents),
+        Question::Names(folder) => std::fs::read_dir(folder).ok().map(|entries| {
+            Answer::Names(entries.map(|entry| entry.expect("readable").file_name()).collect())
+        }),
+        Question::Exists(path) => path.exists().then_some(Answer::Exists),
+    };
+    known.add(question, answer.unwrap_or(Answer::Failed));
 }
 
 fn started(args: &[&str]) -> Result<Start, String> {
@@ -65,7 +98,7 @@ fn hz(config: &Config) -> u32 {
 }
 
 #[test]
-fn without_arguments_everything_is_at_its_default() {
+fn without_arguments_every_setting_has_its_default() {
     let c = config(&[]);
     let localhost = Bind { host: "127.0.0.1".into(), optional: false };
     let localhost6 = Bind { host: "::1".into(), optional: true };
@@ -80,7 +113,7 @@ fn without_arguments_everything_is_at_its_default() {
 }
 
 #[test]
-fn files_options_and_standard_input_in_their_order() {
+fn files_options_and_standard_input_apply_in_order() {
     let folder = Folder::new("order");
     let file = folder.file("a.conf", "port 1\nhz 2\r\n  LogLevel DEBUG\n# port 9\n\nmaxmemory 1gb");
     let c = config(&[&file, "--port", "7000", "--bind", "*", "::*"]);
@@ -99,7 +132,7 @@ fn files_options_and_standard_input_in_their_order() {
 }
 
 #[test]
-fn values_as_people_write_them() {
+fn values_are_parsed_in_their_common_spellings() {
     let c = config(&["--save", "--requirepass", "--odd"]);
     assert_eq!(*c.password, *b"--odd");
     let c = config(&["--save", "", "--hz 7", "--dir", "/tmp/"]);
@@ -119,7 +152,7 @@ fn values_as_people_write_them() {
 }
 
 #[test]
-fn includes_with_patterns_and_a_bound_on_their_depth() {
+fn includes_support_patterns_and_a_limited_depth() {
     let folder = Folder::new("include");
     let dir = folder.0.to_str().expect("plain").to_owned();
     folder.file("20.part", "hz 20\n");
@@ -134,7 +167,7 @@ fn includes_with_patterns_and_a_bound_on_their_depth() {
     let said = started(&[me]).expect_err("it has no end");
     assert!(said.contains("nested too deeply"));
     assert!(said.lines().count() <= 100, "of very many, so many are told");
-    // A chain of exactly the bound is read.
+    // A chain with the maximum depth is accepted.
     for level in 0..INCLUDE_DEPTH_MAX {
         folder.file(&format!("c{level}"), &format!("include {dir}/c{}\n", level + 1));
     }
@@ -149,7 +182,7 @@ fn includes_with_patterns_and_a_bound_on_their_depth() {
 }
 
 #[test]
-fn errors_name_place_problem_and_cure() {
+fn errors_name_place_problem_and_remedy() {
     let folder = Folder::new("errors");
     let file = |text: &str| folder.file("e.conf", text);
     let place = folder.0.join("e.conf");
@@ -200,9 +233,9 @@ fn errors_name_place_problem_and_cure() {
     assert!(error(&["--nosuch=1"]).contains("unknown setting 'nosuch=1'"));
 }
 
-/// A user who brings a configuration of Redis sees all its problems at once.
+/// A user with a configuration of Redis sees all its problems at once.
 #[test]
-fn every_line_that_is_refused_is_named() {
+fn every_refused_line_is_reported() {
     let folder = Folder::new("all");
     let more = folder.file("more.conf", "tls-port 1\nport 7\n");
     let text =
@@ -243,7 +276,7 @@ fn every_line_that_is_refused_is_named() {
 }
 
 #[test]
-fn what_is_set_without_effect_is_known() {
+fn settings_without_effect_are_listed() {
     let folder = Folder::new("inert");
     let text = "appendfsync always\nappendfilename appendonly.aof\ntimeout 7\nio-threads 4\n";
     let c = config(&[&folder.file("a.conf", text)]);
@@ -251,9 +284,9 @@ fn what_is_set_without_effect_is_known() {
     assert_eq!(config(&[]).without_effect().count(), 0);
 }
 
-/// For a refused setting the refusal is reported even if its value is malformed, too.
+/// For a refused setting the refusal is reported even if its value is malformed.
 #[test]
-fn a_refused_setting_says_so_whatever_its_value() {
+fn a_refused_setting_is_reported_for_any_value() {
     for value in ["60", "60 1", "x"] {
         let why = Config::default().set(&[(b"save", value.as_bytes())], true).expect_err("refused");
         assert!(why.to_string().contains(&format!("'save {value}' needs persistence")), "{why}");
@@ -261,7 +294,7 @@ fn a_refused_setting_says_so_whatever_its_value() {
     assert!(Config::default().set(&[(b"save", b"")], true).is_ok());
 }
 
-/// The configuration that Debian ships starts as it is.
+/// The configuration which Debian ships is accepted unchanged.
 const DEBIAN_LIKE: &str = "bind 127.0.0.1 -::1\nprotected-mode yes\nport 6379\ntcp-backlog 511\n\
     daemonize yes\npidfile /run/redis/redis-server.pid\nlogfile /var/log/redis/redis-server.log\n\
     proc-title-template \"{title} {listen-addr} {server-mode}\"\nstop-writes-on-bgsave-error yes\n\
@@ -271,7 +304,7 @@ const DEBIAN_LIKE: &str = "bind 127.0.0.1 -::1\nprotected-mode yes\nport 6379\nt
     oom-score-adj-values 0 200 800\n";
 
 #[test]
-fn a_configuration_of_redis_is_taken_as_it_is() {
+fn a_configuration_of_redis_is_accepted_unchanged() {
     let folder = Folder::new("debian");
     let c = config(&[&folder.file("redis.conf", DEBIAN_LIKE)]);
     assert!(c.daemonize && c.protected_mode);
@@ -279,7 +312,7 @@ fn a_configuration_of_redis_is_taken_as_it_is() {
 }
 
 #[test]
-fn rewriting_keeps_what_is_right_and_changes_what_is_not() {
+fn a_rewrite_changes_only_lines_which_differ() {
     let folder = Folder::new("rewrite");
     let text = "# my comment\nport 7000\n  HZ   50   \n# hz 20\nmaxmemory 100mb\nmaxmemory 200mb\n\
                 \nsave \"\"\nclient-output-buffer-limit normal 1mb 2kb 3\nappendonly no\n\
@@ -297,7 +330,7 @@ fn rewriting_keeps_what_is_right_and_changes_what_is_not() {
     ];
     let (c, changed) = c.set(pairs, true).expect("all good");
     assert_eq!(changed.len(), pairs.len());
-    rewrite_file(&c).expect("rewritten");
+    rewrite_file(&c);
     let expected = "# my comment\nport 7000\nhz 10\n# hz 20\nmaxmemory 1536kb\n\nsave \"\"\n\
                     client-output-buffer-limit normal 1mb 2kb 3\n\
                     client-output-buffer-limit slave 256mb 64mb 60\n\
@@ -309,16 +342,16 @@ fn rewriting_keeps_what_is_right_and_changes_what_is_not() {
     assert_eq!(written, expected);
     let again = config(&[&file]);
     assert_eq!(again.get([&b"*"[..]].into_iter()), c.get([&b"*"[..]].into_iter()));
-    rewrite_file(&again).expect("rewritten");
+    rewrite_file(&again);
     assert_eq!(std::fs::read_to_string(&file).expect("readable"), expected, "nothing new to say");
     let left = std::fs::read_dir(&folder.0).expect("readable").count();
     assert_eq!(left, 1, "no temporary file stays");
 }
 
-/// Without a line of its own after the include, a setting that CONFIG SET changed would return to
-/// the included file's value at the next start.
+/// Without its own line after the include, a setting changed by CONFIG SET would return to the
+/// included file's value at the next start.
 #[test]
-fn rewriting_overrules_included_files() {
+fn a_rewrite_overrides_included_files() {
     let folder = Folder::new("included");
     let other = folder.file("other.conf", "timeout 7\nhz 20\nloglevel warning\n");
     let text = format!("timeout 3\ninclude {other}\nport 7000\n");
@@ -326,36 +359,51 @@ fn rewriting_overrules_included_files() {
     let c = config(&[&file]);
     assert_eq!(c.timeout_s, 7);
     let (c, _) = c.set(&[(b"timeout", b"3"), (b"hz", b"10")], true).expect("all good");
-    rewrite_file(&c).expect("rewritten");
+    rewrite_file(&c);
     let written = std::fs::read_to_string(&file).expect("readable");
     assert!(written.starts_with(&text) && written.contains("\nhz 10\n"), "{written}");
     let again = config(&[&file]);
     assert_eq!(again.get([&b"*"[..]].into_iter()), c.get([&b"*"[..]].into_iter()));
-    rewrite_file(&again).expect("rewritten");
+    rewrite_file(&again);
     assert_eq!(std::fs::read_to_string(&file).expect("readable"), written, "nothing new to say");
 }
 
+/// Includes in included files, patterns over folders, files that are missing: every round asks for
+/// all that is known to be needed.
 #[test]
-fn rewriting_needs_a_file_and_says_what_went_wrong() {
-    let c = config(&[]);
-    assert_eq!(
-        rewrite_file(&c).expect_err("no file").to_string(),
-        "ERR The server is running without a config file"
-    );
-    let mut c = c;
-    c.file = Some("/nonexistent/folder/a.conf".into());
-    assert_eq!(
-        rewrite_file(&c).expect_err("no folder").to_string(),
-        "ERR Rewriting config file: No such file or directory"
-    );
+fn rewriting_asks_about_included_files() {
+    let folder = Folder::new("asks");
+    let sub = folder.0.join("sub");
+    std::fs::create_dir_all(sub.join("b")).expect("a folder");
+    std::fs::create_dir_all(sub.join("a")).expect("a folder");
+    let at = |name: &str| folder.0.join(name).to_str().expect("a plain name").to_owned();
+    folder.file("sub/a/x.conf", "hz 11\n");
+    folder.file("sub/b/x.conf", &format!("hz 12\ninclude {}\n", at("last.conf")));
+    folder.file("last.conf", "timeout 5\n");
+    let text = format!("hz 50\ninclude {}\n", at("s?b/*/x.conf"));
+    let file = folder.file("a.conf", &text);
+    let c = config(&[&file]);
+    assert_eq!(c.timeout_s, 5);
+    let (c, _) = c.set(&[(b"timeout", b"6")], true).expect("all good");
+    // The folder, its folders, their folders, which files stand there, these, the last one.
+    assert_eq!(rewrite_file(&c), 5);
+    let written = std::fs::read_to_string(&file).expect("readable");
+    assert_eq!(written, format!("{}\n{MARK}\ntimeout 6\n", text.replace("hz 50", "hz 12")));
+    assert_eq!(config(&[&file]).timeout_s, 6);
+    // If one cannot be read, nothing can be said about what they set.
+    std::fs::remove_file(at("last.conf")).expect("ours");
+    let (c, _) = c.set(&[(b"hz", b"13")], true).expect("all good");
+    rewrite_file(&c);
+    let written = std::fs::read_to_string(&file).expect("readable");
+    assert!(written.ends_with(&format!("\n{MARK}\ntimeout 6\n")), "{written}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any file gives a configuration or an error, never a panic.
+    /// Any file results in a configuration or an error, never in a panic.
     #[test]
-    fn any_bytes_are_a_file_or_an_error(text in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn any_file_is_parsed_without_a_panic(text in proptest::collection::vec(any::<u8>(), 0..400)) {
         let _ = parse::file(&text);
         let words: Vec<Vec<u8>> = text.split(|b| *b == b' ').map(<[u8]>::to_vec).collect();
         let _ = parse::options(&words);
@@ -363,21 +411,21 @@ proptest! {
     }
 
     #[test]
-    fn quoted_text_reads_back(text in proptest::collection::vec(any::<u8>(), 0..60)) {
+    fn quoted_text_round_trips(text in proptest::collection::vec(any::<u8>(), 0..60)) {
         let line = parse::quoted(&text);
         prop_assert_eq!(parse::split(line.as_bytes()), Some(vec![text]));
     }
 
-    /// Any value that CONFIG SET takes is read back from a rewritten file.
+    /// Any value which CONFIG SET accepts is read back from a rewritten file.
     #[test]
-    fn rewritten_settings_read_back(
+    fn rewritten_settings_round_trip(
         index in 0..config::table::SETTINGS.len(),
         text in "[a-z0-9 \"'\\\\%.#-]{0,12}",
     ) {
         let setting = &config::table::SETTINGS[index];
         let before = Config::default();
         let set = before.set(&[(setting.name.as_bytes(), text.as_bytes())], true);
-        // The folder becomes absolute when it is read; it has a test of its own.
+        // The folder becomes absolute when it is parsed. Another test covers it.
         prop_assume!(setting.name != "dir");
         if let Ok((after, _)) = set {
             let mut read = Config::default();
@@ -392,7 +440,7 @@ proptest! {
 }
 
 #[test]
-fn limits_are_exact() {
+fn limits_are_enforced_exactly() {
     let set = |name: &str, value: &str| {
         let set = Config::default().set(&[(name.as_bytes(), value.as_bytes())], true);
         set.map(|_| ()).map_err(|e| e.to_string())
@@ -420,7 +468,7 @@ fn limits_are_exact() {
     assert!(error(&["--include", &pattern]).contains("matches too many files"));
 }
 
-/// A chain of files that each include the next one twice would be read 2^n times.
+/// A chain of files which each include the next one twice would be read 2^n times.
 #[test]
 fn repeated_includes_are_bounded() {
     let folder = Folder::new("diamonds");
@@ -434,36 +482,11 @@ fn repeated_includes_are_bounded() {
     assert!(said.contains(&format!("more than {FILES_MAX} files")), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("include each file once"), "{said}");
-    // Within the bound a file may be included twice.
+    // Within the limit a file may be included twice.
     assert_eq!(hz(&config(&[&name(6)])), 77);
-    // The bytes are bounded, too.
+    // The total size is limited, too.
     folder.file("large", &format!("#{}", "x".repeat(FILE_BYTES_MAX as usize - 1)));
     let times = |n: usize| format!("include {dir}/large\n").repeat(n);
     config(&[&folder.file("few", &times(3))]);
     assert!(error(&[&folder.file("many", &times(5))]).contains("bytes of configuration"));
-}
-
-/// The file may hold passwords, and an attacker may know the name of the temporary file beside it.
-#[test]
-fn a_rewritten_file_follows_no_link_and_stays_private() {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    let dir = std::env::temp_dir().join(format!("config-rewrite-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a folder");
-    let (file, victim) = (dir.join("server.conf"), dir.join("victim"));
-    let beside = dir.join(format!("server.conf.{}.tmp", std::process::id()));
-    let mode =
-        |path: &PathBuf| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
-    let (mut config, _) =
-        Config::default().set(&[(b"requirepass", b"hunter2")], true).expect("all good");
-    config.file = Some(file.clone());
-    std::fs::write(&victim, "mine").expect("a file");
-    symlink(&victim, &beside).expect("a link");
-    rewrite_file(&config).expect("written");
-    assert_eq!(std::fs::read(&victim).expect("it is there"), b"mine");
-    assert!(std::fs::read(&file).expect("it is there").ends_with(b"requirepass \"hunter2\"\n"));
-    assert_eq!(mode(&file), 0o600, "a new file");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).expect("ours");
-    rewrite_file(&config).expect("written");
-    assert_eq!(mode(&file), 0o640, "the mode of the old one");
-    std::fs::remove_dir_all(dir).expect("ours");
 }

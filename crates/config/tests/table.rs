@@ -1,4 +1,4 @@
-//! The table of settings: complete, consistent, and what the checked-in document says.
+//! The table of settings is complete, consistent, and matches the checked-in documents.
 
 use config::load::{Start, start};
 use config::table::{Class, DIRECTIVES, SETTINGS, Setting};
@@ -6,7 +6,7 @@ use config::value::Kind;
 use config::{Config, WorkerCopy, docs, find, is_secret, refusal};
 use std::collections::BTreeSet;
 
-/// Settings that only this server has.
+/// Settings which only this server has.
 const OWN: [&str; 15] = [
     "admin-bind",
     "admin-port",
@@ -29,7 +29,7 @@ const OWN: [&str; 15] = [
 const NAMES: &str = include_str!("golden/names.txt");
 
 #[test]
-fn every_name_of_redis_and_valkey_is_known_and_no_other() {
+fn the_table_has_all_names_of_redis_and_valkey_and_the_listed_ones() {
     let expected: BTreeSet<&str> = NAMES.lines().chain(OWN).collect();
     assert_eq!(expected.len(), 243 + OWN.len());
     let known: Vec<&str> = SETTINGS.iter().flat_map(Setting::names).collect();
@@ -53,7 +53,7 @@ fn the_table_is_in_alphabetical_order() {
 }
 
 #[test]
-fn every_default_is_a_value_and_reads_back_as_it_stands() {
+fn every_default_is_valid_and_round_trips() {
     let config = Config::default();
     for (index, setting) in SETTINGS.iter().enumerate() {
         let value = setting.kind.parse(setting.default.as_bytes());
@@ -66,17 +66,17 @@ fn every_default_is_a_value_and_reads_back_as_it_stands() {
     }
 }
 
-/// Wired settings have a typed field, and no others do.
+/// Settings in use have a typed field, and no others do.
 #[test]
-fn typed_fields_are_those_of_wired_settings() {
+fn exactly_the_settings_in_use_have_typed_fields() {
     for setting in SETTINGS {
         assert_eq!(setting.has_field(), setting.class == Class::Wired, "{}", setting.name);
     }
 }
 
-/// A number that the kind accepts and that does not fit the field would panic.
+/// A number which the kind accepts and which does not fit into the field would panic.
 #[test]
-fn every_bound_fits_its_field() {
+fn every_limit_fits_its_field() {
     let mut tried = 0;
     for setting in SETTINGS {
         let bounds = match setting.kind {
@@ -101,7 +101,7 @@ fn every_bound_fits_its_field() {
     assert!(tried > 150, "{tried}");
 }
 
-/// Settings whose names sound secret are secret, or are listed here.
+/// Settings whose names suggest a secret are secret, or are listed here.
 #[test]
 fn secrets_are_declared() {
     const OPEN: [&str; 4] = [
@@ -125,7 +125,7 @@ fn secrets_are_declared() {
 }
 
 #[test]
-fn no_secret_is_in_the_debug_output() {
+fn the_debug_output_contains_no_secret() {
     let pairs: Vec<(&[u8], &[u8])> = SETTINGS
         .iter()
         .filter(|s| s.secret && s.name != "admin-token")
@@ -140,7 +140,7 @@ fn no_secret_is_in_the_debug_output() {
 }
 
 #[test]
-fn every_accepted_value_of_a_refused_setting_is_a_value() {
+fn every_accepted_value_of_a_refused_setting_is_valid() {
     for setting in SETTINGS {
         let Class::Refused { off, needs } = setting.class else { continue };
         assert!(!needs.is_empty() && off[0] == setting.default, "{}", setting.name);
@@ -153,7 +153,7 @@ fn every_accepted_value_of_a_refused_setting_is_a_value() {
     }
 }
 
-/// For each refused setting one value that asks for the feature.
+/// One value per refused setting which requests the feature.
 const ASKING: &[(&str, &str)] = &[
     ("aclfile", "users.acl"),
     ("appendonly", "yes"),
@@ -198,7 +198,7 @@ const ASKING: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_not_there_is_refused() {
+fn requests_for_missing_features_are_refused() {
     for (name, text) in ASKING {
         let (_, setting) = find(name.as_bytes()).expect("it is known");
         let value = setting.kind.parse(text.as_bytes());
@@ -213,16 +213,16 @@ fn what_is_not_there_is_refused() {
 }
 
 #[test]
-fn a_refusal_never_shows_a_password() {
+fn a_refusal_does_not_show_a_password() {
     let (_, setting) = find(b"tls-key-file-pass").expect("it is known");
     let value = setting.kind.parse(b"hunter2").expect("any text");
     let why = refusal(setting, &value).expect("it is refused");
     assert!(!why.contains("hunter2"), "{why}");
 }
 
-/// `UPDATE_DOCS=1` rewrites them.
+/// `UPDATE_DOCS=1` rewrites the documents.
 #[test]
-fn the_documents_of_settings_are_current() {
+fn the_documents_of_settings_match_the_table() {
     for (name, fresh) in
         [("docs/config.md", docs::config_md()), ("packaging/sheafdb.conf", docs::sample_conf())]
     {
@@ -235,9 +235,9 @@ fn the_documents_of_settings_are_current() {
     }
 }
 
-/// As shipped the file changes nothing; with every line uncommented it sets the defaults.
+/// The shipped file changes nothing. With every line uncommented it sets the defaults.
 #[test]
-fn the_sample_configuration_says_the_defaults() {
+fn the_sample_configuration_lists_the_defaults() {
     let sample = docs::sample_conf();
     let wired: Vec<&Setting> = SETTINGS.iter().filter(|s| s.class == Class::Wired).collect();
     let is_setting = |line: &&str| {
@@ -258,7 +258,7 @@ fn the_sample_configuration_says_the_defaults() {
 }
 
 #[test]
-fn the_help_names_settings_with_their_defaults() {
+fn the_help_lists_settings_with_their_defaults() {
     let help = docs::help();
     assert!(help.contains("--port (default 6379)"));
     assert!(help.contains("--maxmemory (default 0)"));

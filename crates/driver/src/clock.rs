@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wall_clock_follows_the_monotonic_one_and_sees_steps_in_time() {
+    fn the_wall_clock_follows_the_monotonic_clock_and_detects_steps() {
         let mut wall = WallClock::default();
         let start = MonoNs(7_000_000_000);
         assert_eq!(wall.unix_ms(start, || 1_000_000_000), UnixMs(1000));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn both_clocks_are_the_systems() {
+    fn both_clocks_read_the_system_time() {
         let since = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
         assert!(unix_ns().abs_diff(since.as_nanos() as i64) < 1_000_000_000);
         let before = Clock::System.now();

@@ -1,6 +1,6 @@
-//! Network I/O for one worker thread; it knows nothing of Redis. A `Reactor` implements the
-//! [`Driver`] trait over io_uring, epoll or a simulated network for tests; `Loopback` implements it
-//! without any system call, for counting instructions.
+//! Network and file I/O for one worker thread; it knows nothing of Redis. A `Reactor` implements
+//! the [`Driver`] trait over io_uring, epoll or a simulated network for tests; `Loopback`
+//! implements it without any system call, for counting instructions.
 //!
 //! ```text
 //! worker (crates/server)          calls the driver:
@@ -13,6 +13,7 @@
 //!       send(conn, segment)         a run of the arena; sent now, or collected
 //!   rewind()                      all input is used: the receive area is free again
 //!   flush_output()                what was collected leaves; the arena is empty again
+//!   file(token, FileOp)           an operation on files; completes as Event::File (files/)
 //!
 //! Reactor<P: Poller>              one implementation of Driver (reactor/), over a Poller:
 //!   epoll::Epoll | uring::Uring | sim::SimPoller
@@ -41,6 +42,7 @@ pub mod uring;
 
 pub use base::out::OutBuf;
 pub use clock::Clock;
+pub use files::{FileDone, FileError, FileId, FileOp, FileValue, OpenHow};
 pub use mailbox::{Mailbox, MailboxSender};
 pub use process::{
     ProcessTimes, cpus_allowed, physical_memory_bytes, process_id, process_times, raise_file_limit,
@@ -144,6 +146,8 @@ pub enum Event<M> {
     AreaFull,
     /// SIGINT or SIGTERM (the number).
     Signal(i32),
+    /// An operation on a file has completed.
+    File(FileDone),
 }
 
 /// A run of the output arena that goes to one connection: bytes, and the big values between them,
@@ -160,7 +164,7 @@ pub struct Segment {
     pub blob_end: usize,
 }
 
-/// A network, a clock and randomness for one worker.
+/// A network, files, a clock and randomness for one worker.
 pub trait Driver {
     /// What workers send each other.
     type Message: Send;
@@ -246,6 +250,9 @@ pub trait Driver {
     fn end_output(&mut self, conn: ConnId);
     /// Closes now and frees the id.
     fn release(&mut self, conn: ConnId);
+    /// Starts an operation on files. It completes in a later turn as [`Event::File`] with `token`,
+    /// whatever becomes of it.
+    fn file(&mut self, token: u64, op: FileOp);
     /// The sending end of this worker's mailbox.
     fn mailbox(&self) -> MailboxSender<Self::Message>;
     /// Counters of this driver.

@@ -6,14 +6,15 @@
 //! is virtual. One worker; for faults, delays and several workers there is the simulated network.
 
 use crate::{
-    AREA, Clock, CloseReason, ConnId, Driver, DriverStats, Event, ListenAddr, ListenError,
-    ListenOptions, ListenerId, Mailbox, MailboxSender, OutBuf, PeerAddr, RECV_MAX, Segment, Socket,
-    SocketOptions,
+    AREA, Clock, CloseReason, ConnId, Driver, DriverStats, Event, FileDone, FileError, FileOp,
+    ListenAddr, ListenError, ListenOptions, ListenerId, Mailbox, MailboxSender, OutBuf, PeerAddr,
+    RECV_MAX, Segment, Socket, SocketOptions,
 };
 use base::prng::Prng;
 use base::sync::Arc;
 use base::sync::hint::{AtomicU64, Ordering::Relaxed};
 use base::{MonoNs, UnixMs};
+use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -46,7 +47,8 @@ pub struct Loopback<M> {
     area: Vec<u8>,
     area_at: usize,
     out: OutBuf,
-    ended: VecDeque<ConnId>,
+    /// Reported at the end of a turn: ends of connections and of operations on files.
+    last: VecDeque<Event<M>>,
     mailbox: Mailbox<M>,
     mail: VecDeque<M>,
     now: Arc<AtomicU64>,
@@ -68,7 +70,7 @@ impl<M: Send> Loopback<M> {
             area: vec![0; AREA],
             area_at: 0,
             out: OutBuf::new(),
-            ended: VecDeque::new(),
+            last: VecDeque::new(),
             mailbox: Mailbox::new(Box::new(Nobody)),
             mail: VecDeque::new(),
             now: Arc::new(AtomicU64::new(1)),
@@ -224,7 +226,7 @@ impl<M: Send> Driver for Loopback<M> {
             self.stats.bytes_per_receive.record(n as u64);
             return Some(Event::Data { conn: id(index), start, end: start + n });
         }
-        self.ended.pop_front().map(|conn| Event::Closed { conn, why: CloseReason::Peer })
+        self.last.pop_front()
     }
 
     fn io(&mut self) -> (&[u8], &mut OutBuf) {
@@ -256,10 +258,10 @@ impl<M: Send> Driver for Loopback<M> {
         let pipe = &mut self.pipes[conn.index as usize];
         let before = pipe.output.len();
         let mut at = s.start;
-        for (position, blob) in &self.out.blobs[s.blob_start..s.blob_end] {
-            pipe.output.extend_from_slice(&self.out.bytes[at..*position]);
-            pipe.output.extend_from_slice(blob.as_slice());
-            at = *position;
+        for part in &self.out.blobs[s.blob_start..s.blob_end] {
+            pipe.output.extend_from_slice(&self.out.bytes[at..part.position]);
+            part.pages().for_each(|page| pipe.output.extend_from_slice(page));
+            at = part.position;
         }
         pipe.output.extend_from_slice(&self.out.bytes[at..s.end]);
         let sent = (pipe.output.len() - before) as u64;
@@ -282,14 +284,20 @@ impl<M: Send> Driver for Loopback<M> {
     }
 
     fn close_after_flush(&mut self, conn: ConnId) {
-        self.ended.push_back(conn);
+        self.last.push_back(Event::Closed { conn, why: CloseReason::Peer });
     }
 
     fn end_output(&mut self, _: ConnId) {}
 
     fn release(&mut self, conn: ConnId) {
         self.pipe(conn).closed = true;
-        self.ended.retain(|c| *c != conn);
+        self.last.retain(|e| !matches!(e, Event::Closed { conn: c, .. } if *c == conn));
+    }
+
+    /// There are no files without system calls: every operation fails with `NOSYS`.
+    fn file(&mut self, token: u64, _: FileOp) {
+        let outcome = Err(FileError { errno: Errno::NOSYS, written: 0 });
+        self.last.push_back(Event::File(FileDone { token, outcome }));
     }
 
     fn mailbox(&self) -> MailboxSender<M> {

@@ -175,7 +175,7 @@ mod shuttle_tests {
     use super::*;
     use base::sync::{Condvar, Mutex, thread};
 
-    /// An eventfd: a flag that stays set until a wait consumes it.
+    /// An eventfd: a flag which stays set until a wait consumes it.
     #[derive(Default)]
     struct Bell {
         rung: Mutex<bool>,
@@ -204,7 +204,8 @@ mod shuttle_tests {
     const SENDERS: u32 = 2;
     const EACH: u32 = 2;
 
-    /// Two senders, and a receiver that sleeps by the given protocol until it has everything.
+    /// Two senders, and a receiver which sleeps by the given protocol until it has received
+    /// everything.
     fn exchange(prepare_sleep: fn(&Mailbox<(u32, u32)>) -> bool) {
         let bell = Arc::new(Bell::default());
         let mut mailbox = Mailbox::new(Box::new(Ring(bell.clone())));
@@ -242,15 +243,16 @@ mod shuttle_tests {
     }
 
     #[test]
-    fn no_message_and_no_wake_up_is_lost() {
+    fn no_message_and_no_wake_is_lost() {
         check(|| exchange(Mailbox::prepare_sleep));
     }
 
-    /// Looking first and announcing sleep afterwards loses wake-ups; the model must see it.
+    /// A receiver which checks the queue before it announces its sleep loses wakes. The model must
+    /// find that.
     #[cfg(shuttle)]
     #[test]
     #[should_panic(expected = "deadlock")]
-    fn looking_before_announcing_is_found() {
+    fn the_model_finds_a_check_before_the_announcement() {
         check(|| {
             exchange(|mailbox| {
                 let empty = mailbox.is_empty();
@@ -263,11 +265,11 @@ mod shuttle_tests {
         });
     }
 
-    /// So does a sender that looks before it has pushed.
+    /// A sender which checks for a sleeper before it has pushed loses wakes, too.
     #[cfg(shuttle)]
     #[test]
     #[should_panic(expected = "deadlock")]
-    fn a_sender_that_looks_too_early_is_found() {
+    fn the_model_finds_a_sender_which_checks_before_its_push() {
         check(|| {
             let bell = Arc::new(Bell::default());
             let mailbox = Mailbox::new(Box::new(Ring(bell.clone())));
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_sleeper_is_woken_and_only_once() {
+    fn only_a_sleeping_receiver_is_woken_and_only_once() {
         let (mailbox, wakes) = counted();
         let sender = mailbox.sender();
         sender.post(Arc::default());
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_nobody_took_are_freed() {
+    fn untaken_messages_are_freed_with_the_mailbox() {
         let (mailbox, _) = counted();
         let message = Arc::new(());
         for _ in 0..3 {
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_stays_in_front() {
+    fn take_all_appends_messages_in_order() {
         let mut mailbox = Mailbox::new(Box::new(Count(Arc::default())));
         let mut got = VecDeque::from([0]);
         mailbox.sender().post(1);

@@ -89,7 +89,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(50);
 
     #[test]
-    fn lines_in_pieces_a_silent_and_a_talkative_peer() {
+    fn lines_are_reassembled_and_bounded_in_time_and_length() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it listens").port();
         let mut ours = Outgoing::connect("localhost", port, SOON)

@@ -196,8 +196,8 @@ mod tests {
             Self { patience: Patience::default(), now, waits: false, waited: 0, bytes: 0 }
         }
 
-        /// Makes `reads` reads. `client` returns the time until its next bytes and their number;
-        /// its argument says whether the read is delayed.
+        /// Makes `reads` reads. `client` returns the time until its next bytes and their number.
+        /// Its argument says whether the read is delayed.
         fn reads(&mut self, reads: u32, client: impl Fn(bool) -> (u64, usize)) {
             for _ in 0..reads {
                 let (ns, bytes) = client(self.waits);
@@ -209,12 +209,12 @@ mod tests {
         }
     }
 
-    /// A client that waits for each reply and sends its next request `round_ns` after it.
-    fn closed(round_ns: u64, bytes: usize) -> impl Fn(bool) -> (u64, usize) {
+    /// A client which waits for each reply and sends its next request `round_ns` after it.
+    fn closed_loop(round_ns: u64, bytes: usize) -> impl Fn(bool) -> (u64, usize) {
         move |waits| (round_ns + if waits { WAIT_NS } else { 0 }, bytes)
     }
 
-    /// A client that streams. With delayed reads its throughput is `faster` percent of that
+    /// A client which streams. With delayed reads its throughput is `faster` percent of that
     /// without.
     fn streams(faster: u64) -> impl Fn(bool) -> (u64, usize) {
         move |waits| {
@@ -224,23 +224,23 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_waits_for_each_reply_loses_less_than_a_hundredth() {
+    fn a_client_which_waits_for_each_reply_loses_less_than_one_percent() {
         for round_ns in [5_000, 10_000, 30_000, 60_000, 69_000] {
             let mut conn = SimulatedConn::new();
-            conn.reads(1000, closed(round_ns, 850));
+            conn.reads(1000, closed_loop(round_ns, 850));
             assert!(conn.waited > 0, "it is tried out: {round_ns}");
-            conn.reads(49_000, closed(round_ns, 850));
+            conn.reads(49_000, closed_loop(round_ns, 850));
             let since = conn.now;
-            conn.reads(200_000, closed(round_ns, 850));
+            conn.reads(200_000, closed_loop(round_ns, 850));
             let lost = conn.now.since(since) - 200_000 * round_ns;
             assert!(lost * 100 < 200_000 * round_ns, "{round_ns}: {lost}");
         }
     }
 
     #[test]
-    fn many_callers_of_one_connection_are_not_bound_together() {
-        // Eight callers that each wait for their reply: a delayed read brings more, but the
-        // throughput falls.
+    fn many_callers_of_one_connection_are_not_delayed() {
+        // Eight callers which each wait for their reply: a delayed read receives more bytes, but
+        // the throughput falls.
         let callers = |waits| if waits { (90_000, 8 * 40) } else { (20_000, 4 * 40) };
         let mut conn = SimulatedConn::new();
         conn.reads(100_000, callers);
@@ -248,13 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn a_streaming_client_is_read_with_delay_while_that_makes_it_faster() {
+    fn a_streaming_client_is_delayed_while_that_raises_its_throughput() {
         let mut conn = SimulatedConn::new();
         conn.reads(u32::from(2 * EAGER_READS + TRIAL_READS), streams(150));
         let before = conn.waited;
         conn.reads(10_000, streams(150));
         assert!(conn.waited - before > 9000, "{}", conn.waited);
-        // Delays that end late, because other threads take the processor.
+        // Delays which end late, because other threads occupy the processor.
         let late = |waits| if waits { (600_000, 60_000) } else { (5_000, 1_000) };
         let mut conn = SimulatedConn::new();
         conn.reads(100_000, late);
@@ -266,14 +266,14 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_begins_to_wait_is_noticed_after_few_reads() {
+    fn a_client_which_stops_streaming_is_detected_after_few_reads() {
         let mut conn = SimulatedConn::new();
         conn.reads(1000, streams(150));
         assert!(conn.waits);
-        // As many bytes per read as before, and more.
+        // The same bytes per read, and more.
         for (bytes, windows) in [(500, 3), (850, CREDIT_MAX + 3)] {
             let before = conn.waited;
-            conn.reads(1000, closed(10_000, bytes));
+            conn.reads(1000, closed_loop(10_000, bytes));
             let waited = conn.waited - before;
             assert!(waited <= u64::from(TRIAL_READS) * u64::from(windows), "{bytes}: {waited}");
             conn.reads(50_000, streams(150));
@@ -282,12 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn rare_reads_and_large_ones_never_wait() {
+    fn rare_and_large_reads_are_never_delayed() {
         let mut conn = SimulatedConn::new();
-        conn.reads(10_000, closed(WAIT_NS, 850));
-        conn.reads(10_000, closed(5_000, ENOUGH));
+        conn.reads(10_000, closed_loop(WAIT_NS, 850));
+        conn.reads(10_000, closed_loop(5_000, ENOUGH));
         assert_eq!(conn.waited, 0);
-        // Even while reads are delayed, the read after a large one is not.
+        // The read after a large one is not delayed, even while other reads are.
         conn.reads(1000, streams(150));
         assert!(conn.waits);
         conn.reads(1, |_| (1000, ENOUGH));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_of_the_scheduler_does_not_end_the_delay() {
+    fn a_scheduling_gap_does_not_end_the_delay() {
         let mut conn = SimulatedConn::new();
         conn.reads(u32::from(2 * EAGER_READS) - 1, streams(150));
         conn.reads(1, |_| (1_000_000_000, 500));

@@ -1,6 +1,7 @@
 //! What a reactor needs from the world: readiness, streams, a clock. Implemented by epoll, by
 //! io_uring and by the simulated network, so that all run the same driver.
 
+use crate::files::raw::RawFiles;
 use crate::mailbox::Waker;
 use crate::{Clock, ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
 use base::MonoNs;
@@ -31,11 +32,16 @@ pub enum Target {
     Signal(usize),
     /// The mailbox of this driver.
     Wake,
+    /// Operations on files have completed.
+    Files,
 }
 
 impl Token {
     /// A message was posted.
     pub const WAKE: Token = Token(u32::MAX as u64);
+
+    /// Operations on files have completed: `completed_files` has something.
+    pub const FILES: Token = Token(u32::MAX as u64 - 1);
 
     /// Of a connection.
     pub const fn conn(id: crate::ConnId) -> Self {
@@ -64,6 +70,8 @@ impl Token {
         let number = (id.index - SPECIAL) as usize;
         if self == Self::WAKE {
             Target::Wake
+        } else if self == Self::FILES {
+            Target::Files
         } else if number < LISTENERS_MAX {
             Target::Listener(number)
         } else {
@@ -92,9 +100,9 @@ pub enum Wait {
     Forever,
 }
 
-/// The world under a reactor. `Stream` and `Listener` are names that the poller understands: end
-/// them with `close` and `close_listener`.
-pub trait Poller {
+/// The world under a reactor; files are in its supertrait. `Stream` and `Listener` are names that
+/// the poller understands: end them with `close` and `close_listener`.
+pub trait Poller: RawFiles {
     /// An adopted connection.
     type Stream;
     /// A listening socket.
@@ -119,7 +127,8 @@ pub trait Poller {
     /// Involuntary context switches of the calling thread.
     fn involuntary_switches(&self) -> u64;
 
-    /// Appends what is ready, at most [`EVENTS_MAX`]. May return early with nothing.
+    /// Appends what is ready, at most [`EVENTS_MAX`], and [`Token::FILES`] if operations on files
+    /// have completed. May return early with nothing.
     fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait);
     /// Takes the signal that a ready token announced.
     fn signal(&mut self, place: usize) -> Option<i32>;
@@ -212,7 +221,7 @@ mod tests {
     use crate::ConnId;
 
     #[test]
-    fn tokens_tell_what_they_are() {
+    fn tokens_decode_to_their_targets() {
         let last = ConnId { index: SPECIAL - 1, generation: u32::MAX };
         assert_eq!(Token::conn(last).target(), Target::Conn(last));
         assert_eq!(Token::listener(0).target(), Target::Listener(0));
@@ -220,5 +229,6 @@ mod tests {
         assert_eq!(Token::listener(most).target(), Target::Listener(most));
         assert_eq!(Token::signal(0).target(), Target::Signal(0));
         assert_eq!(Token::WAKE.target(), Target::Wake);
+        assert_eq!(Token::FILES.target(), Target::Files);
     }
 }

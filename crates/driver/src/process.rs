@@ -157,12 +157,12 @@ mod tests {
     use rustix::time::{ClockId, clock_gettime};
 
     #[test]
-    fn the_main_threads_time_is_part_of_the_processs() {
+    fn the_process_time_includes_the_main_thread() {
         let (user_s, system_s) = main_thread_times();
         let all = process_times();
         let tick = 1.0 / rustix::param::clock_ticks_per_second() as f64;
         assert!(user_s + system_s <= all.user_s + all.system_s + 2.0 * tick);
-        // Another thread's work is not the main thread's.
+        // Work of another thread does not count for the main thread.
         let spun = std::thread::spawn(|| {
             let used = || clock_gettime(ClockId::ThreadCPUTime);
             while (used().tv_sec, used().tv_nsec) < (0, 200_000_000) {

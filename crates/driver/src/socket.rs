@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_as_text() {
+    fn peer_addresses_are_formatted_as_text() {
         let tcp = |text: &str| PeerAddr::Tcp(text.parse().expect("an address"));
         assert_eq!(tcp("127.0.0.1:6379").to_string(), "127.0.0.1:6379");
         assert_eq!(tcp("[::1]:6379").to_string(), "[::1]:6379");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_local() {
+    fn loopback_and_unix_addresses_are_local() {
         let tcp = |text: &str| PeerAddr::Tcp(text.parse().expect("an address"));
         for (addr, local) in [
             (tcp("127.8.0.1:1"), true),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_set() {
+    fn socket_options_are_set() {
         use rustix::fd::AsFd;
         use rustix::net::sockopt;
         use std::time::Duration;

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn eight_losses_pause_spinning_and_every_further_one_doubles_the_pause() {
+    fn eight_losses_pause_spinning_and_each_further_loss_doubles_the_pause() {
         let mut s = spin();
         for _ in 0..MISSES_MAX {
             assert_eq!(s.budget(T0), 50_000);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn never_with_more_workers_than_processors_or_when_switched_off() {
+    fn spinning_is_off_when_disabled_or_workers_outnumber_processors() {
         let mut many = Spin::new(SpinOptions { busy_poll_us: 50, workers: 3, cpus: 2 });
         assert_eq!(many.budget(T0), 0);
         many.set_limit_us(50);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn many_involuntary_switches_pause_it() {
+    fn many_involuntary_context_switches_pause_spinning() {
         let mut s = spin();
         assert!(s.wants_sample(T0));
         s.sample(T0, 500);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn contention_again_doubles_the_pause_and_a_quiet_sample_resets_it() {
+    fn repeated_contention_doubles_the_pause_and_a_quiet_sample_resets_it() {
         let mut s = spin();
         let mut now = T0;
         for rest_ms in [250, 500, 1000, 2000, 4000, 4000] {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_of_a_long_quiet_time_are_not_contention() {
+    fn switches_over_a_long_quiet_interval_are_not_contention() {
         let mut s = spin();
         s.sample(T0, 0);
         s.sample(T0.plus(100 * SAMPLE_NS), 100 * CONTENDED);

@@ -74,7 +74,7 @@ mod tests {
         net::listen(&listener, 1).expect("listens");
         assert_eq!(drops(listener.as_fd()), 0);
         let at = net::getsockname(&listener).expect("is bound");
-        // Two fit (a queue of one holds one more); the others are dropped.
+        // A queue of one holds two connections. The others are dropped.
         let clients: Vec<_> = (0..6)
             .map(|_| {
                 let client = socket();

@@ -22,6 +22,11 @@ impl Enter {
             other => fatal("io_uring_enter", other),
         }
     }
+
+    /// True for the errors that do not last.
+    pub fn is_passing(error: Errno) -> bool {
+        matches!(error, Errno::INTR | Errno::TIME | Errno::AGAIN | Errno::BUSY | Errno::NOMEM)
+    }
 }
 
 /// Of a receive, a send or a poll of a connection.
@@ -128,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_has_one_meaning() {
+    fn each_error_number_has_one_meaning() {
         let enter = all(Enter::of);
         assert_eq!(numbers(&enter, Some(Enter::Interrupted)), [libc::EINTR, libc::ETIME]);
         let short = [libc::EAGAIN, libc::ENOMEM, libc::EBUSY];

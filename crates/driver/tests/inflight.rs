@@ -1,5 +1,5 @@
-//! What is under way in the kernel while other things happen: sends of one turn, receives of more
-//! connections than there are buffers, connections that are closed in the middle.
+//! Operations in flight in the kernel while other things happen: sends of one turn, receives of
+//! more connections than there are buffers, connections which are closed meanwhile.
 
 mod common;
 
@@ -12,27 +12,27 @@ use std::net::TcpStream;
 
 on_every_world!(
     two_segments_of_one_turn_stay_in_order,
-    a_short_send_is_told_of_once,
-    what_is_sent_now_comes_behind_what_waits,
-    a_place_is_reused_while_its_receive_is_under_way,
+    a_short_send_is_reported_once,
+    send_now_keeps_the_order_behind_pending_bytes,
+    an_index_is_reused_while_its_receive_is_in_flight,
 );
 
 mod many {
     use super::{
-        a_connection_that_is_not_taken_from_leaves_room,
-        more_connections_than_buffers_are_all_heard,
-        one_that_sends_without_end_keeps_nobody_waiting,
-        segments_of_one_turn_stay_in_order_while_somebody_reads,
+        a_connection_with_kept_input_does_not_use_up_the_buffers,
+        an_endless_sender_does_not_delay_other_connections,
+        more_connections_than_buffers_are_all_received,
+        segments_of_one_turn_stay_in_order_while_the_peer_reads,
     };
     crate::on_real_worlds!(
-        more_connections_than_buffers_are_all_heard,
-        a_connection_that_is_not_taken_from_leaves_room,
-        one_that_sends_without_end_keeps_nobody_waiting,
-        segments_of_one_turn_stay_in_order_while_somebody_reads,
+        more_connections_than_buffers_are_all_received,
+        a_connection_with_kept_input_does_not_use_up_the_buffers,
+        an_endless_sender_does_not_delay_other_connections,
+        segments_of_one_turn_stay_in_order_while_the_peer_reads,
     );
 }
 
-/// Writes bytes to the arena; the segment is not sent yet.
+/// Writes bytes to the arena. The segment is not sent yet.
 fn put<W: World>(server: &mut Server<W>, bytes: &[u8]) -> Segment {
     let out = server.driver.io().1;
     let start = out.bytes.len();
@@ -52,7 +52,7 @@ fn drained<W: World>(server: &mut Server<W>, client: &mut W::C, count: usize) ->
     got
 }
 
-/// The first send is cut short: the second one may leave only behind its rest.
+/// The first send is short: the second may only be sent after the rest of the first.
 fn two_segments_of_one_turn_stay_in_order<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
@@ -73,8 +73,8 @@ fn two_segments_of_one_turn_stay_in_order<W: World>() {
     }
 }
 
-/// Either `send` tells what waits, or `next_backlogged` does; what it tells is what waits.
-fn a_short_send_is_told_of_once<W: World>() {
+/// Either `send` returns the backlog or `next_backlogged` reports it, and the size is right.
+fn a_short_send_is_reported_once<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     let (_other, small) = server.connect();
@@ -93,22 +93,22 @@ fn a_short_send_is_told_of_once<W: World>() {
     assert_eq!(server.driver.next_backlogged(), None);
 }
 
-fn what_is_sent_now_comes_behind_what_waits<W: World>() {
+fn send_now_keeps_the_order_behind_pending_bytes<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     let first = put(&mut server, b"first ");
     server.driver.send(conn, first);
     let second = put(&mut server, b"second");
     server.driver.send_now(conn, second);
-    // Its bytes are the caller's again.
+    // The caller may reuse the bytes.
     server.driver.io().1.bytes[second.start..].fill(b'?');
     server.driver.flush_output();
     assert_eq!(drained(&mut server, &mut client, 12), b"first second");
 }
 
-/// A connection is released with its receive under way and bytes in between; its descriptor and its
-/// place come back with the next connection, which gets its own bytes alone.
-fn a_place_is_reused_while_its_receive_is_under_way<W: World>() {
+/// A connection is released while its receive is in flight and bytes arrive. Its descriptor and its
+/// index are reused by the next connection, which receives only its own bytes.
+fn an_index_is_reused_while_its_receive_is_in_flight<W: World>() {
     let mut server = Server::<W>::new();
     let mut before: Option<ConnId> = None;
     for round in 0..60u64 {
@@ -130,7 +130,7 @@ fn a_place_is_reused_while_its_receive_is_under_way<W: World>() {
     }
 }
 
-fn more_connections_than_buffers_are_all_heard<W: World<C = RealClient>>() {
+fn more_connections_than_buffers_are_all_received<W: World<C = RealClient>>() {
     let mut server = Server::<W>::new();
     let count = 2 * BUFFERS + 30;
     let mut peers: Vec<_> = (0..count).map(|_| server.connect()).collect();
@@ -152,11 +152,11 @@ fn more_connections_than_buffers_are_all_heard<W: World<C = RealClient>>() {
     }
 }
 
-/// Its kept input comes first, so what it sends stays in the driver's buffers; others are heard all
-/// the same.
-fn a_connection_that_is_not_taken_from_leaves_room<W: World<C = RealClient>>() {
+/// The connection's kept input is delivered first, so its new bytes stay in the driver's buffers.
+/// Other connections are received nevertheless.
+fn a_connection_with_kept_input_does_not_use_up_the_buffers<W: World<C = RealClient>>() {
     let mut server = Server::<W>::new();
-    // Enough of them to fill every buffer.
+    // Enough connections to fill every buffer.
     let count = 4 * BUFFERS * BUFFER_BYTES / (2 * RECV_MAX);
     let mut stuck: Vec<_> = (0..count).map(|_| server.connect()).collect();
     let mut written = vec![0; count];
@@ -178,7 +178,7 @@ fn a_connection_that_is_not_taken_from_leaves_room<W: World<C = RealClient>>() {
         client.put(&noise(round, 200));
         assert!(server.receive(conn, 200) == noise(round, 200));
     }
-    // What they sent is not lost.
+    // Their bytes are not lost.
     server.driver.resume(stuck[0].1);
     let mut got = server.receive(stuck[0].1, written[0]);
     while written[0] < bytes.len() {
@@ -189,12 +189,12 @@ fn a_connection_that_is_not_taken_from_leaves_room<W: World<C = RealClient>>() {
     assert!(got == bytes);
 }
 
-fn one_that_sends_without_end_keeps_nobody_waiting<W: World<C = RealClient>>() {
+fn an_endless_sender_does_not_delay_other_connections<W: World<C = RealClient>>() {
     let mut server = Server::<W>::new();
     let (mut loud, endless) = server.connect();
     let (mut client, conn) = server.connect();
     let bytes = vec![b'x'; 1 << 20];
-    // Fewer than show whether reads should wait: that is bounded by time, not by turns.
+    // Fewer reads than the policy needs to delay them: a delay is bounded by time, not by turns.
     for round in 0..u64::from(EAGER_READS) - 1 {
         client.put(&noise(round, 100));
         let mut heard_after = 0;
@@ -217,9 +217,8 @@ fn one_that_sends_without_end_keeps_nobody_waiting<W: World<C = RealClient>>() {
     }
 }
 
-/// While the first send is cut short the reader makes room: a send behind it would find that room,
-/// and overtake.
-fn segments_of_one_turn_stay_in_order_while_somebody_reads<W: World<C = RealClient>>() {
+/// After a short first send the reader makes room. A later send would find that room and overtake.
+fn segments_of_one_turn_stay_in_order_while_the_peer_reads<W: World<C = RealClient>>() {
     let mut server = Server::<W>::new();
     let PeerAddr::Tcp(addr) = server.addr else { panic!("it is TCP") };
     let mut stream = TcpStream::connect(addr).expect("it listens");
@@ -229,7 +228,7 @@ fn segments_of_one_turn_stay_in_order_while_somebody_reads<W: World<C = RealClie
         }
     };
     let rounds = 60;
-    // A large one, then small ones that would fit into whatever room there is.
+    // A large segment, then small ones which would fit into any free room.
     let pieces: Vec<Vec<u8>> =
         (0..40).map(|i| noise(i, if i == 0 { 4 << 20 } else { 20_000 })).collect();
     let expected = pieces.concat();
@@ -246,7 +245,7 @@ fn segments_of_one_turn_stay_in_order_while_somebody_reads<W: World<C = RealClie
             .iter()
             .map(|piece| {
                 let segment = put(&mut server, piece);
-                server.driver.io().1.bytes.push(b'?'); // between them: they cannot be joined
+                server.driver.io().1.bytes.push(b'?'); // so that they cannot be joined
                 segment
             })
             .collect();

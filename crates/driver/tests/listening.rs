@@ -15,13 +15,13 @@ use std::time::Duration;
 
 on_real_worlds!(
     several_addresses_and_both_families_on_one_port,
-    a_taken_port_says_so,
-    a_port_can_be_listened_on_again_at_once,
+    a_port_in_use_is_reported,
+    a_port_can_be_reused_at_once,
     overflows_of_the_queue_are_counted,
     the_number_of_listeners_is_bounded,
     unix_sockets_have_a_mode_and_a_name,
-    a_socket_left_behind_is_replaced_and_nothing_else_is,
-    a_path_too_long_for_a_socket_is_an_error,
+    only_a_stale_unix_socket_is_replaced,
+    a_unix_socket_path_which_is_too_long_is_an_error,
 );
 
 const QUEUE: ListenOptions = ListenOptions { backlog: 511 };
@@ -58,7 +58,7 @@ fn path_for(name: &str) -> PathBuf {
 fn several_addresses_and_both_families_on_one_port<W: World<C = RealClient>>() {
     let mut driver = W::new().driver();
     let (four, addr) = listen(&mut driver, &tcp("127.0.0.1:0"));
-    // The same port on the other family's wildcard: only possible because v6 sockets take v6 alone.
+    // Both families can use one port only because IPv6 sockets are bound with IPV6_V6ONLY.
     let six_at = format!("[::]:{}", addr.port());
     let (six, _) = listen(&mut driver, &tcp(&six_at));
     let _a = TcpStream::connect(addr).expect("it listens");
@@ -75,15 +75,15 @@ fn several_addresses_and_both_families_on_one_port<W: World<C = RealClient>>() {
     assert_eq!(driver.local_addr(conn).to_string(), format!("[::1]:{}", addr.port()));
 }
 
-fn a_taken_port_says_so<W: World<C = RealClient>>() {
+fn a_port_in_use_is_reported<W: World<C = RealClient>>() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let at = ListenAddr::Tcp(taken.local_addr().expect("bound"));
     let error = W::new().driver().listen(&at, &QUEUE).expect_err("taken");
     assert!(error.to_string().starts_with("Address already in use"), "{error}");
 }
 
-fn a_port_can_be_listened_on_again_at_once<W: World<C = RealClient>>() {
-    // A connection that the server closed first stays in TIME_WAIT on the server's port.
+fn a_port_can_be_reused_at_once<W: World<C = RealClient>>() {
+    // A connection which the server closed first stays in TIME_WAIT on the server's port.
     let mut driver = W::new().driver();
     let (id, addr) = listen(&mut driver, &tcp("127.0.0.1:0"));
     let mut client = TcpStream::connect(addr).expect("it listens");
@@ -149,7 +149,7 @@ fn unix_sockets_have_a_mode_and_a_name<W: World<C = RealClient>>() {
     assert!(!path.exists(), "the file goes with the listener");
 }
 
-fn a_socket_left_behind_is_replaced_and_nothing_else_is<W: World<C = RealClient>>() {
+fn only_a_stale_unix_socket_is_replaced<W: World<C = RealClient>>() {
     let path = path_for("stale");
     let at = ListenAddr::Unix { path: path.clone(), permissions: None };
     drop(std::os::unix::net::UnixListener::bind(&path).expect("a free path"));
@@ -171,7 +171,7 @@ fn a_socket_left_behind_is_replaced_and_nothing_else_is<W: World<C = RealClient>
     std::fs::remove_file(&path).expect("ours");
 }
 
-fn a_path_too_long_for_a_socket_is_an_error<W: World<C = RealClient>>() {
+fn a_unix_socket_path_which_is_too_long_is_an_error<W: World<C = RealClient>>() {
     let path = PathBuf::from("/tmp").join("x".repeat(120));
     let at = ListenAddr::Unix { path, permissions: None };
     W::new().driver().listen(&at, &QUEUE).expect_err("sun_path has 108 bytes");

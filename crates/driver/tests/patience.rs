@@ -1,4 +1,5 @@
-//! Reads that are delayed so that bytes gather: no bytes are lost, and no other connection waits.
+//! Reads which are delayed so that bytes accumulate: no bytes are lost, and other connections do
+//! not wait.
 
 mod common;
 
@@ -6,10 +7,10 @@ use common::{Calm, Client, Happened, Server, World, noise};
 use driver::patience::{EAGER_READS, WAIT_NS};
 use driver::{CloseReason, ConnId, Driver};
 
-on_every_world!(what_gathers_comes_whole_and_in_order);
+on_every_world!(accumulated_bytes_are_received_in_order);
 
-/// Small writes without an end, until reads have waited.
-fn what_gathers_comes_whole_and_in_order<W: World>() {
+/// Small writes without end, until reads are delayed.
+fn accumulated_bytes_are_received_in_order<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     let (mut written, mut got) = (0, Vec::new());
@@ -28,8 +29,9 @@ fn what_gathers_comes_whole_and_in_order<W: World>() {
     server.rests();
 }
 
-/// A connection whose next read waits, on a network whose time goes on only while everybody sleeps.
-fn waiting() -> (Server<Calm>, driver::sim::SimClient, ConnId) {
+/// A connection whose next read is delayed, on a network whose time advances only while all workers
+/// sleep.
+fn delayed_connection() -> (Server<Calm>, driver::sim::SimClient, ConnId) {
     let mut server = Server::<Calm>::new();
     let (mut client, conn) = server.connect();
     for i in 0..2 * u32::from(EAGER_READS) {
@@ -41,8 +43,8 @@ fn waiting() -> (Server<Calm>, driver::sim::SimClient, ConnId) {
 }
 
 #[test]
-fn a_read_waits_for_so_long_and_brings_all_that_came() {
-    let (mut server, mut client, conn) = waiting();
+fn a_delayed_read_returns_all_accumulated_bytes() {
+    let (mut server, mut client, conn) = delayed_connection();
     let since = server.driver.now();
     client.put(b"ab");
     server.driver.wait(Some(since.plus(WAIT_NS / 2)));
@@ -53,8 +55,8 @@ fn a_read_waits_for_so_long_and_brings_all_that_came() {
 }
 
 #[test]
-fn others_are_heard_meanwhile() {
-    let (mut server, mut client, conn) = waiting();
+fn other_connections_are_received_during_a_delay() {
+    let (mut server, mut client, conn) = delayed_connection();
     let since = server.driver.now();
     client.put(b"ab");
     let (mut other, beside) = server.connect();
@@ -65,8 +67,8 @@ fn others_are_heard_meanwhile() {
 }
 
 #[test]
-fn an_end_comes_behind_what_has_gathered() {
-    let (mut server, mut client, conn) = waiting();
+fn the_end_is_reported_after_accumulated_bytes() {
+    let (mut server, mut client, conn) = delayed_connection();
     client.put(b"ab");
     client.shutdown_write();
     server.expect(&Happened::Data(conn, b"ab".to_vec()));
@@ -76,14 +78,14 @@ fn an_end_comes_behind_what_has_gathered() {
 }
 
 #[test]
-fn a_reset_is_noticed_at_once() {
-    let (mut server, client, conn) = waiting();
+fn a_reset_during_a_delay_is_reported_at_once() {
+    let (mut server, client, conn) = delayed_connection();
     let since = server.driver.now();
     client.reset();
     server.expect(&Happened::Closed(conn, CloseReason::Error));
     assert_eq!(server.driver.now(), since);
     server.driver.release(conn);
-    // Another connection reuses its place; its reads are not delayed.
+    // Another connection reuses its index. Its reads are not delayed.
     let (mut next, conn) = server.connect();
     next.put(b"x");
     server.expect(&Happened::Data(conn, b"x".to_vec()));
@@ -92,8 +94,8 @@ fn a_reset_is_noticed_at_once() {
 }
 
 #[test]
-fn a_pause_that_is_longer_holds() {
-    let (mut server, mut client, conn) = waiting();
+fn a_pause_longer_than_the_delay_is_kept() {
+    let (mut server, mut client, conn) = delayed_connection();
     server.driver.pause(conn);
     client.put(b"ab");
     server.quiet(3);

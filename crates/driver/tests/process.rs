@@ -1,4 +1,4 @@
-//! What needs a process of its own: signals, and running out of descriptors.
+//! Tests which need a process of their own: signals, and running out of descriptors.
 
 mod common;
 
@@ -40,19 +40,19 @@ fn signals_become_events<P: Poller>(mut driver: Reactor<P, u32>) {
     for (signal, number) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::TERM, 15)] {
         kill_process(me, signal).expect("it is this process");
         assert_eq!(next_signal(&mut driver), number);
-        // Used up.
+        // The signal is consumed.
         let until = driver.refresh_now().plus(3_000_000);
         driver.wait(Some(until));
         assert!(driver.next().is_none());
     }
 }
 
-/// Takes every descriptor there is.
+/// Opens descriptors until none is left.
 fn exhaust() -> Vec<File> {
     std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
 }
 
-fn without_descriptors_accepting_rests<P: Poller>(make: fn(bool) -> Reactor<P, u32>) {
+fn without_descriptors_accepting_is_suspended<P: Poller>(make: fn(bool) -> Reactor<P, u32>) {
     let now = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum: now.maximum }).expect("lower");
     let mut driver = make(false);
@@ -80,7 +80,8 @@ fn without_descriptors_accepting_rests<P: Poller>(make: fn(bool) -> Reactor<P, u
             break driver.adopt(socket, &OPTIONS);
         }
     };
-    // With all of them taken again, releasing a connection lets the next one in without waiting.
+    // With all descriptors in use again, releasing a connection lets the next one in without a
+    // delay.
     let _second = TcpStream::connect(addr).expect("it listens");
     let _files = exhaust();
     let until = driver.refresh_now().plus(ACCEPT_RETRY_NS / 4);
@@ -94,7 +95,7 @@ fn without_descriptors_accepting_rests<P: Poller>(make: fn(bool) -> Reactor<P, u
     setrlimit(Resource::Nofile, now).expect("as it was");
 }
 
-fn the_file_limit_is_raised_as_far_as_it_goes() {
+fn the_file_limit_is_raised_to_its_maximum() {
     let now = getrlimit(Resource::Nofile);
     let ceiling = now.maximum.unwrap_or(4096).min(4096);
     setrlimit(Resource::Nofile, Rlimit { current: Some(100), maximum: now.maximum })
@@ -112,12 +113,12 @@ fn the_file_limit_is_raised_as_far_as_it_goes() {
 
 /// One test, because limits and signals belong to the whole process.
 #[test]
-fn of_the_process() {
+fn signals_and_descriptor_limits() {
     signals_become_events(epoll(true));
-    without_descriptors_accepting_rests(epoll);
+    without_descriptors_accepting_is_suspended(epoll);
     if Ring::is_here() {
         signals_become_events(ring(true));
-        without_descriptors_accepting_rests(ring);
+        without_descriptors_accepting_is_suspended(ring);
     }
-    the_file_limit_is_raised_as_far_as_it_goes();
+    the_file_limit_is_raised_to_its_maximum();
 }

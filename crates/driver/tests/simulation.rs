@@ -1,6 +1,5 @@
-//! The simulated network keeps its promises: the same seed gives the same run, and whatever it does
-//! to connections, every one of them ends exactly once and every byte that arrives is the right
-//! one.
+//! Guarantees of the simulated network: the same seed gives the same run, and whatever it does to
+//! connections, each of them ends exactly once and every received byte is the right one.
 
 mod common;
 
@@ -13,9 +12,8 @@ use rustix::io::Errno;
 
 const HARSH: Faults = Faults { reset_one_in: 300, ..Faults::ROUGH };
 
-/// Echoes for a while with clients that come, write, read and go at random; returns all that
-/// happened.
-fn story(seed: u64, faults: Faults) -> Vec<String> {
+/// Echoes with clients which connect, write, read and disconnect at random. Returns all events.
+fn random_run(seed: u64, faults: Faults) -> Vec<String> {
     let mut server = Server::<Calm>::new_in(Calm(SimNet::new(seed, faults)));
     let mut prng = Prng::new(seed);
     let mut clients = Vec::new();
@@ -78,29 +76,29 @@ fn story(seed: u64, faults: Faults) -> Vec<String> {
 }
 
 #[test]
-fn the_same_seed_tells_the_same_story() {
+fn the_same_seed_gives_the_same_run() {
     for faults in [Faults::NONE, Faults::ROUGH, HARSH] {
-        assert!(story(11, faults) == story(11, faults));
-        assert!(story(11, faults) != story(12, faults));
+        assert!(random_run(11, faults) == random_run(11, faults));
+        assert!(random_run(11, faults) != random_run(12, faults));
     }
 }
 
 #[test]
-fn every_connection_ends_once_whatever_the_network_does() {
+fn every_connection_ends_once_on_a_faulty_network() {
     let (mut errors, mut closed, mut drained) = (0, 0, 0);
     for seed in 100..130 {
-        for line in story(seed, HARSH) {
+        for line in random_run(seed, HARSH) {
             errors += u32::from(line.contains("Closed") && line.contains("Error"));
             closed += u32::from(line.contains("Closed"));
             drained += u32::from(line.contains("Drained"));
         }
     }
-    // The faults were met.
+    // The faults did occur.
     assert!(errors > 100 && closed > errors && drained > 100, "{errors} {closed} {drained}");
 }
 
 #[test]
-fn without_descriptors_accepting_rests_and_goes_on() {
+fn accepting_resumes_after_a_lack_of_descriptors() {
     let mut server = Server::<Calm>::new();
     let _client = server.world.connect(&server.addr);
     server.world.0.fail_accepts(1);
@@ -113,7 +111,7 @@ fn without_descriptors_accepting_rests_and_goes_on() {
     assert!(server.driver.now().since(since) >= ACCEPT_RETRY_NS);
     assert!(server.driver.stats().polls < 200, "it does not spin on the queue");
     assert_eq!(server.driver.stats().accept_errors, 1);
-    // A place that becomes free ends the rest.
+    // A released connection ends the suspension.
     let _second = server.world.connect(&server.addr);
     server.world.0.fail_accepts(1);
     assert!(server.turn().is_empty());
@@ -123,9 +121,9 @@ fn without_descriptors_accepting_rests_and_goes_on() {
     assert!(server.driver.now().since(since) < ACCEPT_RETRY_NS);
 }
 
-/// Connections that are closed before they are accepted do not delay the ones behind them.
+/// Connections which are closed before they are accepted do not delay later ones.
 #[test]
-fn what_is_gone_before_it_is_accepted_is_passed_over() {
+fn connections_closed_before_accept_are_skipped() {
     for error in [Errno::CONNABORTED, Errno::PROTO, Errno::PERM, Errno::NETDOWN] {
         let mut server = Server::<Calm>::new();
         let _client = server.world.connect(&server.addr);
@@ -135,10 +133,10 @@ fn what_is_gone_before_it_is_accepted_is_passed_over() {
     }
 }
 
-/// An error of the listening socket itself lasts: each turn would meet it again.
+/// An error of the listening socket itself is permanent: each turn would meet it again.
 #[test]
 #[should_panic(expected = "accept failed for good: Bad file descriptor")]
-fn a_listening_socket_that_is_lost_is_the_end() {
+fn a_lost_listening_socket_is_fatal() {
     let mut server = Server::<Calm>::new();
     let _client = server.world.connect(&server.addr);
     server.world.0.fail_accepts_with(u32::MAX, Errno::BADF);
@@ -147,9 +145,9 @@ fn a_listening_socket_that_is_lost_is_the_end() {
     }
 }
 
-/// A connection whose registration cannot be changed is never heard of again: it ends.
+/// A connection whose registration cannot be changed would get no further events: it is closed.
 #[test]
-fn a_registration_that_fails_ends_its_connection() {
+fn a_failed_registration_closes_its_connection() {
     let mut server = Server::<Calm>::new();
     let (_client, conn) = server.connect();
     server.driver.pause(conn);
@@ -175,7 +173,7 @@ fn a_full_queue_refuses_and_counts() {
 }
 
 #[test]
-fn a_socket_nobody_adopts_is_closed() {
+fn a_socket_which_is_not_adopted_is_closed() {
     let mut server = Server::<Calm>::new();
     let mut refused = server.world.connect(&server.addr);
     let mut dropped = server.world.connect(&server.addr);
@@ -199,7 +197,7 @@ fn a_socket_nobody_adopts_is_closed() {
 }
 
 #[test]
-fn close_reasons() {
+fn a_client_disconnect_is_reported_as_closed_by_the_peer() {
     let mut server = Server::<Calm>::new();
     let (client, conn) = server.connect();
     drop(client);

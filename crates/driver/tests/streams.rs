@@ -1,9 +1,10 @@
-//! Bytes in, bytes out: exact, in order, whatever the pieces; on real sockets and on the simulated
-//! network.
+//! Byte streams are exact and in order, however they are split, on real sockets and on the
+//! simulated network.
 
 mod common;
 
 use base::Blob;
+use base::out::BlobPart;
 use base::prng::Prng;
 use common::{Calm, Client, Happened, Server, World, noise, read_some, send};
 use driver::sim::Ending;
@@ -12,23 +13,23 @@ use driver::{CloseReason, Driver, PUT_BACK_MAX, RECV_MAX, Segment};
 on_every_world!(
     echo_of_random_pieces,
     a_slow_reader_gets_twenty_megabytes,
-    big_values_go_between_bytes,
-    many_big_values_in_one_segment,
-    one_byte_at_a_time,
+    shared_values_keep_their_place_between_bytes,
+    many_shared_values_are_sent_in_one_segment,
+    single_bytes_are_received_in_order,
     half_close_is_answered,
-    who_stops_sending_is_sent_to_after_its_end,
+    a_half_closed_connection_receives_its_backlog,
     reset_is_reported_once,
-    kept_bytes_come_first,
-    kept_bytes_come_again_without_new_ones,
-    again_gives_one_piece_a_turn,
-    pause_stops_and_resume_goes_on,
-    a_paused_peer_that_goes_is_noticed,
-    a_paused_peer_that_waits_for_answers_is_kept,
+    kept_bytes_are_delivered_first,
+    kept_bytes_are_redelivered_without_new_ones,
+    redelivery_gives_one_piece_per_turn,
+    pause_stops_events_and_resume_continues,
+    the_disconnect_of_a_paused_peer_is_reported,
+    a_paused_half_closed_peer_stays_connected,
     close_after_flush_sends_everything,
     release_closes_at_once,
-    more_than_may_be_kept_ends_the_connection,
+    keeping_more_than_the_limit_closes_the_connection,
     one_turn_receives_a_bounded_amount,
-    nothing_is_sent_to_a_place_that_is_reused,
+    nothing_is_sent_to_a_reused_index,
 );
 
 fn echo_of_random_pieces<W: World>() {
@@ -84,12 +85,12 @@ fn a_slow_reader_gets_twenty_megabytes<W: World>() {
     assert!(drained && got == expected);
 }
 
-/// Sends `pieces`, the odd ones as big values; returns what waits.
+/// Sends `pieces`, the odd ones as shared values. Returns the backlog.
 fn send_mixed<W: World>(server: &mut Server<W>, conn: driver::ConnId, pieces: &[Vec<u8>]) -> usize {
     let out = server.driver.io().1;
     for (i, piece) in pieces.iter().enumerate() {
         if i % 2 == 1 {
-            out.blobs.push((out.bytes.len(), Blob::new(piece.clone())));
+            out.blobs.push(BlobPart::whole(out.bytes.len(), Blob::new(piece.clone())));
         } else {
             out.bytes.extend_from_slice(piece);
         }
@@ -111,7 +112,7 @@ fn drain<W: World>(server: &mut Server<W>, client: &mut W::C, count: usize) -> V
     got
 }
 
-fn big_values_go_between_bytes<W: World>() {
+fn shared_values_keep_their_place_between_bytes<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     let mut prng = Prng::new(8);
@@ -123,7 +124,7 @@ fn big_values_go_between_bytes<W: World>() {
             })
             .collect();
         let expected = pieces.concat();
-        // A second segment behind the first, so that a backlog grows at its end too.
+        // A second segment behind the first, so that a backlog is also extended.
         let both = [expected.clone(), b"tail".to_vec()].concat();
         send_mixed(&mut server, conn, &pieces);
         send(&mut server.driver, conn, b"tail");
@@ -131,10 +132,10 @@ fn big_values_go_between_bytes<W: World>() {
     }
 }
 
-fn many_big_values_in_one_segment<W: World>() {
+fn many_shared_values_are_sent_in_one_segment<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
-    // More runs than one call takes, several times.
+    // Several times as many runs as one call takes.
     let count = 5 * driver::reactor::PIECES_MAX as u64 + 3;
     let pieces: Vec<Vec<u8>> = (0..count).map(|i| noise(i, 100 + i as usize)).collect();
     send_mixed(&mut server, conn, &pieces);
@@ -142,7 +143,7 @@ fn many_big_values_in_one_segment<W: World>() {
     assert!(drain(&mut server, &mut client, expected.len()) == expected);
 }
 
-fn one_byte_at_a_time<W: World>() {
+fn single_bytes_are_received_in_order<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     let bytes = noise(4, 300);
@@ -171,15 +172,15 @@ fn half_close_is_answered<W: World>() {
     }
 }
 
-/// Only what the socket took at once was sent to such a client, and the rest was thrown away.
-fn who_stops_sending_is_sent_to_after_its_end<W: World>() {
+/// Regression: such a client received only what its socket took at once. The rest was dropped.
+fn a_half_closed_connection_receives_its_backlog<W: World>() {
     for is_reset in [false, true] {
         let mut server = Server::<W>::new();
         let (mut client, conn) = server.connect();
         client.shutdown_write();
         server.expect(&Happened::Closed(conn, CloseReason::Peer));
         server.driver.keep_half_open(conn);
-        server.rests(); // its end is known
+        server.rests(); // the end has been reported
         let bytes = noise(9, 8 << 20);
         assert!(send(&mut server.driver, conn, &bytes) > 0);
         server.driver.close_after_flush(conn);
@@ -213,11 +214,11 @@ fn reset_is_reported_once<W: World>() {
     server.quiet(3);
 }
 
-fn kept_bytes_come_first<W: World>() {
+fn kept_bytes_are_delivered_first<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
-    // Keeps everything until there are 50,000 bytes: each event brings what was kept and a little
-    // more.
+    // Keeps everything until there are 50,000 bytes: each event delivers the kept bytes and a few
+    // new ones.
     let bytes = noise(6, 50_000);
     let (mut written, mut last) = (0, 0);
     while last < bytes.len() {
@@ -232,12 +233,12 @@ fn kept_bytes_come_first<W: World>() {
     }
 }
 
-fn kept_bytes_come_again_without_new_ones<W: World>() {
+fn kept_bytes_are_redelivered_without_new_ones<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     client.put(b"abcdef");
     let mut got = Vec::new();
-    // Each turn uses one byte, keeps the rest and asks for it.
+    // Each turn consumes one byte, keeps the rest and requests its redelivery.
     while got.len() < 6 {
         server.turn_with(|driver, conn, start, end| {
             got.push(driver.io().0[start]);
@@ -246,12 +247,12 @@ fn kept_bytes_come_again_without_new_ones<W: World>() {
         });
     }
     assert_eq!(got, b"abcdef");
-    server.quiet(2); // nothing is kept: nothing comes
+    server.quiet(2); // nothing is kept, so no event follows
     client.put(b"g");
     assert_eq!(server.receive(conn, 1), b"g");
 }
 
-fn again_gives_one_piece_a_turn<W: World>() {
+fn redelivery_gives_one_piece_per_turn<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     client.put(b"xyz");
@@ -270,7 +271,7 @@ fn again_gives_one_piece_a_turn<W: World>() {
 }
 
 #[test]
-fn kept_and_new_bytes_never_come_in_one_turn_after_again() {
+fn kept_and_new_bytes_are_not_delivered_in_one_turn_after_redeliver() {
     let mut server = Server::<Calm>::new();
     let (mut client, conn) = server.connect();
     client.put(b"kept");
@@ -284,12 +285,12 @@ fn kept_and_new_bytes_never_come_in_one_turn_after_again() {
 }
 
 #[test]
-fn again_holds_even_if_bytes_are_ready_in_the_same_turn() {
+fn redelivery_waits_for_the_next_turn_even_if_bytes_are_ready() {
     let mut server = Server::<Calm>::new();
     let (mut first, a) = server.connect();
     let (mut second, b) = server.connect();
     let mut seen = 0;
-    // The network's order is random: some rounds have `first` in front.
+    // The network's order is random: in some rounds `first` comes first.
     for _ in 0..50 {
         second.put(b"kept");
         server.turn_with(Driver::put_back);
@@ -313,7 +314,7 @@ fn again_holds_even_if_bytes_are_ready_in_the_same_turn() {
 }
 
 #[test]
-fn kept_bytes_come_in_the_order_of_asking() {
+fn kept_bytes_are_redelivered_in_request_order() {
     let mut server = Server::<Calm>::new();
     let mut peers: Vec<_> = (0..9).map(|_| server.connect()).collect();
     for (client, _) in &mut peers {
@@ -327,7 +328,7 @@ fn kept_bytes_come_in_the_order_of_asking() {
     assert_eq!(server.turn(), order);
 }
 
-fn pause_stops_and_resume_goes_on<W: World>() {
+fn pause_stops_events_and_resume_continues<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     client.put(b"one");
@@ -337,7 +338,7 @@ fn pause_stops_and_resume_goes_on<W: World>() {
     server.quiet(20);
     server.driver.resume(conn);
     assert_eq!(server.receive(conn, 3), b"two");
-    // With kept bytes: they come by themselves, new ones behind them.
+    // Kept bytes are delivered without new ones.
     client.put(b"three");
     let mut got = Vec::new();
     while got.len() < 5 {
@@ -355,7 +356,7 @@ fn pause_stops_and_resume_goes_on<W: World>() {
     assert_eq!(server.receive(conn, 5), b"three");
 }
 
-fn a_paused_peer_that_goes_is_noticed<W: World>() {
+fn the_disconnect_of_a_paused_peer_is_reported<W: World>() {
     let mut server = Server::<W>::new();
     let (client, conn) = server.connect();
     server.driver.pause(conn);
@@ -364,7 +365,7 @@ fn a_paused_peer_that_goes_is_noticed<W: World>() {
     server.expect(&Happened::Hangup(conn, false));
     server.rests();
     server.driver.release(conn);
-    // Behind bytes that wait, and behind bytes that were kept.
+    // With unread bytes, and with kept bytes.
     let (mut client, conn) = server.connect();
     server.driver.pause(conn);
     server.quiet(2);
@@ -393,7 +394,7 @@ fn a_paused_peer_that_goes_is_noticed<W: World>() {
     server.expect(&Happened::Closed(conn, CloseReason::Error));
 }
 
-fn a_paused_peer_that_waits_for_answers_is_kept<W: World>() {
+fn a_paused_half_closed_peer_stays_connected<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     server.driver.pause(conn);
@@ -437,7 +438,7 @@ fn close_after_flush_sends_everything<W: World>() {
         }
     }
     assert!(closed && got == bytes);
-    // It saw the end although the place is not given back yet.
+    // The client saw the end although the connection is not released yet.
     assert_eq!(client.ending(), Some(Ending::Closed));
     server.driver.release(conn);
 }
@@ -446,14 +447,14 @@ fn release_closes_at_once<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     server.driver.release(conn);
-    server.driver.release(conn); // nobody there
+    server.driver.release(conn); // already released
     while client.ending().is_none() {
         server.quiet(1);
         server.world.breathe();
     }
 }
 
-fn more_than_may_be_kept_ends_the_connection<W: World>() {
+fn keeping_more_than_the_limit_closes_the_connection<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     let bytes = noise(9, PUT_BACK_MAX + RECV_MAX);
@@ -495,11 +496,11 @@ fn one_turn_receives_a_bounded_amount<W: World>() {
         }
     }
     assert!(got == bytes);
-    // (The rough network's buffer is smaller than that.)
+    // (The rough network's buffer is smaller than the bound.)
     assert!(full > 0 || std::any::type_name::<W>().ends_with("Rough"), "the bound was met");
 }
 
-fn nothing_is_sent_to_a_place_that_is_reused<W: World>() {
+fn nothing_is_sent_to_a_reused_index<W: World>() {
     let mut server = Server::<W>::new();
     let (first, old) = server.connect();
     drop(first);

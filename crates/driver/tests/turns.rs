@@ -1,4 +1,4 @@
-//! Turns: what one gives at most, in which order, and when it begins.
+//! Turns: what one turn delivers at most, in which order, and when it begins.
 
 mod common;
 
@@ -13,19 +13,19 @@ use driver::{AREA, ConnId, Driver, Event, RECV_MAX};
 use std::time::{Duration, Instant};
 
 on_every_world!(
-    messages_come_in_order_and_wait_for_the_next_turn,
+    messages_are_delivered_in_order_and_in_the_next_turn,
     a_full_area_is_announced_and_nothing_is_lost,
     a_turn_accepts_a_bounded_number,
     a_turn_ends_at_its_deadline,
-    the_arena_gives_memory_back,
+    the_arena_releases_memory,
 );
 
 mod sleeping {
-    use super::a_post_wakes_a_sleeper;
-    crate::on_real_worlds!(a_post_wakes_a_sleeper);
+    use super::a_post_wakes_a_sleeping_worker;
+    crate::on_real_worlds!(a_post_wakes_a_sleeping_worker);
 }
 
-fn messages_come_in_order_and_wait_for_the_next_turn<W: World>() {
+fn messages_are_delivered_in_order_and_in_the_next_turn<W: World>() {
     let mut server = Server::<W>::new();
     let mailbox = server.driver.mailbox();
     (0..5).for_each(|m| mailbox.post(m));
@@ -40,7 +40,7 @@ fn messages_come_in_order_and_wait_for_the_next_turn<W: World>() {
 
 fn a_full_area_is_announced_and_nothing_is_lost<W: World>() {
     let mut server = Server::<W>::new();
-    // More than fits into the area without a rewind.
+    // More bytes than fit into the area without a rewind.
     let count = AREA / RECV_MAX + 4;
     let mut peers: Vec<_> = (0..count).map(|_| server.connect()).collect();
     let bytes: Vec<_> = (0..count).map(|i| noise(i as u64, 2 * RECV_MAX)).collect();
@@ -54,7 +54,7 @@ fn a_full_area_is_announced_and_nothing_is_lost<W: World>() {
         server.patience.step();
         let until = server.driver.refresh_now().plus(2_000_000);
         server.driver.wait(Some(until));
-        // What was delivered stays where it is until the rewind.
+        // Delivered bytes keep their place until the rewind.
         let mut delivered: Vec<(ConnId, usize, usize)> = Vec::new();
         let mut collect = |driver: &mut _, delivered: &mut Vec<(ConnId, usize, usize)>| {
             for (conn, start, end) in delivered.drain(..) {
@@ -117,13 +117,13 @@ fn a_turn_ends_at_its_deadline<W: World>() {
     assert!(server.driver.next().is_none());
     assert!(server.driver.now() >= until);
     assert!(server.driver.unix_ms().0 - unix.0 >= 19, "both clocks went on");
-    // A deadline that has passed does not wait.
+    // With a deadline in the past, wait returns at once.
     let passed = server.driver.refresh_now();
     server.driver.wait(Some(MonoNs(1)));
     assert!(server.driver.now().since(passed) < 20_000_000);
 }
 
-fn the_arena_gives_memory_back<W: World>() {
+fn the_arena_releases_memory<W: World>() {
     let mut server = Server::<W>::new();
     let (mut client, conn) = server.connect();
     let bytes = noise(1, 3 * ARENA_KEPT);
@@ -139,25 +139,25 @@ fn the_arena_gives_memory_back<W: World>() {
 }
 
 #[test]
-fn a_turn_polls_a_bounded_number_and_the_rest_comes_next() {
+fn a_turn_polls_a_bounded_number_of_events() {
     let mut server = Server::<Calm>::new();
     let mut peers: Vec<_> = (0..EVENTS_MAX + 10).map(|_| server.connect()).collect();
     for (client, _) in &mut peers {
         client.put(b"x");
     }
-    // The order is random: those left over come within a few turns.
+    // The order is random: the remaining ones follow within a few turns.
     let first = server.turn().len();
     assert_eq!(first, EVENTS_MAX);
     assert_eq!(server.turn().len(), 10);
 }
 
 #[test]
-fn a_backlog_shares_the_turn() {
+fn a_backlog_is_sent_in_bounded_parts() {
     let net = SimNet::new(4, Faults { buffer_bytes: 64 << 20, ..Faults::NONE });
     let mut server = Server::<Calm>::new_in(Calm(net.clone()));
     let (client, conn) = server.connect();
     net.set_faults(Faults { buffer_bytes: 0, ..Faults::NONE });
-    // Pieces of the size in which a backlog joins; one send takes 64 of them.
+    // Pieces of the size up to which a backlog joins them. One send takes 64 of them.
     let chunk = noise(2, driver::reactor::JOIN);
     let count = 3 * driver::reactor::PIECES_MAX;
     for _ in 0..count {
@@ -173,7 +173,7 @@ fn a_backlog_shares_the_turn() {
     drop(client);
 }
 
-fn a_post_wakes_a_sleeper<W: World<C = RealClient>>() {
+fn a_post_wakes_a_sleeping_worker<W: World<C = RealClient>>() {
     let mut server = Server::<W>::new();
     let mailbox = server.driver.mailbox();
     let other = std::thread::spawn(move || {
@@ -186,14 +186,14 @@ fn a_post_wakes_a_sleeper<W: World<C = RealClient>>() {
     assert!(started.elapsed() >= Duration::from_millis(25));
     assert!(server.driver.stats().sleeps > 0);
     other.join().expect("it only posts");
-    // A wake-up is used up: the next wait sleeps.
+    // The wake is consumed: the next wait sleeps.
     let until = server.driver.refresh_now().plus(10_000_000);
     server.driver.wait(Some(until));
     assert!(server.driver.now() >= until);
 }
 
 #[test]
-fn workers_of_one_simulated_world_share_its_time() {
+fn workers_of_one_simulated_world_share_its_clock() {
     let net = SimNet::new(3, Faults::NONE);
     let mut first = net.driver::<u32>();
     let mut second = net.driver::<u32>();
@@ -207,7 +207,7 @@ fn workers_of_one_simulated_world_share_its_time() {
     assert_eq!(second.now(), start.plus(1000), "now it is the first one's turn");
     first.wait(Some(start.plus(9000)));
     assert_eq!(first.now(), start.plus(5000));
-    // A message is something to do: time stands still until it is read.
+    // A pending message stops the clock until it is read.
     first.wait(None);
     first.mailbox().post(1);
     second.wait(Some(start.plus(7000)));
@@ -215,7 +215,7 @@ fn workers_of_one_simulated_world_share_its_time() {
     first.wait(Some(start.plus(99_000)));
     assert!(matches!(first.next(), Some(Event::Message(1))));
     assert_eq!(first.now(), start.plus(5000));
-    // A worker that has ended does not delay the others.
+    // A worker which has ended does not delay the others.
     drop(first);
     second.wait(Some(start.plus(20_000)));
     assert_eq!(second.now(), start.plus(20_000));
@@ -223,7 +223,7 @@ fn workers_of_one_simulated_world_share_its_time() {
 }
 
 #[test]
-fn a_connection_goes_to_another_worker() {
+fn a_connection_is_moved_to_another_worker() {
     let net = SimNet::new(3, Faults::ROUGH);
     let mut server = Server::<Rough>::new_in(Rough(net.clone()));
     let mut other = net.driver::<u32>();

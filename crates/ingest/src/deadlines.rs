@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_comes_first_and_each_place_once() {
+    fn deadlines_are_taken_in_order_and_once_per_connection() {
         let mut deadlines = Deadlines::default();
         for (place, due) in [(3, 30), (1, 10), (3, 40), (2, 20)] {
             deadlines.arm(place, MonoNs(due));

@@ -214,12 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn state_is_small() {
+    fn the_state_of_the_parser_is_small() {
         assert!(size_of::<Frames>() <= 24);
     }
 
     #[test]
-    fn a_message_counts_once_its_last_byte_is_there() {
+    fn a_message_is_counted_at_its_last_byte() {
         let bytes = message(7, 5);
         let mut frames = Frames::new(Order::Little);
         for byte in &bytes[..16] {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_itself_is_allowed() {
+    fn a_message_of_the_maximum_size_is_accepted() {
         for (limit, oversized) in [(5, false), (4, true)] {
             let bytes = [message(1, 0), message(2, 5)].concat();
             let whole = Frames::new(Order::Little).count(&bytes, limit);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_end_where_sizes_change() {
+    fn runs_of_equal_sizes_end_at_a_change() {
         let sizes = [5, 5, 5, 5, 5, 5, 5, 5, 5, 0, 0, 0, 0, 3, 5, 5, 5, 5];
         let bytes: Vec<u8> =
             sizes.iter().enumerate().flat_map(|(n, size)| message(n as u64, *size)).collect();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_bounded_and_make_up_the_whole() {
+    fn parts_are_bounded_and_cover_all_messages() {
         let bytes: Vec<u8> =
             [&[3, 0, 0, 0][..], b"abc", &[0; 4], &[1, 0, 0, 0], b"x", b"cut"].concat();
         for (count_max, bytes_max, expected) in

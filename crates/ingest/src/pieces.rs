@@ -134,7 +134,8 @@ mod tests {
         [&id.to_be_bytes()[..], &(size as u32).to_be_bytes(), &vec![id as u8; size]].concat()
     }
 
-    /// Takes a block as a sink does that takes at most `share` messages a time, and may take none.
+    /// Takes a block like a sink which accepts at most `share` messages at a time, and may accept
+    /// none.
     fn take(
         pieces: &mut Pieces,
         block: &[u8],
@@ -162,9 +163,9 @@ mod tests {
         }
     }
 
-    /// A message of more than half of what memory allows finds room.
+    /// A message larger than half of the memory limit still fits.
     #[test]
-    fn no_more_memory_is_taken_than_a_message_announces() {
+    fn a_partial_message_buffers_at_most_its_own_size() {
         let (mut pieces, whole) = (Pieces::new(Order::Big), message(1, 1_000_000));
         for block in whole.chunks(10_000) {
             let piece = pieces.next(block, 1_000_000);
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_comes_once_however_it_is_cut_and_whatever_is_left() {
+    fn every_message_is_yielded_once_for_any_split_and_backlog() {
         let mut prng = Prng::new(11);
         for round in 0..200 {
             let sizes: Vec<usize> = (0..30).map(|_| prng.below(41) as usize).collect();
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_was_long_is_given_back() {
+    fn a_large_buffer_is_freed_after_its_message() {
         let mut pieces = Pieces::new(Order::Big);
         let long = message(1, KEPT_MAX);
         assert!(matches!(pieces.next(&long[..100], u32::MAX), Piece::Partial));

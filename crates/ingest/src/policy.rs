@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_covered_count_that_would_not_fit_is_acknowledged_before() {
+    fn an_acknowledgement_is_sent_before_its_count_overflows() {
         let mut policy = Policy::new(Strategy::Throttled, T0);
         let mut out = Vec::new();
         policy.receive(&messages(0..1), T0, 0, &mut out);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_keep_their_cadence_whenever_messages_come() {
+    fn ticks_are_aligned_regardless_of_message_times() {
         for strategy in [Strategy::Throttled, Strategy::HeadRest] {
             let mut policy = Policy::new(strategy, T0);
             let mut out = Vec::new();
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(out, ack(n, n as u32));
         assert_eq!(policy.due(), None);
         out.clear();
-        // Every block begins the silence anew.
+        // Every block restarts the silence interval.
         for n in 0..3 {
             policy.receive(&messages(n..n + 1), T0.plus(n * (TICK_NS - 1)), 0, &mut out);
             assert_eq!(policy.tick(T0.plus(n * (TICK_NS - 1) + TICK_NS - 1), &mut out), 0);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_without_a_whole_message_force_nothing_until_one_is() {
+    fn blocks_without_a_complete_message_are_not_acknowledged() {
         let mut policy = Policy::new(Strategy::Async, T0);
         let mut out = Vec::new();
         let mut message = messages(9..10);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_completes_nothing_is_not_acknowledged() {
+    fn a_read_without_a_complete_message_is_not_acknowledged() {
         let mut policy = Policy::new(Strategy::Sync, T0);
         let mut out = Vec::new();
         let bytes = messages(0..3);

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_lead_back() {
+    fn sinks_round_trip_through_their_text() {
         for text in ["null", "list:jobs", "stream:a:b", "stream::"] {
             let sink = Sink::parse(text.as_bytes()).expect(text);
             assert_eq!(sink.to_string(), text);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back() {
+    fn strategies_round_trip_through_their_names() {
         for strategy in Strategy::ALL {
             assert_eq!(Strategy::from_name(strategy.name()), Some(strategy));
         }

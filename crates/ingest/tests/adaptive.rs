@@ -1,14 +1,14 @@
-//! Adaptive acknowledgements find out what is best for a producer: a simulated server that has to
-//! pay for reads, messages, acknowledgements and wake-ups serves producers that wait for
-//! acknowledgements and such that do not. However many there are, it loses at most a tenth against
-//! the better one of acknowledging each read and of batching.
+//! Adaptive acknowledgements choose the best strategy for a producer: a simulated server with costs
+//! for reads, messages, acknowledgements and wakes serves producers which wait for acknowledgements
+//! and producers which do not. For any number of producers, it loses at most a tenth compared with
+//! the better one of acknowledging each read and batching.
 
 use base::MonoNs;
 use ingest::v2::{ACK_BYTES, Acking, Acks};
 use std::collections::VecDeque;
 
 const SECOND: u64 = 1_000_000_000;
-/// What things cost, in nanoseconds, as measured on loopback: only the relations matter.
+/// Costs on the server in nanoseconds, as measured on loopback. Only the ratios matter.
 const WAKE: u64 = 5_000;
 const POLL: u64 = 1_000;
 const READ: u64 = 2_000;
@@ -16,7 +16,7 @@ const ACK: u64 = 6_000;
 const TIMER: u64 = 500;
 const MESSAGE: u64 = 10;
 const BYTES_PER_NS: u64 = 10;
-/// And on a producer's side.
+/// Costs on the producer.
 const SEND: u64 = 5_000;
 const MAKE: u64 = 20;
 const ACK_READ: u64 = 2_000;
@@ -28,22 +28,22 @@ const SOCKET: u64 = 4 * BUFFER;
 /// How a producer sends.
 #[derive(Clone, Copy, Debug)]
 enum Habit {
-    /// At most so many without an acknowledgement, in one send whatever may be sent.
+    /// At most this many unacknowledged messages. Everything allowed is sent in one send.
     Window(u64),
-    /// The same, but a send for each message.
+    /// The same, with one send per message.
     Singly(u64),
-    /// Blocks of so many messages, as fast as the socket takes them.
+    /// Blocks of this many messages, as fast as the socket takes them.
     Endless(u64),
-    /// One message in so many nanoseconds.
+    /// One message per this many nanoseconds.
     Every(u64),
 }
 
 struct Producer {
     habit: Habit,
     acks: Acks,
-    /// Sends on their way: when they are there, and how many messages they still have.
+    /// Sends in flight: their arrival times, and how many of their messages are not read yet.
     sends: VecDeque<(u64, u64)>,
-    /// The producer's own processor is busy until then.
+    /// The producer's processor is busy until this time.
     busy: u64,
     /// The socket was full.
     blocked: bool,
@@ -70,7 +70,7 @@ impl Producer {
         producer
     }
 
-    /// Sends what an acknowledgement has made room for.
+    /// Sends what an acknowledgement has allowed.
     fn may_send(&mut self, now: u64) {
         let (window, most) = match self.habit {
             Habit::Window(window) => (window, window),
@@ -91,7 +91,7 @@ impl Producer {
         self.written += count;
     }
 
-    /// Sends of those who do not wait, up to `now`.
+    /// Sends of a producer which does not wait, up to `now`.
     fn send_until(&mut self, now: u64) {
         let (count, pause) = match self.habit {
             Habit::Endless(count) => (count, 0),
@@ -107,7 +107,7 @@ impl Producer {
         }
     }
 
-    /// One read at `now`: the messages.
+    /// One read at `now`. Returns the number of messages.
     fn read(&mut self, now: u64) -> u64 {
         let (mut read, most) = (0, BUFFER / MESSAGE_BYTES);
         while let Some((_, count)) = self.sends.front_mut().filter(|(at, _)| *at <= now) {
@@ -138,7 +138,7 @@ impl Producer {
     }
 }
 
-/// Messages that are acknowledged in a time, and how long the server worked for a message of it.
+/// Runs for a time. Returns the messages acknowledged, and the server's work per message.
 fn run(acking: Acking, producers: &[Habit], time: u64) -> (u64, f64) {
     let begin = |(n, habit): (usize, &Habit)| Producer::new(*habit, acking, n as u64 * 7_001);
     let mut producers: Vec<Producer> = producers.iter().enumerate().map(begin).collect();
@@ -155,7 +155,7 @@ fn run(acking: Acking, producers: &[Habit], time: u64) -> (u64, f64) {
         if next > now {
             slept += next - now;
             now = next + WAKE;
-            continue; // more may have come while it woke up
+            continue; // more may have arrived while it woke up
         }
         let fetched = now;
         now += POLL;
@@ -187,7 +187,7 @@ fn run(acking: Acking, producers: &[Habit], time: u64) -> (u64, f64) {
 }
 
 impl Producer {
-    /// When the next send of one who does not wait is there.
+    /// The arrival of the next send of a producer which does not wait.
     fn next_send(&self) -> u64 {
         match self.habit {
             Habit::Endless(_) | Habit::Every(_) if !self.blocked => self.busy,
@@ -196,7 +196,7 @@ impl Producer {
     }
 }
 
-/// Checks one kind of producers; what adaptive reaches of the better one.
+/// Checks one kind of producer. Returns the throughput of adaptive relative to the better strategy.
 fn compare(habit: Habit, count: usize) -> f64 {
     let producers = vec![habit; count];
     let [adaptive, synchronous, batched] =
@@ -217,7 +217,7 @@ fn compare(habit: Habit, count: usize) -> f64 {
 }
 
 #[test]
-fn adaptive_is_never_much_worse_than_the_better_one() {
+fn adaptive_loses_at_most_a_tenth_to_the_better_strategy() {
     let habits = [
         Habit::Window(1),
         Habit::Window(16),

@@ -1,5 +1,5 @@
-//! However the stream is cut or joined, the same messages are whole, and each is acknowledged once,
-//! in order, and not before its last byte.
+//! However the stream is split or joined, the same messages are found, and each is acknowledged
+//! once, in order, and not before its last byte.
 
 use base::MonoNs;
 use ingest::{BLOCKS_MAX, Frames, Id, Order, Policy, Strategy, TICK_NS};
@@ -15,7 +15,7 @@ fn messages() -> impl proptest::strategy::Strategy<Value = Vec<(u64, u32)>> {
         2 => 0..40u32,
         1 => 0..=PAYLOAD_MAX,
     ];
-    // Runs of equal sizes, and ids that are no numbering at all.
+    // Runs of equal sizes, and ids in no order.
     let run = (any::<u64>(), size, 1..12usize);
     prop::collection::vec(run, 1..12).prop_map(|runs| {
         let of = |(id, size, n): (u64, u32, usize)| {
@@ -38,7 +38,7 @@ fn encode(messages: &[(u64, u32)], order: Order) -> Vec<u8> {
     bytes
 }
 
-/// The stream in blocks of these sizes, over and over.
+/// The stream in blocks of these sizes, repeated.
 fn cut<'a>(bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     let mut blocks = Vec::new();
     let mut rest = bytes;
@@ -58,7 +58,7 @@ fn sizes() -> impl proptest::strategy::Strategy<Value = Vec<usize>> {
     prop::collection::vec(size, 1..8)
 }
 
-/// Acknowledgements read back: (id, messages covered).
+/// Decoded acknowledgements: (id, messages covered).
 fn acks(strategy: Strategy, out: &[u8]) -> Vec<(Id, u64)> {
     let id = |ack: &[u8]| *ack.first_chunk::<8>().expect("an id");
     if strategy == Strategy::RequestReply {
@@ -70,7 +70,7 @@ fn acks(strategy: Strategy, out: &[u8]) -> Vec<(Id, u64)> {
 
 proptest! {
     #[test]
-    fn frames_find_the_same_messages_in_any_blocks(
+    fn frames_finds_the_same_messages_in_any_blocks(
         messages in messages(), sizes in sizes(), big in any::<bool>(),
     ) {
         let order = if big { Order::Big } else { Order::Little };
@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn every_message_is_acknowledged_once_in_order_and_not_too_early(
+    fn every_message_is_acknowledged_once_in_order_after_its_last_byte(
         messages in messages(),
         sizes in sizes(),
         gaps in prop::collection::vec(0..3 * TICK_NS, 1..8),
@@ -113,7 +113,7 @@ proptest! {
         }
         for (block, gap) in cut(&bytes, &sizes).into_iter().zip(gaps.iter().cycle()) {
             let mut out = Vec::new();
-            // Time passes; what became due meanwhile is sent at its time.
+            // Time passes. Acknowledgements which became due meanwhile are sent at their time.
             let until = now.plus(*gap);
             if let Some(due) = policy.due().filter(|due| *due <= until) {
                 match strategy {
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn an_oversized_message_ends_the_stream_wherever_it_is_cut(
+    fn an_oversized_message_ends_the_stream_for_any_split(
         messages in messages(), at in any::<prop::sample::Index>(), sizes in sizes(),
     ) {
         let mut messages = messages;

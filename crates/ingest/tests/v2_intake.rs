@@ -1,5 +1,5 @@
-//! The intake of protocol 2 where a picture of bytes says too little: copies, memory, credit, what
-//! it says of itself.
+//! Properties of protocol 2's intake which test vectors do not show: copies, memory, credit, and
+//! its counters.
 
 use ingest::v2::{
     DATA_HEADER_BYTES, Event, Fault, Hello, Intake, Level, Limits, Reader, ServerFrame, SinkKind,
@@ -28,7 +28,7 @@ fn data(first: u64, sizes: &[usize]) -> Vec<u8> {
 }
 
 #[test]
-fn whole_messages_are_yielded_where_they_lie() {
+fn complete_messages_are_yielded_without_a_copy() {
     let bytes = [data(1, &[13; 100]), data(101, &[0])].concat();
     let mut intake = welcomed(u64::MAX);
     let mut input = &bytes[..];
@@ -44,7 +44,7 @@ fn whole_messages_are_yielded_where_they_lie() {
 }
 
 #[test]
-fn a_promise_of_much_costs_nothing_and_a_large_buffer_is_freed() {
+fn memory_follows_received_bytes_and_a_large_buffer_is_freed() {
     let bytes = data(1, &[1 << 20]);
     let mut intake = welcomed(u64::MAX);
     let mut came = 0;
@@ -66,7 +66,7 @@ fn a_promise_of_much_costs_nothing_and_a_large_buffer_is_freed() {
 }
 
 #[test]
-fn the_credit_is_counted_to_the_byte() {
+fn credit_is_enforced_to_the_byte() {
     let bytes = [data(1, &[5, 5]), data(3, &[5])].concat();
     let end = bytes.len();
     for cut in 1..end {
@@ -85,7 +85,7 @@ fn the_credit_is_counted_to_the_byte() {
         assert_eq!(found.iter().map(|(_, count)| count).sum::<u64>(), 2);
         assert_eq!(intake.received(), end as u64 - 1);
     }
-    // More is granted just in time, less does not count.
+    // A later, larger grant applies. A smaller one does not.
     let mut intake = welcomed(end as u64 - 1);
     let mut input = &bytes[..end - 1];
     while intake.next(&mut input).is_some() {}
@@ -101,7 +101,7 @@ fn the_credit_is_counted_to_the_byte() {
 }
 
 #[test]
-fn nothing_comes_after_a_fault() {
+fn no_event_follows_a_fault() {
     let mut bytes = data(1, &[1]);
     bytes[5] = 1;
     bytes.extend(data(1, &[1]));
@@ -113,7 +113,7 @@ fn nothing_comes_after_a_fault() {
 }
 
 #[test]
-fn a_hello_is_checked_for_what_this_version_keeps() {
+fn a_hello_with_unsupported_options_is_refused() {
     let good = Hello { producer: b"p", ..Hello::default() };
     let key = [b'k'; 4096];
     let list = Hello { sink: SinkKind::List, key: &key, ..good };
@@ -132,7 +132,7 @@ fn a_hello_is_checked_for_what_this_version_keeps() {
 }
 
 #[test]
-fn a_long_text_is_cut_to_its_field() {
+fn a_long_error_text_is_truncated() {
     let mut bytes = Vec::new();
     write_error(&mut bytes, 3, 4, &"x".repeat(70_000).into_bytes());
     let mut reader = Reader::new();

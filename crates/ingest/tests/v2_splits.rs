@@ -1,4 +1,4 @@
-//! However protocol 2 is cut or joined, and whatever is wrong with it, a plain second
+//! However protocol 2 is split or joined, and whatever is wrong with it, a plain second
 //! implementation finds the same messages and the same fault, each message once and in order.
 
 use ingest::v2::{
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const LIMITS: Limits = Limits { max_message: 1000, max_frame: 3000 };
 
-/// What came, apart from how it was grouped.
+/// The received events, independent of their grouping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Item {
     Hello(Vec<u8>),
@@ -54,8 +54,8 @@ fn sent() -> impl Strategy<Value = Vec<Sent>> {
     prop::collection::vec(one, 0..8)
 }
 
-/// The bytes, and where lengths of frames and sizes of their last messages lie: the places where a
-/// little more or less matters.
+/// The bytes, and the positions of the lengths of frames and of the sizes of their last messages,
+/// where small changes matter most.
 fn encode(sent: &[Sent]) -> (Vec<u8>, Vec<usize>) {
     let (mut out, mut marks) = (Vec::new(), vec![0]);
     let key = [b'k'; 300];
@@ -81,7 +81,7 @@ fn encode(sent: &[Sent]) -> (Vec<u8>, Vec<usize>) {
     (out, marks)
 }
 
-/// The plainest definition of a stream: it is whole in front of us.
+/// The plainest parser: it has the complete stream.
 fn plain(mut bytes: &[u8], credit: u64) -> Vec<Item> {
     let (mut items, mut greeted, mut received) = (Vec::new(), false, 0u64);
     let u32_at = |b: &[u8], at: usize| u32::from_le_bytes(*b[at..].first_chunk().expect("4 bytes"));
@@ -124,8 +124,7 @@ fn plain(mut bytes: &[u8], credit: u64) -> Vec<Item> {
                 let granted = (credit - received).min(bytes.len() as u64) as usize;
                 let over = granted < bytes.len().min(length);
                 match data(&bytes[..granted.min(length)], length, &mut items) {
-                    // What is short of bytes because they were not granted is a fault, if they are
-                    // there.
+                    // Missing bytes are a fault of credit if they are there but were not granted.
                     Ok(false) if over => fault(&mut items, Fault::Credit),
                     Ok(true) => {
                         bytes = &bytes[length..];
@@ -144,7 +143,7 @@ fn plain(mut bytes: &[u8], credit: u64) -> Vec<Item> {
     items
 }
 
-/// Takes messages from what is there of a body of `length`; whether it was whole.
+/// Takes messages from the available part of a body of `length`. Returns whether it was complete.
 fn data(mut body: &[u8], length: usize, items: &mut Vec<Item>) -> Result<bool, Fault> {
     let Some((first, rest)) = body.split_first_chunk::<8>() else { return Ok(false) };
     let mut id = u64::from_le_bytes(*first);
@@ -179,7 +178,7 @@ fn data(mut body: &[u8], length: usize, items: &mut Vec<Item>) -> Result<bool, F
     Ok(true)
 }
 
-/// What the intake finds in blocks of these sizes, over and over.
+/// What the intake finds in blocks of these sizes, repeated.
 fn cut(bytes: &[u8], sizes: &[usize], credit: u64) -> (Vec<Item>, Intake) {
     let (mut items, mut intake) = (Vec::new(), Intake::new(LIMITS));
     intake.grant(credit);
@@ -218,20 +217,20 @@ fn sizes() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(size, 1..8)
 }
 
-/// A change at a place: the end, a byte set, bytes removed, bytes put in, a length a little more or
-/// less.
+/// A change at a position: truncation, a byte set, bytes removed, bytes inserted, or a length
+/// slightly changed.
 fn fault() -> impl Strategy<Value = (u8, prop::sample::Index, u8, usize)> {
     (0..5u8, any::<prop::sample::Index>(), any::<u8>(), 1..20usize)
 }
 
 proptest! {
     #[test]
-    fn whole_streams_are_the_same_in_any_blocks(sent in sent(), sizes in sizes()) {
+    fn valid_streams_are_parsed_alike_in_any_blocks(sent in sent(), sizes in sizes()) {
         let (bytes, _) = encode(&sent);
         let (items, intake) = cut(&bytes, &sizes, u64::MAX);
         prop_assert_eq!(&items, &plain(&bytes, u64::MAX));
         let over = matches!(items.last(), Some(Item::Fault(_)));
-        // Numbers may run out; nothing else is wrong.
+        // Numbers may be exhausted. No other fault is possible.
         let data: u64 = sent.iter().map(|s| match s {
             Sent::Data(_, sizes) => 16 + sizes.iter().map(|s| 4 + *s as u64).sum::<u64>(),
             _ => 0,
@@ -241,7 +240,7 @@ proptest! {
     }
 
     #[test]
-    fn faults_are_the_same_in_any_blocks(
+    fn faults_are_found_alike_in_any_blocks(
         sent in sent(), sizes in sizes(), faults in prop::collection::vec(fault(), 0..3),
         credit in prop_oneof![Just(u64::MAX), 0..6000u64],
     ) {
@@ -263,7 +262,7 @@ proptest! {
     }
 
     #[test]
-    fn a_servers_frames_are_the_same_in_any_blocks(
+    fn frames_of_a_server_are_parsed_alike_in_any_blocks(
         numbers in prop::collection::vec(any::<u64>(), 1..30), sizes in sizes(),
     ) {
         let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! The test vectors of protocol 2, `docs/formats/ingest2-vectors.txt`: both ways, cut at every
-//! byte.
+//! The test vectors of protocol 2, `docs/formats/ingest2-vectors.txt`: encoded, and decoded with a
+//! split at every byte.
 
 use ingest::v2::{
     self, Ack, Acking, Event, Fault, Held, Hello, Intake, Level, Limits, Reader, ServerFrame,
@@ -115,7 +115,7 @@ fn encode(kind: &str, v: &Values<'_>) -> Vec<u8> {
     out
 }
 
-/// A line as the document writes it; fields that are 0 or empty are left out.
+/// A line as the document writes it, without fields which are 0 or empty.
 #[derive(Default)]
 struct Line(String);
 
@@ -187,8 +187,8 @@ fn describe_server(frame: ServerFrame<'_>) -> String {
     line.0
 }
 
-/// What a producer's bytes are, in pieces of `step` bytes: the lines of whole frames, and the fault
-/// behind them. Messages of Data that were yielded apart are one line.
+/// What a producer's bytes decode to, in pieces of `step` bytes: the lines of complete frames, then
+/// the fault, if any. Consecutive Messages of one Data frame are one line.
 fn producer(intake: &mut Intake, bytes: &[u8], step: usize) -> (Vec<String>, Option<Fault>) {
     let (mut lines, mut fault, mut held) = (Vec::<String>::new(), None, Held::default());
     let mut expected = 0;
@@ -237,7 +237,7 @@ fn server(bytes: &[u8], step: usize) -> (Vec<String>, Option<Fault>) {
     (lines, fault)
 }
 
-/// A connection whose Welcome was sent.
+/// An intake whose Welcome was sent.
 fn welcomed(limits: Limits, credit: u64) -> Intake {
     let mut intake = Intake::new(limits);
     let mut hello = Vec::new();
@@ -253,7 +253,7 @@ fn text() -> String {
 }
 
 #[test]
-fn every_frame_is_written_and_read_as_the_document_says() {
+fn every_frame_matches_the_document_in_both_directions() {
     let (text, mut kinds) = (text(), BTreeMap::<String, usize>::new());
     for line in text.lines().filter_map(|l| l.strip_prefix("frame ")) {
         let (what, coded) = line.split_once(" = ").expect("a line has bytes");
@@ -278,7 +278,7 @@ fn every_frame_is_written_and_read_as_the_document_says() {
 }
 
 #[test]
-fn every_fault_is_found_wherever_it_is_cut() {
+fn every_fault_is_found_for_any_split() {
     let (text, mut codes) = (text(), BTreeMap::<u16, usize>::new());
     for line in text.lines().filter_map(|l| l.strip_prefix("bad ")) {
         let (what, coded) = line.split_once(" = ").expect("a line has bytes");

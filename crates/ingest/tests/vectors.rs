@@ -13,8 +13,8 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
 }
 
-/// Runs one story; the number of acknowledgements that it expects.
-fn play(story: &str) -> usize {
+/// Runs one conversation. Returns the number of acknowledgements which it expects.
+fn run_conversation(story: &str) -> usize {
     let mut lines = story.lines();
     let name = lines.next().and_then(|l| l.strip_prefix("strategy ")).expect("a strategy first");
     let mut policy = Policy::new(Strategy::from_name(name).expect("a known one"), START);
@@ -44,12 +44,12 @@ fn play(story: &str) -> usize {
 }
 
 #[test]
-fn the_document_tells_what_happens() {
+fn the_conversations_of_the_document_are_right() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/ingest.md");
     let text = std::fs::read_to_string(path).expect("the document is there");
     let (_, rest) = text.split_once("```vectors\n").expect("it has vectors");
     let (vectors, _) = rest.split_once("```").expect("they end");
     let stories: Vec<&str> = vectors.trim().split("\n\n").collect();
     assert_eq!(stories.len(), Strategy::ALL.len(), "one story for each strategy");
-    assert_eq!(stories.into_iter().map(play).sum::<usize>(), 10);
+    assert_eq!(stories.into_iter().map(run_conversation).sum::<usize>(), 10);
 }

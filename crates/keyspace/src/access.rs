@@ -32,8 +32,9 @@ use crate::workspace::Workspace;
 use crate::{bucket::Word, stats::WorkerStats};
 use base::prng::Prng;
 use base::sync::Arc;
-use base::{SlotId, UnixMs};
+use base::{Blob, SlotId, UnixMs};
 use std::collections::VecDeque;
+use value::Big;
 
 /// The time for which the closer of the gate waits doubles this often at most, up to 50 ms.
 const WORLD_DOUBLED_MAX: u32 = 10;
@@ -456,23 +457,40 @@ pub(crate) fn release_growth(ks: &Keyspace, me: Owner) {
 /// Frees an entry that is in no table; the reclaimer frees a value of many parts. Returns the work
 /// in allocations.
 fn free_entry(
-    mut gone: Gone,
+    gone: Gone,
     source: &mut Source<'_>,
     stats: &WorkerStats,
     reclaimer: &Reclaimer,
 ) -> usize {
     let entry = gone.entry();
     add(&stats.used, -(entry.memory() as i64));
-    let mut nodes = 1 + entry.big().map_or(0, value::Big::node_count);
-    if nodes > NODES_MAX
-        && let Some(big) = gone.take_box()
-    {
-        reclaimer.reclaim(*big);
-        nodes = NODES_MAX;
-    }
-    gone.free(source);
+    let nodes = if entry.header().is_big() {
+        free_outside(gone, source, reclaimer)
+    } else {
+        gone.free(source);
+        1
+    };
     set(&stats.entries, source.cache.bytes);
     nodes
+}
+
+/// As [`free_entry`], of an entry whose value is outside.
+fn free_outside(mut gone: Gone, source: &mut Source<'_>, reclaimer: &Reclaimer) -> usize {
+    let entry = gone.entry();
+    let nodes = entry.big().map_or(0, Big::node_count) + entry.blob().map_or(0, Blob::page_count);
+    if nodes <= NODES_MAX {
+        gone.free(source);
+        return 1 + nodes;
+    }
+    let string = entry.blob().cloned();
+    if let Some(big) = gone.take_box() {
+        reclaimer.reclaim(*big);
+    }
+    gone.free(source);
+    if let Some(string) = string {
+        reclaimer.reclaim_string(string); // last: whoever drops the last reference frees the pages
+    }
+    NODES_MAX
 }
 
 impl Worker {

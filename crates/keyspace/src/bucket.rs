@@ -215,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sse2_and_portable_agree(words: [u64; 8], pick in 0..8_usize, other: u16) {
+        fn sse2_and_portable_searches_agree(words: [u64; 8], pick in 0..8_usize, other: u16) {
             let bucket = Bucket { words: words.map(AtomicU64::new) };
             for tag in [Word(words[pick]).tag(), other, 0, 0x8000, 0x7FFF, 0xFFFF] {
                 prop_assert_eq!(bucket.matches(tag), bucket.matches_portable(tag));
@@ -223,7 +223,7 @@ mod tests {
         }
 
         #[test]
-        fn halves_are_independent(words: [u64; 8], at in 0..16_usize, value: u32) {
+        fn the_halves_of_a_bucket_are_independent(words: [u64; 8], at in 0..16_usize, value: u32) {
             let bucket = Bucket { words: words.map(AtomicU64::new) };
             let before: Vec<u32> = (0..16).map(|i| bucket.half(i)).collect();
             bucket.set_half(at, value);

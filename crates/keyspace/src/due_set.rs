@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_stays_as_long_as_a_key_that_shares_it() {
+    fn a_record_stays_until_its_last_key_is_removed() {
         let mut set = DueSet::default();
         for _ in 0..3 {
             set.insert((5, 1));

@@ -608,10 +608,12 @@ impl EntryPtr {
     }
 }
 
-/// Bytes of a string outside its entry: its buffer, and the block with the reference count.
+/// Bytes of a string outside its entry, O(1): its buffer or its pages, and the block with the
+/// reference count. Pages which other strings share count for each of them.
 pub(crate) fn blob_memory(blob: &Blob) -> usize {
-    const COUNTED: usize = heap_bytes(2 * size_of::<usize>() + size_of::<Vec<u8>>());
-    heap_bytes(blob.capacity().max(1)) + COUNTED
+    let heap = blob.capacity();
+    let bytes = if blob.is_paged() { heap } else { heap_bytes(heap.max(1)) };
+    bytes + heap_bytes(Blob::HEAD_BYTES)
 }
 
 /// Bytes of a collection outside its entry, the box included.
@@ -658,7 +660,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_built_is_read(
+        fn every_layout_reads_back_what_was_written(
             key in proptest::collection::vec(any::<u8>(), 0..600),
             text in proptest::collection::vec(any::<u8>(), 0..300),
             number: i64, due: Option<i64>, what in 0..4, lru in 0..1_u32 << 24,
@@ -687,7 +689,7 @@ mod tests {
                 _ => text.clone(),
             };
             prop_assert_eq!(entry.str().to_vec(), expected);
-            // SAFETY: 1. It was put into no table. 2. Once. 3. It is not used again.
+            // SAFETY: 1. It is in no table. 2. It is freed once. 3. It is not used afterwards.
             unsafe { entry.into_gone() }.free(source);
             prop_assert_eq!(cache.bytes, 0);
         }

@@ -8,11 +8,15 @@ use crate::event::{Event, listeners};
 use crate::guard::Guard;
 use crate::payload::{Form, INLINE_MAX, Payload};
 use crate::stats::add;
-use crate::undo::{Change, Place, own_copy};
+use crate::undo::{Change, Place};
 use crate::uses::{Uses, idle_since};
 use crate::view::Entry;
+use base::blob::BLOCK_MAX;
 use base::{Blob, DbIndex, UnixMs};
 use value::{Big, Encoding, IntText, Kind, Log, LogMark, NewStr, Str};
+
+/// The most overwritten bytes of a string of pages which are copied into the undo log.
+const SAVED_MAX: usize = 16 << 10;
 
 /// An existing key, to change under its guard.
 pub struct EntryMut<'b, 'a> {
@@ -258,7 +262,7 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         let old = match self.entry.str() {
             Str::Blob(blob) => {
                 let len = blob.len().max(at + bytes.len());
-                self.write_blob(at, bytes, len);
+                self.write_blob(at, bytes);
                 return len;
             }
             Str::Int(number) => {
@@ -298,6 +302,12 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             self.touch(listeners);
             return len;
         }
+        if len > BLOCK_MAX {
+            let mut whole = Blob::from(old);
+            whole.write_at(at, bytes);
+            self.replace(Payload::Blob(whole), self.entry.expiry());
+            return len;
+        }
         let mut whole = std::mem::take(&mut self.guard.w.text);
         whole.clear();
         whole.extend_from_slice(old);
@@ -313,44 +323,50 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         len
     }
 
-    /// Changes a [`Blob`]: in place if nobody else refers to it, otherwise a copy.
-    fn write_blob(&mut self, at: usize, bytes: &[u8], len: usize) {
-        // SAFETY: 1. The borrow of `str()` has ended.
-        let unique = unsafe { self.entry.blob_mut() }.is_some_and(Blob::is_unique);
-        let listeners = unique.then(|| self.guard.before_change(self.place, self.entry));
-        if unique {
-            let blob = self.entry.blob().expect("a big entry has a blob");
-            let old = blob.as_slice();
-            let from = at.min(old.len());
-            let overwritten = &old[from..(at + bytes.len()).clamp(from, old.len())];
-            let old_len = old.len();
-            let start = self.guard.w.undo.save(overwritten);
-            self.guard.w.undo.changes.push(Change::BlobRange {
-                entry: self.entry,
-                old_len,
-                at: from,
-                start,
-                len: overwritten.len(),
-            });
-        } else {
-            let blob = self.entry.blob().expect("a big entry has a blob");
-            let copy = Payload::Blob(own_copy(blob, len));
-            self.replace(copy, self.entry.expiry());
+    /// Changes a [`Blob`]. One of pages is changed in place, and copies the pages that it shares.
+    /// One block is changed in place if nobody else refers to it, otherwise copied. A change which
+    /// overwrites more than [`SAVED_MAX`] bytes keeps the old root for the undo instead of them.
+    fn write_blob(&mut self, at: usize, bytes: &[u8]) {
+        let blob = self.entry.blob().expect("a big entry has a blob");
+        let old_len = blob.len();
+        let from = at.min(old_len);
+        let overwritten = from..(at + bytes.len()).clamp(from, old_len);
+        let in_place =
+            if blob.is_paged() { overwritten.len() <= SAVED_MAX } else { !blob.is_shared() };
+        if !in_place {
+            self.replace(Payload::Blob(blob.clone()), self.entry.expiry());
+            self.guard.change_blob(self.entry, |blob| blob.write_at(at, bytes));
+            return; // `replace` has told listeners
         }
-        self.guard.change_blob(self.entry, |old| {
-            if old.len() < len {
-                if old.capacity() < len {
-                    // A quarter more than needed, so that many appends copy little.
-                    old.reserve_exact(len + len / 4 - old.len());
-                }
-                old.resize(len, 0);
-            }
-            old[at..at + bytes.len()].copy_from_slice(bytes);
+        let listeners = self.guard.before_change(self.place, self.entry);
+        let blob = self.entry.blob().expect("a big entry has a blob");
+        let undo = &mut self.guard.w.undo;
+        let (start, len) = (undo.bytes.len(), overwritten.len());
+        blob.pages_in(overwritten).for_each(|page| {
+            undo.save(page);
         });
-        if let Some(listeners) = listeners {
-            self.guard.w.touch(self.entry);
-            self.touch(listeners); // otherwise `replace` has done this
-        }
+        undo.changes.push(Change::BlobRange { entry: self.entry, old_len, at: from, start, len });
+        self.guard.change_blob(self.entry, |blob| blob.write_at(at, bytes));
+        self.guard.w.touch(self.entry);
+        self.touch(listeners);
+    }
+
+    /// As [`EntryMut::write_at`], the bytes of a string of pages. The old root is kept for the
+    /// undo.
+    pub fn write_pages_at(&mut self, at: usize, bytes: &Blob) -> usize {
+        let whole = match self.entry.str() {
+            Str::Blob(blob) => blob.clone(),
+            short => Blob::new(short.to_vec()),
+        };
+        self.replace(Payload::Blob(whole), self.entry.expiry());
+        self.guard.change_blob(self.entry, |blob| {
+            let mut at = at;
+            for page in bytes.pages() {
+                blob.write_at(at, page);
+                at += page.len();
+            }
+        });
+        self.entry().str_len()
     }
 
     /// Removes the key if it holds an empty collection; true if removed.
@@ -419,12 +435,12 @@ impl Guard<'_> {
         self.reindex_fields(place, due.map(UnixMs), next.map(UnixMs));
     }
 
-    /// Changes the bytes of a big value that only this entry refers to, and accounts for them.
-    pub(crate) fn change_blob(&mut self, entry: EntryPtr, f: impl FnOnce(&mut Vec<u8>)) {
+    /// Changes a string outside its entry, and accounts for its memory.
+    pub(crate) fn change_blob(&mut self, entry: EntryPtr, f: impl FnOnce(&mut Blob)) {
         // SAFETY: 1. As in `edit_big`.
         let blob = unsafe { entry.blob_mut() }.expect("a big entry has a blob");
         let before = blob_memory(blob) as i64;
-        f(blob.make_mut());
+        f(blob);
         add(&self.ks.stats(self.w.index).used, blob_memory(blob) as i64 - before);
     }
 }

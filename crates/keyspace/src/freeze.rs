@@ -116,9 +116,10 @@ mod tests {
         }
     }
 
-    /// Who needs everything waited as long as there was always somebody who had frozen something.
+    /// Regression: a waiter for a state without frozen slots starved while new freezes followed
+    /// each other.
     #[test]
-    fn nobody_freezes_more_while_a_thaw_is_awaited() {
+    fn new_freezes_wait_while_a_thaw_is_awaited() {
         let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 1, workers: 2 }));
         let woken = Arc::new(Mutex::new(Vec::new()));
         ks.set_waker(Box::new(Woken(woken.clone())));
@@ -130,8 +131,7 @@ mod tests {
         drop(Turn::wait(&ks));
         let take = || std::mem::take(&mut *woken.lock().expect("nobody panics here"));
         assert_eq!(take(), [], "another kind of turn");
-        // Each end lets those in that waited for it: turns that follow each other keep nobody out
-        // for ever.
+        // Each turn's end admits those who waited for it, so consecutive turns starve nobody.
         drop(first);
         assert_eq!(take(), [2]);
         assert!(ks.may_freeze().is_err() && access.park(Parked::Freeze, 3));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_slot_or_for_all_is_woken_by_the_thaw_he_waits_for() {
+    fn a_thaw_wakes_the_waiters_of_its_slots_and_the_last_thaw_all() {
         let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 1, workers: 2 }));
         let woken = Arc::new(Mutex::new(Vec::new()));
         ks.set_waker(Box::new(Woken(woken.clone())));

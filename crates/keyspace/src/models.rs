@@ -1,7 +1,7 @@
 //! The synchronisation kernels under the model checker:
 //! `RUSTFLAGS='--cfg shuttle' cargo test -p sheafdb-keyspace --target-dir target/shuttle models`.
 //!
-//! A wake-up that is lost is a deadlock of the model, and a broken exclusion a lost update.
+//! A lost wake is a deadlock of the model, and a broken exclusion a lost update.
 
 mod filling;
 mod frame;
@@ -17,9 +17,9 @@ use shuttle::scheduler::PctScheduler;
 use shuttle::{Config, Runner};
 
 const ITERATIONS: usize = 20_000;
-/// How often the scheduler preempts a thread that could continue.
+/// How often the scheduler preempts a thread which could continue.
 const STEPS_MAX: usize = 3;
-/// Unwinding needs more than shuttle's default.
+/// Unwinding needs more stack than shuttle's default.
 const STACK_BYTES: usize = 1 << 18;
 
 /// Runs a model on `iterations` schedules.
@@ -49,7 +49,7 @@ impl Fragile {
     }
 }
 
-/// Runs `f` in `n` threads; its argument is the thread's number.
+/// Runs `f` in `n` threads. Its argument is the thread's number.
 pub(crate) fn spawn_all(n: usize, f: impl Fn(usize) + Send + Sync + 'static) {
     let f = Arc::new(f);
     spawn_each((0..n).map(|i| {
@@ -58,7 +58,7 @@ pub(crate) fn spawn_all(n: usize, f: impl Fn(usize) + Send + Sync + 'static) {
     }));
 }
 
-/// Runs each of these in a thread of its own.
+/// Runs each of these in its own thread.
 fn spawn_each(each: impl IntoIterator<Item = impl FnOnce() + Send + 'static>) {
     let threads: Vec<_> = each.into_iter().map(thread::spawn).collect();
     for thread in threads {
@@ -96,10 +96,10 @@ impl Waker for WakeRecorder {
     }
 }
 
-/// A long holder among other threads: each thread that meets it gets an error, and then is queued
+/// A long holder among other threads: each thread which meets it gets an error, and is then queued
 /// or finds the slot free. Every queued session is woken.
 #[test]
-fn behind_a_long_holder_sessions_park_and_all_are_woken() {
+fn sessions_parked_behind_a_long_holder_are_all_woken() {
     check(|| {
         let slot = SlotId::new(7);
         let woken = Arc::new(Woken::default());
@@ -132,7 +132,7 @@ fn behind_a_long_holder_sessions_park_and_all_are_woken() {
     });
 }
 
-/// As `Access::try_world`: opens the gate again if closing did not succeed.
+/// Like `Access::try_world`: opens the gate again if closing did not succeed.
 fn try_world(gate: &Gate, worker: usize, doubled: u32) -> Result<(), Refused> {
     let me = Owner::numbered(worker);
     let closed = gate.close(worker, me, doubled);
@@ -175,8 +175,8 @@ fn world_excludes_sections() {
     });
 }
 
-/// Two workers, both inside, both want World: one gets it, the other parks or finds the gate open,
-/// and neither waits for ever.
+/// Two workers inside their sections both want World: one gets it, the other parks or finds the
+/// gate open, and neither waits forever.
 #[test]
 fn two_closers_do_not_deadlock() {
     check(|| {
@@ -209,7 +209,7 @@ fn two_closers_do_not_deadlock() {
     });
 }
 
-/// Lock sets that overlap, taken in ascending order.
+/// Overlapping lock sets, taken in ascending order.
 #[test]
 fn ascending_sets_do_not_deadlock() {
     check(|| {
@@ -235,7 +235,7 @@ fn ascending_sets_do_not_deadlock() {
     });
 }
 
-/// Wakes a thread of the model that waits for its session.
+/// Wakes a model thread which waits for its session.
 struct Bells(Vec<AtomicU32>);
 
 impl Bells {
@@ -243,7 +243,7 @@ impl Bells {
         Arc::new(Self((0..threads).map(|_| AtomicU32::new(0)).collect()))
     }
 
-    /// Waits until the thread is woken; called once each time it has parked.
+    /// Waits until the thread is woken. Called once each time it has parked.
     fn wait(&self, thread: usize) {
         while self.0[thread].load(Ordering::SeqCst) == 0 {
             futex_wait(&self.0[thread], 0);

@@ -122,10 +122,10 @@ mod tests {
     use base::sync::Arc;
     use base::{SeqNo, SlotId, UnixMs};
 
-    /// Slots kept their numbers, and replies went the way of those that are held, until the process
-    /// ended.
+    /// Regression: slots kept their numbers, and replies were held because of them, until the
+    /// process ended.
     #[test]
-    fn no_slot_keeps_a_number_that_nobody_asks_for() {
+    fn forget_numbers_clears_every_slot() {
         let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 1, workers: 2 }));
         let mut access = Access::new(ks.clone(), 0);
         ks.numbers().set_drawing(true);

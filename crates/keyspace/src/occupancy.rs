@@ -159,7 +159,7 @@ mod tests {
     use base::{SLOTS, SlotId};
 
     #[test]
-    fn slots_are_found_from_anywhere() {
+    fn the_next_occupied_slot_is_found_from_any_position() {
         let map = Occupancy::default();
         let some = [0, 63, 64, 200, SLOTS - 1].map(|n| SlotId::new(n as u16));
         for slot in some {
@@ -188,8 +188,8 @@ mod models {
     use base::sync::Arc;
     use base::sync::atomic::{AtomicU32, Ordering};
 
-    /// Two bits, of which the first is set and then the second cleared. Never are both 0; a copy
-    /// may not show it.
+    /// Two bits: the first is set, then the second is cleared. So they are never both 0, and a copy
+    /// must not show them so.
     fn model(reads_at_once: bool) {
         check_often(5_000, move || {
             let bits = Arc::new((AtomicU32::new(0), AtomicU32::new(1), Clears::default()));
@@ -209,13 +209,13 @@ mod models {
     }
 
     #[test]
-    fn a_copy_is_of_one_moment() {
+    fn an_atomic_copy_shows_a_state_which_existed() {
         model(true);
     }
 
     #[test]
     #[should_panic(expected = "a copy of what never was")]
-    fn a_copy_beside_a_clear_may_be_of_none() {
+    fn a_plain_copy_during_a_clear_can_be_torn() {
         model(false);
     }
 }

@@ -4,6 +4,7 @@
 //! [`Reclaimer`], whose thread frees it ([`Reclaimer::serve`]). While no thread serves, and when
 //! [`PENDING_BYTES_MAX`] wait already, the worker frees the value itself, after its locks.
 
+use base::Blob;
 use base::sync::hint::{AtomicI64, AtomicU64, Ordering};
 use base::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -44,6 +45,7 @@ pub trait Parts: Send + 'static {
 /// What waits to be freed.
 enum Garbage {
     Value(Big),
+    String(Blob),
     Parts(Box<dyn Parts>),
 }
 
@@ -57,13 +59,14 @@ impl Garbage {
     fn memory(&self) -> usize {
         match self {
             Self::Value(value) => value.memory(),
+            Self::String(string) => string.capacity(),
             Self::Parts(parts) => parts.memory(),
         }
     }
 
     /// How many values of keys it counts as.
     fn values(&self) -> u64 {
-        matches!(self, Self::Value(_)).into()
+        matches!(self, Self::Value(_) | Self::String(_)).into()
     }
 }
 
@@ -76,6 +79,13 @@ impl Reclaimer {
     pub fn reclaim(&self, value: Big) {
         if value.node_count() > NODES_MAX {
             self.queue_or_free(Garbage::Value(value));
+        }
+    }
+
+    /// Frees a string, now or soon.
+    pub fn reclaim_string(&self, string: Blob) {
+        if string.page_count() > NODES_MAX {
+            self.queue_or_free(Garbage::String(string));
         }
     }
 

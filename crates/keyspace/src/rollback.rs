@@ -105,9 +105,9 @@ impl Guard<'_> {
             }
             Change::BlobRange { entry, old_len, at, start, len } => {
                 let saved = std::mem::take(&mut self.w.undo.bytes);
-                self.change_blob(entry, |bytes| {
-                    bytes.truncate(old_len);
-                    bytes[at..at + len].copy_from_slice(&saved[start..start + len]);
+                self.change_blob(entry, |blob| {
+                    blob.truncate(old_len);
+                    blob.write_at(at, &saved[start..start + len]);
                 });
                 self.w.undo.bytes = saved;
             }

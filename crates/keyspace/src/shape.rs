@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_shrink_unless_they_are_told_not_to() {
+    fn tables_shrink_unless_shrinking_is_disabled() {
         let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 1, workers: 1 }));
         let mut access = Access::new(Arc::clone(&ks), 0);
         assert!(access.enter());

@@ -13,7 +13,7 @@ use crate::table::Table;
 use crate::wait::Ready;
 use crate::watch::WatchCell;
 use base::sync::Arc;
-use base::{Blob, DbIndex, SlotId, UnixMs};
+use base::{DbIndex, SlotId, UnixMs};
 use std::collections::VecDeque;
 use value::{Log, LogMark};
 
@@ -48,8 +48,8 @@ pub(crate) enum Change {
     /// A key was removed because it, or all its `fields`, were due. A change of its own, which is
     /// undone only if the same command had made or changed the key before.
     Expired { place: Place, old: EntryPtr, fields: u64 },
-    /// A part of a [`Blob`] was overwritten: `bytes[start..start + len]` stood at `at`, and it was
-    /// `old_len` bytes long.
+    /// A part of a [`base::Blob`] was overwritten: `bytes[start..start + len]` stood at `at`, and
+    /// the blob was `old_len` bytes long.
     BlobRange { entry: EntryPtr, old_len: usize, at: usize, start: usize, len: usize },
     /// A collection outside its entry was changed in place; the log was as long as `mark` before.
     Edited { place: Place, entry: EntryPtr, mark: LogMark },
@@ -222,11 +222,4 @@ impl Undo {
             self.changes = Vec::new();
         }
     }
-}
-
-/// An unshared copy of a blob, with room for `len` bytes in all and a quarter more.
-pub(crate) fn own_copy(blob: &Blob, len: usize) -> Blob {
-    let mut bytes = Vec::with_capacity(len + len / 4);
-    bytes.extend_from_slice(blob.as_slice());
-    Blob::new(bytes)
 }

@@ -140,7 +140,7 @@ mod tests {
         sum / runs
     }
 
-    /// The table on redis.io's page on key eviction; its numbers are of single runs.
+    /// The table on redis.io's page on key eviction. Its figures are from single runs.
     #[test]
     fn counters_grow_as_documented() {
         let table = [
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_decay_by_the_minute_and_never_with_0() {
+    fn counters_decay_by_the_minute_unless_decay_is_0() {
         let kept = |decay_minutes| Uses::Counts { log_factor: 10, decay_minutes };
         let bits = Uses::with_frequency(100, NOW);
         let told = |uses: Uses, minutes: i64| {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn no_header_equals_the_word_of_counts() {
+    fn no_header_equals_the_counts_marker() {
         let counts = Uses::Counts { log_factor: 10, decay_minutes: 1 };
         assert!(counts.word(NOW) > MASK && Uses::Times.word(NOW) <= MASK);
         assert_eq!(counts.frequency(counts.word(NOW) & MASK, NOW), Some(5));

@@ -419,16 +419,16 @@ mod tests {
     use base::DbIndex;
 
     #[test]
-    fn keys_in_one_run() {
+    fn a_key_list_returns_its_keys_in_order() {
         let keys: KeyList = [&b"one"[..], b"", b"three"].into_iter().collect();
         assert_eq!(keys.iter().collect::<Vec<_>>(), [&b"one"[..], b"", b"three"]);
         assert_eq!((keys.len(), keys.get(2), keys.get(3)), (3, Some(&b"three"[..]), None));
         assert!(KeyList::default().is_empty() && KeyList::default().get(0).is_none());
     }
 
-    /// Against a list that is searched from end to end.
+    /// Compared with a list which is searched linearly.
     #[test]
-    fn ready_keys_come_once_and_in_order() {
+    fn ready_keys_are_returned_once_and_in_order() {
         let mut prng = base::prng::Prng::new(7);
         let (mut keys, mut list) = (ReadyKeys::default(), Vec::new());
         for round in 0..20_000 {
@@ -451,9 +451,9 @@ mod tests {
         assert!(keys.pop().is_none());
     }
 
-    /// A list that is searched for each of them would take minutes.
+    /// With a linear search per key this would take minutes.
     #[test]
-    fn many_ready_keys() {
+    fn many_ready_keys_are_queued_without_a_linear_search() {
         let mut keys = ReadyKeys::default();
         let ready = |n: u32| Ready { db: DbIndex(0), key: n.to_be_bytes()[..].into() };
         (0..500_000).for_each(|n| keys.push(ready(n)));
@@ -462,8 +462,8 @@ mod tests {
     }
 }
 
-/// As `crate::models`. Finds a ticket that is answered twice, an element that two tickets have
-/// taken, or a ticket that is forgotten although an element is there.
+/// Checked as in `crate::models`. Finds a ticket which is answered twice, an element which two
+/// tickets have taken, or a ticket which is missed although an element is available.
 #[cfg(all(test, shuttle))]
 mod models {
     use super::{Ticket, Waiters};
@@ -477,7 +477,7 @@ mod models {
     const ITERATIONS: usize = 20_000;
     const KEY: Key<'static> = Key { bytes: b"k", hash: 7, slot: SlotId::new(7) };
 
-    /// What the slot's lock guards: who waits, and what is there to be taken.
+    /// The state guarded by the slot's lock: the waiting tickets and the available elements.
     #[derive(Default)]
     struct Place {
         waiters: Waiters,
@@ -516,7 +516,7 @@ mod models {
             self.answers[id as usize].fetch_add(1, Ordering::SeqCst);
         }
 
-        /// A push, and serving under the same lock.
+        /// A push, which serves waiters under the same lock.
         fn push(&self, element: u32) {
             let mut place = self.place.lock().expect("nobody panics under it");
             place.elements.push(element);
@@ -532,7 +532,8 @@ mod models {
             }
         }
 
-        /// The time is up, or CLIENT UNBLOCK: no lock is held; the queue is left afterwards.
+        /// The timeout, or CLIENT UNBLOCK: answered without a lock. The ticket leaves the queue
+        /// afterwards.
         fn give_up(&self, at: usize) {
             let ticket = &self.tickets[at];
             if ticket.claim() {
@@ -550,7 +551,7 @@ mod models {
             let shared = Arc::clone(&model);
             spawn_all(4, move |i| match i {
                 0 | 1 => shared.push(i as u32),
-                // Both for the first ticket; the second has all the time there is.
+                // Both end the first ticket. The second has no timeout.
                 _ => shared.give_up(0),
             });
             let answers = model.answers.each_ref().map(|n| n.load(Ordering::SeqCst));

@@ -40,10 +40,10 @@ fn ticket(key: &Key<'_>) -> Arc<Ticket> {
     Ticket::new(1, Kind::Stream, DB, [key.bytes].into_iter().collect(), None, false, Box::new(()))
 }
 
-/// A command that triggers a lazy expiry fails: its changes are rolled back, but the expiry stays.
+/// A command which triggers a lazy expiry fails: its changes are rolled back, but the expiry stays.
 /// One client watches the key, another one waits for it.
 #[test]
-fn a_lazy_expiry_is_not_taken_back_and_is_told_once() {
+fn a_lazy_expiry_survives_a_rollback_and_is_reported_once() {
     // How the command accesses the expired key.
     type Meet = fn(&mut keyspace::Guard<'_>, &Key<'_>, &Key<'_>);
     let meets: [(&str, Meet); 6] = [
@@ -88,9 +88,9 @@ fn a_lazy_expiry_is_not_taken_back_and_is_told_once() {
     }
 }
 
-/// A key that the failed command itself created with an expiry in the past is rolled back with it.
+/// A key which the failed command itself created with an expiry in the past is rolled back with it.
 #[test]
-fn what_a_command_made_too_late_is_taken_back_with_it() {
+fn a_key_created_with_a_past_expiry_is_rolled_back() {
     let (ks, mut access) = store(1);
     let [k, new] = [ks.key(b"{x}k"), ks.key(b"{x}new")];
     set(&mut access, &k, Some(500));
@@ -110,7 +110,7 @@ fn what_a_command_made_too_late_is_taken_back_with_it() {
 /// A collection is moved onto an expired key: a panic while the expired key is removed leaves the
 /// counters correct.
 #[test]
-fn a_panic_between_a_collection_and_its_new_place_loses_no_byte() {
+fn a_panic_while_a_collection_is_moved_keeps_the_counters_correct() {
     let (ks, mut access) = store(1);
     let [from, due] = [ks.key(b"{x}from"), ks.key(b"{x}due")];
     let (mut list, mut log) = (List::new(), Log::default());
@@ -135,7 +135,7 @@ fn a_panic_between_a_collection_and_its_new_place_loses_no_byte() {
 
 /// Expired fields that were removed stay removed, and none is counted twice.
 #[test]
-fn fields_that_are_gone_are_counted_once() {
+fn removed_fields_are_counted_once() {
     for changes_before in [false, true] {
         for times in [vec![Some(50), None], vec![Some(50); 200], {
             let mut times = vec![Some(50); 200];
@@ -166,7 +166,7 @@ fn fields_that_are_gone_are_counted_once() {
     }
 }
 
-/// Whether a key is visible, which must be the same in each way to look it up. Changes nothing.
+/// Whether a key is visible. Every way to look it up must agree. Changes nothing.
 fn is_seen(access: &mut Access, key: &Key<'_>, due: Due) -> bool {
     let mut guard = access.lock_one(key.slot, NOW, Intent::Read).expect("free");
     guard.set_due(due);
@@ -191,7 +191,7 @@ fn remove(access: &mut Access, key: &Key<'_>, due: Due) -> bool {
 }
 
 #[test]
-fn what_is_due_is_hidden_or_ignored_and_stays() {
+fn expired_keys_are_hidden_or_visible_and_are_not_removed() {
     let (ks, mut access) = store(1);
     let k = ks.key(b"k");
     set(&mut access, &k, Some(50));
@@ -208,7 +208,7 @@ fn what_is_due_is_hidden_or_ignored_and_stays() {
     drop(guard);
     assert!(remove(&mut access, &k, Due::Ignore), "a removal, and no expiry");
     assert_eq!((ks.db_len(DB), ks.expiry().expired), (0, 0));
-    // A write to a hidden key creates a new key; the hidden one counts as absent.
+    // A write to a hidden key creates a new key. The hidden one counts as absent.
     set(&mut access, &k, Some(50));
     let mut guard = access.lock_one(k.slot, NOW, Intent::Write).expect("free");
     guard.set_due(Due::Hide);
@@ -237,7 +237,7 @@ fn fields(access: &mut Access, key: &Key<'_>, due: Due) -> Option<u64> {
 }
 
 #[test]
-fn fields_that_are_due_are_hidden_or_ignored_and_stay() {
+fn expired_fields_are_hidden_or_visible_and_are_not_removed() {
     let (ks, mut access) = store(1);
     let k = ks.key(b"k");
     for lasting in [0_u64, 1, 300] {
@@ -265,7 +265,7 @@ fn fields_that_are_due_are_hidden_or_ignored_and_stay() {
 }
 
 #[test]
-fn while_expiry_is_held_nothing_goes() {
+fn held_expiry_removes_nothing() {
     let (ks, mut access) = store(1);
     let [k, h] = [ks.key(b"{x}k"), ks.key(b"{x}h")];
     set(&mut access, &k, Some(50));
@@ -288,7 +288,7 @@ fn while_expiry_is_held_nothing_goes() {
 
 /// In a frozen slot nothing is written or removed; other slots are not affected.
 #[test]
-fn a_frozen_slot_is_read_and_its_keys_stay() {
+fn a_frozen_slot_is_readable_and_keeps_its_keys() {
     let (ks, mut access) = store(2);
     let [k, other] = [ks.key(b"k"), ks.key(b"other")];
     set(&mut access, &k, Some(50));
@@ -321,8 +321,8 @@ fn a_frozen_slot_is_read_and_its_keys_stay() {
     }
     assert!(held);
     assert_eq!((ks.db_len(DB), ks.expiry().expired), (1, 1));
-    // The command that froze the slot removes the migrated keys, expired or not; this counts as no
-    // expiry.
+    // The command which froze the slot removes the migrated keys, expired or not. This does not
+    // count as an expiry.
     let mut guard = access.lock_frozen(&[k.slot], NOW).expect("free");
     guard.set_due(Due::Ignore);
     assert!(guard.remove(Event::SILENT, DB, &k));
@@ -332,10 +332,10 @@ fn a_frozen_slot_is_read_and_its_keys_stay() {
     assert!(access.lock_one(k.slot, NOW, Intent::Write).is_ok());
 }
 
-/// A key expires while removals are paused. A client that watched it before sees it disappear; for
-/// a client that starts to watch it now it does not exist.
+/// A key expires while removals are paused. A client which watched it before sees it disappear. For
+/// a client which starts to watch it now, it does not exist.
 #[test]
-fn watching_what_is_hidden() {
+fn watches_of_a_hidden_key_compare_its_visibility() {
     let (ks, mut access) = store(1);
     let k = ks.key(b"k");
     type Then = fn(&mut Access, &Arc<Keyspace>, &Key<'_>);
@@ -382,7 +382,7 @@ fn watching_what_is_hidden() {
 
 /// Hashes with a field that expires are counted per database, also when a flush is rolled back.
 #[test]
-fn hashes_with_fields_that_expire_are_counted() {
+fn hashes_with_expiring_fields_are_counted() {
     let (ks, mut access) = store(1);
     for name in ["a", "b", "c"] {
         set_hash(&mut access, &ks.key(name.as_bytes()), &[Some(500), None, Some(600)]);
@@ -405,10 +405,10 @@ fn hashes_with_fields_that_expire_are_counted() {
     assert_eq!(ks.db_with_fields_that_expire(DB), 0);
 }
 
-/// Import mode: expired keys stay, are hidden from other clients, and can be replaced; afterwards
+/// Import mode: expired keys stay, are hidden from other clients, and can be replaced. Afterwards
 /// the sweep removes them.
 #[test]
-fn in_import_mode_nothing_goes() {
+fn import_mode_removes_no_expired_key() {
     let (ks, mut access) = store(1);
     let [k, h, replaced] = [ks.key(b"{x}k"), ks.key(b"{x}h"), ks.key(b"{x}r")];
     set(&mut access, &k, Some(50));

@@ -36,7 +36,7 @@ fn reported(access: &mut Access) -> Vec<String> {
 }
 
 #[test]
-fn nobody_hears_what_nobody_listens_to() {
+fn events_are_reported_only_while_enabled() {
     let mut access = access();
     with(&mut access, 1, |g| set(g, "{k}", 1, None));
     assert_eq!(reported(&mut access), [""; 0]);
@@ -49,7 +49,7 @@ fn nobody_hears_what_nobody_listens_to() {
 }
 
 #[test]
-fn only_what_stands_is_told() {
+fn only_committed_changes_are_reported() {
     let mut access = access();
     access.listen_to_events(true);
     with(&mut access, 1, |g| {
@@ -75,7 +75,7 @@ fn only_what_stands_is_told() {
 }
 
 #[test]
-fn a_rollback_does_not_bring_back_what_has_expired() {
+fn a_rollback_keeps_an_expiry_and_its_event() {
     let mut access = access();
     with(&mut access, 1, |g| {
         set(g, "{k}old", 1, Some(5));
@@ -97,7 +97,7 @@ fn a_rollback_does_not_bring_back_what_has_expired() {
 
 /// The sweep reports expired keys, too.
 #[test]
-fn a_sweep_tells_what_has_expired() {
+fn the_sweep_reports_expired_keys() {
     let mut access = access();
     with(&mut access, 1, |g| set(g, "{k}", 1, Some(5)));
     access.listen_to_events(true);

@@ -49,13 +49,13 @@ fn an_expired_key_is_invisible_at_once() {
     assert_eq!((report.expired, access.next_due()), (0, None));
 }
 
-/// The n-th key of one hash in one slot; only someone who knows the secret can make such keys.
+/// The n-th key of one hash in one slot. Such keys can be made only with the hash secret.
 fn of_one_hash(n: usize) -> Vec<u8> {
     [format!("{{a}}{n:05}").as_bytes(), &KeyHasher::new(SECRET).weak_tail()].concat()
 }
 
 #[test]
-fn a_key_is_freed_in_time_although_one_of_its_hash_and_time_went_before() {
+fn a_key_is_freed_in_time_after_another_with_its_hash_and_expiry() {
     let (ks, mut access) = store(1);
     let keys = [of_one_hash(0), of_one_hash(1), of_one_hash(2)];
     assert_eq!(ks.key(&keys[0]).hash, ks.key(&keys[1]).hash, "they collide");
@@ -95,10 +95,10 @@ fn keys_of_one_hash_and_time_are_freed_in_steps() {
     assert_eq!((access.next_due(), ks.db_expires(DB)), (None, 0));
 }
 
-/// A million keys due evenly over 10 s, a sweep each millisecond of 200 us at most: none is later
-/// than 100 ms. Time is simulated, except for the budget.
+/// A million keys expire evenly over 10 s, with a sweep of at most 200 us in each millisecond: no
+/// key is removed more than 100 ms late. Time is simulated, except for the budget.
 #[test]
-fn a_million_keys_are_freed_in_time() {
+fn a_million_keys_are_removed_within_100_ms() {
     let (ks, mut access) = store(1);
     let n = 1_000_000;
     for i in 0..n {
@@ -109,7 +109,7 @@ fn a_million_keys_are_freed_in_time() {
     let mut clock = || MonoNs(start.elapsed().as_nanos() as u64);
     let mut longest = 0;
     for ms in 1000..11_000 + 100 {
-        // At most five steps of 200 us fit into a millisecond; four leave room for commands.
+        // At most five steps of 200 us fit into a millisecond. Four leave room for commands.
         for _ in 0..4 {
             let from = clock().0;
             let report = access.expire_step(UnixMs(ms), 200_000, &mut clock);
@@ -127,7 +127,7 @@ fn a_million_keys_are_freed_in_time() {
 }
 
 #[test]
-fn a_budget_ends_a_step_and_nothing_is_forgotten() {
+fn a_step_ends_at_its_budget_and_the_next_continues() {
     let (ks, mut access) = store(1);
     for i in 0..10_000 {
         set(&mut access, format!("key:{i}"), Some(500), 0);
@@ -152,7 +152,7 @@ fn a_budget_ends_a_step_and_nothing_is_forgotten() {
 }
 
 #[test]
-fn each_worker_sweeps_its_share_and_together_they_sweep_all() {
+fn each_worker_sweeps_its_own_share_of_the_slots() {
     let (ks, mut first) = store(3);
     let mut others = [1, 2].map(|worker| Access::new(Arc::clone(&ks), worker));
     for i in 0..5000 {
@@ -192,7 +192,7 @@ fn aborts(
     let dirty = cell.is_dirty();
     guard.unwatch(DB, &key, &cell);
     drop(guard);
-    // After the unwatch no change marks the cell.
+    // After the unwatch, no change marks the watch.
     let before = cell.is_dirty();
     set(&mut access, "k", None, at_exec);
     assert_eq!(cell.is_dirty(), before);
@@ -206,7 +206,7 @@ fn world(access: &mut Access, f: impl FnOnce(&mut keyspace::Guard<'_>)) {
 }
 
 #[test]
-fn watched_keys_tell_of_every_change() {
+fn every_change_dirties_a_watched_key() {
     let now = UnixMs(20);
     let with_key = |f: fn(&mut keyspace::Guard<'_>, &keyspace::Key<'_>)| {
         move |ks: &Arc<Keyspace>, access: &mut Access| {
@@ -248,7 +248,7 @@ fn watched_keys_tell_of_every_change() {
 }
 
 #[test]
-fn watched_keys_and_whole_databases() {
+fn flushes_and_swaps_dirty_watched_keys() {
     type Change = fn(&Arc<Keyspace>, &mut Access);
     let flush: Change = |_, a| world(a, |g| assert!(g.flush_db(DB) <= 1));
     let flush_all: Change = |_, a| world(a, |g| assert!(g.flush_all() <= 1));

@@ -1,4 +1,4 @@
-//! Bytes per key, as the keyspace counts them: a change that makes keys larger fails here.
+//! Bytes per key, as the keyspace counts them: a change which makes keys larger fails here.
 #![cfg(not(shuttle))]
 
 use base::sync::Arc;
@@ -9,7 +9,7 @@ use value::NewStr;
 const DB: DbIndex = DbIndex(0);
 const NOW: UnixMs = UnixMs(1_700_000_000_000);
 
-/// Bytes per key of spans and of tables, with `slots` slots of `each` keys of 16 bytes.
+/// Bytes per key in spans and in tables, for `slots` slots with `each` keys of 16 bytes.
 fn bytes_per_key(slots: usize, each: usize, value: usize) -> (f64, f64) {
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 7, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
@@ -30,7 +30,7 @@ fn bytes_per_key(slots: usize, each: usize, value: usize) -> (f64, f64) {
 }
 
 #[test]
-fn ten_million_keys_would_take_little() {
+fn bytes_per_key_are_bounded_at_ten_million_keys() {
     // 610 keys per slot, as with ten million keys.
     for (value, bound) in [(8, 45.7), (64, 101.9)] {
         let (spans, tables) = bytes_per_key(200, 610, value);

@@ -1,5 +1,5 @@
-//! Guards that are forgotten (`mem::forget`) instead of dropped. Locks may stay taken, but no
-//! thread accesses a slot that it does not hold, and no change is rolled back once others may have
+//! Guards which are leaked with `mem::forget` instead of dropped. Locks may stay taken, but no
+//! thread accesses a slot which it does not hold, and no change is rolled back once others may have
 //! used it.
 
 use base::sync::Arc;
@@ -12,7 +12,7 @@ use value::NewStr;
 const NOW: UnixMs = UnixMs(1);
 const DB: DbIndex = DbIndex(0);
 
-fn two() -> (Arc<Keyspace>, Access, Access) {
+fn two_accesses() -> (Arc<Keyspace>, Access, Access) {
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 1, workers: 2 }));
     let [a, b] = [0, 1].map(|worker| Access::new(ks.clone(), worker));
     (ks, a, b)
@@ -41,8 +41,8 @@ fn flush(access: &mut Access) {
     while access.reclaim(1_000) {}
 }
 
-/// Runs a command on another slot that panics, so that the Access rolls back everything that is
-/// left in its undo log.
+/// Runs a command on another slot, which panics. So the Access rolls back everything which is left
+/// in its undo log.
 fn panic_in(access: &mut Access, key: &str) {
     assert!(access.enter());
     let slot = slot(access.keyspace(), key);
@@ -71,8 +71,8 @@ fn get(access: &mut Access, key: &str) -> Option<String> {
 }
 
 #[test]
-fn after_a_forgotten_guard_over_everything_slots_are_asked_for_again() {
-    let (ks, mut a, _b) = two();
+fn after_a_forgotten_world_guard_slots_need_their_locks_again() {
+    let (ks, mut a, _b) = two_accesses();
     a.try_world().expect("nobody else");
     forget(a.world(NOW));
     a.open_world();
@@ -86,8 +86,8 @@ fn after_a_forgotten_guard_over_everything_slots_are_asked_for_again() {
 }
 
 #[test]
-fn what_a_forgotten_guard_over_everything_has_changed_stands_when_world_opens() {
-    let (_, mut a, mut b) = two();
+fn changes_of_a_forgotten_world_guard_are_committed_when_world_opens() {
+    let (_, mut a, mut b) = two_accesses();
     a.try_world().expect("nobody else");
     let mut guard = a.world(NOW);
     set(&mut guard, "key", "of the forgotten");
@@ -100,8 +100,8 @@ fn what_a_forgotten_guard_over_everything_has_changed_stands_when_world_opens() 
 }
 
 #[test]
-fn a_forgotten_guard_over_one_slot_keeps_it_and_its_changes_stand_when_the_section_ends() {
-    let (ks, mut a, mut b) = two();
+fn a_forgotten_slot_guard_stays_locked_and_is_committed_at_the_end_of_the_section() {
+    let (ks, mut a, mut b) = two_accesses();
     assert!(a.enter());
     let mut guard = a.lock_one(slot(&ks, "key"), NOW, Intent::Write).expect("free");
     guard.mark_long();
@@ -125,8 +125,8 @@ fn a_forgotten_guard_over_one_slot_keeps_it_and_its_changes_stand_when_the_secti
 }
 
 #[test]
-fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken() {
-    let (ks, mut a, mut b) = two();
+fn a_forgotten_lock_set_is_released_at_the_end_of_the_section_or_the_next_lock() {
+    let (ks, mut a, mut b) = two_accesses();
     let mut slots = ["x", "y"].map(|key| slot(&ks, key));
     slots.sort_unstable();
     let forgotten = |a: &mut Access, value: &str| {
@@ -140,7 +140,7 @@ fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken
     forgotten(&mut a, "first");
     a.leave();
     assert_eq!(get(&mut b, "x").as_deref(), Some("first"));
-    // The next lock set is refused: what was changed under the forgotten one is not rolled back.
+    // The next lock set is refused: changes under the forgotten one are not rolled back.
     assert!(a.enter() && b.enter());
     let mut long = b.lock_one(slot(&ks, "z"), NOW, Intent::Write).expect("free");
     long.mark_long();
@@ -159,8 +159,8 @@ fn a_forgotten_lock_set_is_given_back_when_the_section_ends_or_the_next_is_taken
 }
 
 #[test]
-fn a_forgotten_grower_keeps_the_token_and_nothing_else() {
-    let (ks, mut a, mut b) = two();
+fn a_forgotten_grower_keeps_only_the_token() {
+    let (ks, mut a, mut b) = two_accesses();
     assert!(a.enter());
     let mut guard = a.grow(&[slot(&ks, "x")], NOW, Intent::Write).expect("nobody grows");
     guard.cover(slot(&ks, "y")).expect("free");
@@ -178,10 +178,10 @@ fn a_forgotten_grower_keeps_the_token_and_nothing_else() {
     assert_eq!(ks.db_len(DB), 0);
 }
 
-/// A forgotten walk: in the middle of a step its slot is in the lock set.
+/// A forgotten guard of a walk: in the middle of a step its slot is in the lock set.
 #[test]
-fn a_step_that_panicked_and_whose_guard_is_forgotten_is_ended_with_the_section() {
-    let (ks, mut a, mut b) = two();
+fn a_panicked_step_of_a_forgotten_guard_ends_with_the_section() {
+    let (ks, mut a, mut b) = two_accesses();
     assert!(a.enter());
     let mut guard = a.free(NOW);
     assert!(is_refused(|| {
@@ -198,10 +198,10 @@ fn a_step_that_panicked_and_whose_guard_is_forgotten_is_ended_with_the_section()
     assert_eq!(ks.db_len(DB), 0);
 }
 
-/// A batch that steps beside the gate has left its section, too, and may enter again.
+/// A batch which steps beside the gate has left its section, too, and may enter again.
 #[test]
-fn who_steps_beside_the_gate_ends_what_it_has_forgotten() {
-    let (ks, mut a, mut b) = two();
+fn step_beside_releases_a_forgotten_guard() {
+    let (ks, mut a, mut b) = two_accesses();
     assert!(a.enter());
     let slots = [slot(&ks, "x")];
     let mut guard = a.lock(&slots, NOW, Intent::Write).expect("free");
@@ -219,7 +219,7 @@ fn who_steps_beside_the_gate_ends_what_it_has_forgotten() {
 #[test]
 #[should_panic(expected = "inside already")]
 fn sections_do_not_nest() {
-    let (_, mut a, _b) = two();
+    let (_, mut a, _b) = two_accesses();
     assert!(a.enter());
     a.enter();
 }

@@ -1,5 +1,5 @@
-//! Further Accesses with real threads, beside a worker that was alone: each rolls back only its own
-//! changes, and no update is lost.
+//! Further Accesses with real threads, next to a worker which first ran without them: each rolls
+//! back only its own changes, and no update is lost.
 #![cfg(not(shuttle))]
 
 use base::sync::{Arc, Mutex, thread};
@@ -26,7 +26,7 @@ fn name(n: usize) -> String {
     format!("counter{n}")
 }
 
-/// Runs one command on this slot in a batch of its own; retries behind a long holder or the closed
+/// Runs one command on this slot in a batch of its own. Retries behind a long holder or a closed
 /// gate.
 fn with<R>(access: &mut Access, slot: SlotId, mut f: impl FnMut(&mut Guard<'_>) -> R) -> R {
     let began = Instant::now();
@@ -52,7 +52,7 @@ fn increment(guard: &mut Guard<'_>, key: &Key<'_>) {
     guard.insert(Event::SILENT, DB, key, NewStr::Int(next), None);
 }
 
-/// Increments, some of which are rolled back, and texts that allocate and free memory. Returns the
+/// Increments, some of which are rolled back, and texts which allocate and free memory. Returns the
 /// number of committed increments.
 fn work(access: &mut Access, rounds: usize, seed: usize) -> i64 {
     let ks = Arc::clone(access.keyspace());
@@ -103,9 +103,9 @@ fn empty(ks: &Keyspace, mut access: Access) {
 }
 
 /// One worker and three further Accesses on the same keys, with World in between. The Accesses are
-/// created and end while the worker runs, two of them in the middle of its batches.
+/// created and dropped while the worker runs, two of them in the middle of its batches.
 #[test]
-fn a_worker_and_three_further_accesses_lose_nothing() {
+fn a_worker_and_three_further_accesses_lose_no_update() {
     let (ks, mut worker) = one_worker();
     let mut expected = work(&mut worker, 100, 0);
     for turn in 0..4 {
@@ -149,7 +149,7 @@ fn a_worker_and_three_further_accesses_lose_nothing() {
             let own = work(&mut worker, ROUNDS, 9);
             own + threads.into_iter().map(|t| t.join().expect("no panic")).sum::<i64>()
         });
-        // Alone again.
+        // The worker is the only Access again.
         expected += work(&mut worker, 100, turn);
         assert_eq!(sum(&mut worker), expected, "turn {turn}");
     }
@@ -159,7 +159,7 @@ fn a_worker_and_three_further_accesses_lose_nothing() {
 }
 
 /// A worker, and a further Access, on one thread.
-fn two() -> (Arc<Keyspace>, Access, Access) {
+fn worker_and_access() -> (Arc<Keyspace>, Access, Access) {
     let (ks, mut worker) = one_worker();
     let further = worker.further().expect("there is room");
     (ks, worker, further)
@@ -170,8 +170,8 @@ fn is_refused(f: impl FnOnce()) -> bool {
 }
 
 #[test]
-fn what_one_takes_back_or_panics_in_is_its_own() {
-    let (ks, mut worker, mut further) = two();
+fn a_rollback_or_panic_affects_only_its_own_access() {
+    let (ks, mut worker, mut further) = worker_and_access();
     let [a, b] = [ks.key(b"a"), ks.key(b"b")];
     assert!(worker.enter() && further.enter());
     let mut mine = worker.lock_one(a.slot, NOW, Intent::Write).expect("free");
@@ -201,8 +201,8 @@ impl Waker for Log {
     }
 }
 
-/// Fails if `f` does not end: a thread that sleeps behind its own lock is never woken.
-fn ends(f: impl FnOnce() + Send + 'static) {
+/// Fails if `f` does not end: a thread which waits for its own lock is never woken.
+fn assert_finishes(f: impl FnOnce() + Send + 'static) {
     let (thread, began) = (thread::spawn(f), Instant::now());
     while !thread.is_finished() {
         assert!(began.elapsed() < PATIENCE, "it sleeps behind a long holder");
@@ -211,15 +211,14 @@ fn ends(f: impl FnOnce() + Send + 'static) {
     thread.join().expect("it has ended well");
 }
 
-/// Behind a further Access that is a long holder the only worker parks and is woken, and vice
-/// versa.
+/// When a further Access is a long holder, the only worker parks and is woken, and vice versa.
 #[test]
-fn nobody_sleeps_behind_a_further_access_nor_behind_the_only_worker() {
-    ends(park_behind_each_other);
+fn a_worker_and_a_further_access_park_behind_each_other() {
+    assert_finishes(park_behind_each_other);
 }
 
 fn park_behind_each_other() {
-    let (ks, mut worker, mut further) = two();
+    let (ks, mut worker, mut further) = worker_and_access();
     let log = Arc::new(Mutex::default());
     ks.set_waker(Box::new(Log(Arc::clone(&log))));
     let slot = SlotId::new(7);
@@ -258,7 +257,7 @@ fn park_behind_each_other() {
 }
 
 #[test]
-fn numbers_are_used_again_and_there_is_an_end_to_them() {
+fn access_numbers_are_reused_and_bounded() {
     let (ks, mut worker) = one_worker();
     assert_eq!((worker.number(), worker.is_further()), (0, false));
     let mut all = Vec::new();
@@ -278,7 +277,7 @@ fn numbers_are_used_again_and_there_is_an_end_to_them() {
     drop(all.remove(5));
     let again = all[0].further().expect("one has ended");
     assert_eq!(again.number(), 6);
-    // Each Access has its own section: World waits for all of them.
+    // Each Access has its own section. World waits for all of them.
     all.push(again);
     assert!(all[count - 2].enter());
     assert_eq!(worker.try_world(), Err(Parked::Section(count)));
@@ -289,7 +288,7 @@ fn numbers_are_used_again_and_there_is_an_end_to_them() {
 }
 
 /// The counters of a number continue where its last owner left them, and are part of the sums while
-/// it has no owner.
+/// the number has no owner.
 #[test]
 fn accounts_outlive_a_further_access() {
     let (ks, mut worker) = one_worker();
@@ -313,7 +312,7 @@ fn accounts_outlive_a_further_access() {
 }
 
 #[test]
-fn a_further_access_may_be_made_and_end_under_world() {
+fn a_further_access_can_be_created_and_dropped_under_world() {
     let (ks, mut worker) = one_worker();
     let key = ks.key(b"k");
     worker.try_world().expect("nobody else");
@@ -328,7 +327,7 @@ fn a_further_access_may_be_made_and_end_under_world() {
     increment(&mut worker.world(NOW), &key);
     worker.open_world();
     assert_eq!(with(&mut worker, key.slot, |guard| number(guard, &key)), 4);
-    // A further Access that holds World creates one, too.
+    // A further Access which holds World creates one, too.
     let mut first = worker.further().expect("there is room");
     first.try_world().expect("nobody is inside");
     let mut second = first.further().expect("there is room");
@@ -339,10 +338,10 @@ fn a_further_access_may_be_made_and_end_under_world() {
     assert_eq!(with(&mut worker, key.slot, |guard| number(guard, &key)), 6);
 }
 
-/// Only workers sweep; a further Access removes the expired keys that it finds.
+/// Only workers sweep. A further Access removes the expired keys which it finds.
 #[test]
-fn a_further_access_sweeps_nothing() {
-    let (ks, mut worker, mut further) = two();
+fn a_further_access_does_not_sweep() {
+    let (ks, mut worker, mut further) = worker_and_access();
     let key = ks.key(b"k");
     with(&mut worker, key.slot, |g| g.insert(Event::SILENT, DB, &key, NewStr::Int(1), Some(NOW)));
     assert_eq!((worker.next_due(), further.next_due()), (Some(NOW), None));
@@ -360,10 +359,10 @@ fn a_further_access_sweeps_nothing() {
     assert!(is_refused(|| _ = further.park(Parked::Gate, 1)), "nobody would be woken");
 }
 
-/// A further Access ends cleanly even inside its section, once its guards are gone.
+/// A further Access can be dropped even inside its section, once its guards are dropped.
 #[test]
-fn a_further_access_that_ends_inside_keeps_nobody_out() {
-    let (ks, mut worker, mut further) = two();
+fn a_further_access_dropped_inside_its_section_blocks_nobody() {
+    let (ks, mut worker, mut further) = worker_and_access();
     let key = ks.key(b"k");
     assert!(further.enter());
     drop(further);
@@ -388,7 +387,7 @@ fn a_further_access_that_ends_inside_keeps_nobody_out() {
 /// Outside the section no slot can be locked.
 #[test]
 fn slots_are_locked_inside_the_section() {
-    let (_, mut worker, mut further) = two();
+    let (_, mut worker, mut further) = worker_and_access();
     let slots = [SlotId::new(3), SlotId::new(4)];
     for access in [&mut worker, &mut further] {
         assert!(is_refused(|| drop(access.lock(&slots, NOW, Intent::Write))));

@@ -1,5 +1,5 @@
-//! The keyspace against a map: random commands, with growth, shrinkage, expiry, several databases,
-//! rollbacks, and every counter checked on the way.
+//! The keyspace against a map: random commands, with growth, shrinkage, expiry, several databases
+//! and rollbacks. Every counter is checked.
 #![cfg(not(shuttle))]
 
 use base::sync::Arc;
@@ -67,7 +67,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Even keys share one slot, so that its table grows; odd ones are spread.
+/// Even keys share one slot, so that its table grows. Odd ones are spread over the slots.
 fn key_name(n: u16) -> Vec<u8> {
     match n % 4 {
         0 | 2 => format!("{{tag}}:{n}").into_bytes(),
@@ -225,7 +225,7 @@ impl Pair {
         }
     }
 
-    /// Copies or moves a key; each is a database and a number.
+    /// Copies or moves a key. Source and target are a database and a key number each.
     fn relocate(&mut self, from: (u16, u16), to: (u16, u16), moves: bool) {
         let (source, target) = (key_name(from.1), key_name(to.1));
         let ks = Arc::clone(&self.ks);
@@ -248,7 +248,7 @@ impl Pair {
         }
     }
 
-    /// Advances the clock; every second time runs the sweep and checks the counters of expiries.
+    /// Advances the clock. Every second time it runs the sweep and checks the counters of expiries.
     fn pass(&mut self, ms: i64) {
         self.now += ms;
         if ms % 2 != 0 {
@@ -357,7 +357,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
-    fn behaves_like_a_map(ops in proptest::collection::vec(op(), 1..120), seed: u64) {
+    fn the_keyspace_behaves_like_a_map(ops in proptest::collection::vec(op(), 1..120), seed: u64) {
         let mut pair = Pair::new(seed);
         for op in &ops {
             pair.apply(op);

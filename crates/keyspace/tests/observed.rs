@@ -1,5 +1,5 @@
-//! What a server uses of the keyspace besides the data: the number of changes, the average time to
-//! live, reads that do not update access times, and injected panics.
+//! What a server uses of the keyspace apart from the data: the number of changes, the average time
+//! to live, reads which do not update access times, and injected panics.
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
@@ -18,7 +18,7 @@ fn new() -> (Arc<Keyspace>, Access) {
     (ks, access)
 }
 
-/// Runs `f` on everything; `Err` if it panicked.
+/// Runs `f` under World. Returns `Err` if it panicked.
 fn world(access: &mut Access, now: UnixMs, f: impl FnOnce(&mut Guard<'_>)) -> Result<(), ()> {
     access.try_world().expect("nobody else holds it");
     let run = AssertUnwindSafe(|| {
@@ -37,7 +37,7 @@ fn set(guard: &mut Guard<'_>, name: &str, text: &[u8], expiry: Option<i64>) {
 }
 
 #[test]
-fn changes_are_counted_when_they_stand() {
+fn committed_changes_are_counted() {
     let (ks, mut access) = new();
     assert_eq!(ks.changes(), 0);
     world(&mut access, NOW, |g| {
@@ -70,7 +70,7 @@ fn changes_are_counted_when_they_stand() {
 }
 
 #[test]
-fn a_key_that_is_replaced_after_its_time_has_expired() {
+fn a_key_replaced_after_its_expiry_counts_as_expired() {
     let (ks, mut access) = new();
     let big = vec![b'x'; 20_000];
     let texts: [&[u8]; 3] = [b"short", b"a text that needs another entry", &big];
@@ -93,7 +93,7 @@ fn a_key_that_is_replaced_after_its_time_has_expired() {
 }
 
 #[test]
-fn average_ttl_counts_keys_that_expire() {
+fn average_ttl_covers_only_keys_with_an_expiry() {
     let (ks, mut access) = new();
     assert_eq!(ks.average_ttl_ms(DB, NOW), 0);
     world(&mut access, NOW, |g| {
@@ -119,9 +119,9 @@ fn average_ttl_counts_keys_that_expire() {
     assert_eq!(ks.average_ttl_ms(DbIndex(1), NOW), 0);
 }
 
-/// Times at the end of the range do not overflow, and the next ones are right again.
+/// Times at the end of the range do not overflow. The averages of later times are right again.
 #[test]
-fn average_ttl_of_extreme_times() {
+fn average_ttl_handles_extreme_times() {
     let (ks, mut access) = new();
     let key = |n: i64| format!("k{n}");
     for _ in 0..3 {
@@ -155,10 +155,10 @@ fn a_read_without_touch_leaves_the_access_time() {
     assert_eq!(idle_after(false), Some(0), "a new guard touches");
 }
 
-/// The panic comes after the n-th change, all changes are rolled back, and the next command does
-/// not panic.
+/// The panic occurs at the n-th change, all changes are rolled back, and the next command does not
+/// panic.
 #[test]
-fn a_command_panics_after_so_many_changes() {
+fn an_injected_panic_occurs_at_its_change_and_is_rolled_back() {
     let (ks, mut access) = new();
     let before = |g: &mut Guard<'_>| {
         set(g, "a", b"old", Some(NOW.0 + 50));
@@ -206,7 +206,7 @@ fn a_command_panics_after_so_many_changes() {
 }
 
 #[test]
-fn the_fuse_ends_with_its_command() {
+fn an_injected_panic_is_disarmed_at_the_end_of_its_command() {
     let (ks, mut access) = new();
     world(&mut access, NOW, |g| set(g, "a", b"1", None)).expect("no panic");
     for earlier_changes in 0..2 {
@@ -223,10 +223,10 @@ fn the_fuse_ends_with_its_command() {
     assert_eq!(ks.changes(), 1 + 5 + 1 + 1 + 5 + 1);
 }
 
-/// A walk, as by KEYS, over a table that shrinks and grows meanwhile: no key is left out, and none
+/// A walk, as by KEYS, over a table which shrinks and grows meanwhile: no key is missed, and none
 /// is returned twice.
 #[test]
-fn a_walk_shows_every_key_once() {
+fn a_walk_returns_every_key_once() {
     const KEYS: u64 = 3_000;
     let (ks, mut access) = new();
     let name = |n: u64| format!("{{tag}}:{n}").into_bytes();

@@ -1,4 +1,4 @@
-//! Locking for commands that fill keys whose waiting clients need further keys: which slots are
+//! Locking for commands which fill keys whose waiting clients need further keys: which slots are
 //! locked, when the command grows, and where it parks.
 
 use base::sync::{Arc, thread};
@@ -12,7 +12,7 @@ fn keyspace(workers: usize) -> Arc<Keyspace> {
     Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 1, workers }))
 }
 
-/// A client waits for `key`; serving it needs `further`.
+/// A client waits for `key`. Serving it needs `further`.
 fn wait(access: &mut Access, id: u64, db: DbIndex, key: &str, further: &str) -> Arc<Ticket> {
     let keys = [key.as_bytes()].into_iter().collect();
     let further = Some(further.as_bytes().into());
@@ -32,7 +32,7 @@ fn fill<'a>(access: &'a mut Access, key: &'static str) -> Result<Guard<'a>, Park
 }
 
 #[test]
-fn a_chain_is_held_whole_and_nothing_else() {
+fn a_chain_of_waiters_locks_exactly_its_slots() {
     let ks = keyspace(2);
     let mut access = Access::new(ks.clone(), 0);
     access.enter();
@@ -47,7 +47,7 @@ fn a_chain_is_held_whole_and_nothing_else() {
     wait(&mut access, 3, DB, "c", "a");
     assert_eq!(held(&mut access, "a", &["a", "b", "c", "d"]), [true, true, true, false]);
     assert_eq!(held(&mut access, "d", &["a", "b", "c", "d"]), [false, false, false, true]);
-    // A client that left the queue needs no further slot.
+    // A client which left the queue needs no further slot.
     access
         .lock_one(slot(&access, "a"), NOW, Intent::Write)
         .expect("it is free")
@@ -56,12 +56,12 @@ fn a_chain_is_held_whole_and_nothing_else() {
 }
 
 #[test]
-fn where_many_further_slots_are_needed_it_grows() {
+fn a_command_grows_when_serving_needs_many_slots() {
     let ks = keyspace(2);
     let (mut access, mut other) = (Access::new(ks.clone(), 0), Access::new(ks.clone(), 1));
     access.enter();
     other.enter();
-    // As many further slots as are locked ahead, and one more. Further keys in one slot count once.
+    // As many further slots as are locked ahead, and one more. Several keys in one slot count once.
     for n in 0..16 {
         wait(&mut access, n, DB, "a", &format!("further{n}"));
         wait(&mut access, 100 + n, DB, "a", &format!("{{a}}{n}"));
@@ -87,7 +87,7 @@ fn where_many_further_slots_are_needed_it_grows() {
 }
 
 #[test]
-fn behind_a_long_holder_or_a_frozen_slot_nothing_is_held() {
+fn a_command_parked_behind_a_long_holder_or_frozen_slot_holds_nothing() {
     let ks = keyspace(2);
     let (mut access, mut other) = (Access::new(ks.clone(), 0), Access::new(ks.clone(), 1));
     assert!(access.enter() && other.enter());
@@ -116,10 +116,10 @@ fn behind_a_long_holder_or_a_frozen_slot_nothing_is_held() {
     assert!(fill(&mut access, "a").expect("all is free").covers(c));
 }
 
-/// A command that grows anyway (SORT BY with STORE) has changed its key when it serves, so it must
-/// hold all slots for serving by then.
+/// A command which grows anyway (SORT BY with STORE) has changed its key when it serves. So it must
+/// hold all slots for serving before that.
 #[test]
-fn a_grower_has_all_that_serving_needs_or_has_done_nothing() {
+fn a_grower_locks_all_slots_for_serving_before_it_changes_anything() {
     let ks = keyspace(2);
     let (mut access, mut other) = (Access::new(ks.clone(), 0), Access::new(ks.clone(), 1));
     assert!(access.enter() && other.enter());
@@ -136,7 +136,7 @@ fn a_grower_has_all_that_serving_needs_or_has_done_nothing() {
     long.mark_long();
     assert_eq!(grow(), Err(Parked::Slot(c)));
     drop(long);
-    // The grower sleeps behind a holder that is not marked as long, until it releases the slot.
+    // The grower sleeps behind a holder which is not marked as long, until it releases the slot.
     let (held, is_held) = std::sync::mpsc::channel();
     let holder = thread::spawn(move || {
         let guard = other.lock(&[c], NOW, Intent::Write).expect("it is free");
@@ -149,9 +149,10 @@ fn a_grower_has_all_that_serving_needs_or_has_done_nothing() {
     holder.join().expect("it ends");
 }
 
-/// Another thread holds the further slot repeatedly: the command waits for it, and then holds both.
+/// Another thread holds the further slot for short times: the command waits for it, and then holds
+/// both.
 #[test]
-fn what_is_held_for_a_moment_is_waited_for() {
+fn a_command_waits_for_a_short_holder() {
     let ks = keyspace(2);
     let mut access = Access::new(ks.clone(), 0);
     assert!(access.enter());
@@ -167,7 +168,7 @@ fn what_is_held_for_a_moment_is_waited_for() {
     });
     for _ in 0..20_000 {
         let mut guard = fill(&mut access, "a").expect("nobody is long, and one grower at most");
-        // Only has an effect if the command had to grow; then the other thread may be off its core
+        // Only has an effect if the command had to grow. Then the other thread may be descheduled
         // while it holds the slot.
         let covered = guard.cover(b).is_ok();
         assert!(guard.covers(a) && covered == guard.covers(b));
@@ -175,9 +176,9 @@ fn what_is_held_for_a_moment_is_waited_for() {
     busy.join().expect("it ends");
 }
 
-/// The closure that returns the filled keys may panic: no lock stays held.
+/// The closure which returns the filled keys may panic: no lock stays held.
 #[test]
-fn a_panic_in_the_question_for_the_keys_gives_the_slots_back() {
+fn a_panic_in_the_callback_for_the_keys_releases_the_slots() {
     let ks = keyspace(2);
     let mut access = Access::new(ks.clone(), 0);
     assert!(access.enter());

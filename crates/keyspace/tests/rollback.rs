@@ -74,7 +74,7 @@ fn list(elements: usize) -> Big {
     Big::List(list)
 }
 
-/// The whole value, whatever its kind.
+/// The whole value, of any kind.
 fn content(entry: Entry<'_>) -> Vec<u8> {
     match (entry.kind(), entry.packed(), entry.big()) {
         (Kind::String, None, None) => entry.str().to_vec(),
@@ -212,7 +212,7 @@ fn run(guard: &mut Guard<'_>, call: &Call) {
             if let Some(mut e) =
                 guard.entry_mut(CHANGE, DbIndex::new(*db), &ks.key(name(*key).as_bytes()))
             {
-                e.set_int(*value); // also over a collection
+                e.set_int(*value); // also replaces a collection
             }
         }
         Call::Expire(db, key, due) => {
@@ -299,7 +299,7 @@ fn check(before: &[Call], command: &[Call], world: bool, unwind: bool) {
         }
     }
     let expected = state(&mut access);
-    // The command dies after each of its calls in turn.
+    // The command panics after each of its calls in turn.
     for strike in 1..=command.len() {
         if unwind {
             let died = catch_unwind(AssertUnwindSafe(|| {
@@ -320,7 +320,7 @@ fn check(before: &[Call], command: &[Call], world: bool, unwind: bool) {
         assert_eq!(state(&mut access), expected, "after a panic at call {strike}");
         assert!(!cell.is_dirty(), "nobody was told of what did not happen");
     }
-    // The expiry index is whole: at the end of time, everything with an expiry goes.
+    // The expiry index is complete: at the end of time, every key with an expiry is removed.
     if world {
         access.open_world();
     }
@@ -346,7 +346,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_panic_leaves_no_trace(
+    fn a_panic_after_any_call_is_rolled_back(
         before in proptest::collection::vec(call(false), 0..60),
         command in proptest::collection::vec(call(false), 1..12),
         unwind: bool,
@@ -355,7 +355,7 @@ proptest! {
     }
 
     #[test]
-    fn a_panic_under_world_leaves_no_trace(
+    fn a_panic_under_world_is_rolled_back(
         before in proptest::collection::vec(call(true), 0..60),
         command in proptest::collection::vec(call(true), 1..12),
         unwind: bool,
@@ -364,8 +364,8 @@ proptest! {
     }
 }
 
-/// Several commands under one guard, of which some fail: only the changes of the others stay, are
-/// reported and are counted.
+/// Several commands under one guard, some of which fail: only the changes of the others are kept,
+/// reported and counted.
 fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) {
     let outcome = |only_good: bool| {
         let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 3, workers: 1 }));
@@ -420,7 +420,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_command_that_fails_takes_back_what_it_did_and_no_more(
+    fn a_failed_command_rolls_back_only_its_own_changes(
         before in proptest::collection::vec(call(true), 0..40),
         commands in proptest::collection::vec(
             (proptest::collection::vec(call(true), 1..6), any::<bool>()), 1..12),
@@ -432,7 +432,7 @@ proptest! {
 /// The size of the undo log of one guard is known, so that the caller can end the guard when the
 /// log is large.
 #[test]
-fn commands_that_leave_much_to_undo_can_be_ended() {
+fn the_size_of_the_undo_log_is_known() {
     const TEXT: usize = 1 << 20;
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
@@ -441,7 +441,7 @@ fn commands_that_leave_much_to_undo_can_be_ended() {
     let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
     guard.insert(CHANGE, DbIndex(0), &key, NewStr::Blob(Blob::new(vec![b'0'; TEXT])), None);
     guard.commit();
-    // Each overwrites a whole text, which goes to the undo log.
+    // Each command overwrites a whole text, which goes to the undo log.
     for round in 1..=64_u8 {
         let mut entry = guard.entry_mut(CHANGE, DbIndex(0), &key).expect("it is there");
         entry.write_at(0, &vec![b'0' + round; TEXT]);
@@ -455,9 +455,9 @@ fn commands_that_leave_much_to_undo_can_be_ended() {
     assert!(first >= b'0' + 60, "not before there is much: {first}");
 }
 
-/// EXEC keeps the changes of commands that ended before the panic.
+/// EXEC keeps the changes of commands which ended before the panic.
 #[test]
-fn what_was_committed_stays() {
+fn a_panic_keeps_committed_changes() {
     let ks = Arc::new(Keyspace::new(&Options { databases: 1, hash_secret: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
@@ -493,8 +493,7 @@ fn a_key_outside_the_lock_set_is_refused() {
     let _ = guard.read(DbIndex(0), &key);
 }
 
-/// Every kind of change is announced before it is made, through the one function of [`keyspace`]
-/// that does so.
+/// Every kind of change is announced before it is made, through one function of [`keyspace`].
 #[test]
 fn every_change_is_announced() {
     let mut runner = TestRunner::deterministic();

@@ -1,5 +1,4 @@
-//! SCAN's guarantee while the table grows and shrinks under it, and tables far from the usual
-//! shape.
+//! SCAN's guarantee while the table grows and shrinks under it, and tables of unusual shapes.
 #![cfg(not(shuttle))]
 
 use base::sync::Arc;
@@ -63,10 +62,10 @@ impl Store {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Keys that exist throughout are all returned, however the table grows and shrinks between the
-    /// calls.
+    /// Keys which exist throughout are all returned, however the table grows and shrinks between
+    /// the calls.
     #[test]
-    fn what_stays_is_shown(
+    fn scan_returns_every_key_which_exists_throughout(
         seed: u64,
         one_slot: bool,
         stay in 1..800_usize,
@@ -111,7 +110,7 @@ proptest! {
 
 /// If the table does not change, SCAN returns every key exactly once.
 #[test]
-fn a_quiet_table_is_shown_once() {
+fn scan_of_an_unchanged_table_returns_every_key_once() {
     let mut store = Store::new(5);
     for n in 0..5000 {
         store.set(&format!("k{n}"));
@@ -135,9 +134,9 @@ fn a_quiet_table_is_shown_once() {
     }
 }
 
-/// Cursors that no SCAN returned: the walk does not panic, and it ends.
+/// Cursors which no SCAN returned: the walk does not panic, and it ends.
 #[test]
-fn any_cursor_is_safe() {
+fn scan_accepts_any_cursor() {
     let mut store = Store::new(5);
     for n in 0..1000 {
         store.set(&format!("k{n}"));
@@ -154,7 +153,7 @@ fn any_cursor_is_safe() {
     }
 }
 
-/// 300,000 keys in one slot: 57,000 buckets, far pages, wide tags; then all of them are deleted.
+/// 300,000 keys in one slot: 57,000 buckets, far pages and wide tags. Then all of them are deleted.
 #[test]
 fn one_slot_holds_300k_keys() {
     let mut store = Store::new(9);
@@ -192,9 +191,9 @@ fn one_slot_holds_300k_keys() {
     assert!(left <= 128, "an emptied table keeps its first page: {left} bytes");
 }
 
-/// RANDOMKEY can return every key, and only existing keys.
+/// RANDOMKEY can return every key, and returns only existing keys.
 #[test]
-fn random_keys_reach_everything() {
+fn random_key_reaches_every_key() {
     let mut store = Store::new(5);
     assert_eq!(store.access.free(NOW).random_key(DB, || 1), Ok(None));
     for n in 0..30 {

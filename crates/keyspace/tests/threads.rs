@@ -1,5 +1,5 @@
-//! More real threads than cores on one keyspace: no increment is lost, no reader sees a write to
-//! many keys half done, World excludes writers, and lock sets never deadlock.
+//! More real threads than cores on one keyspace: no increment is lost, no reader sees a partial
+//! write to several keys, World excludes writers, and lock sets never deadlock.
 #![cfg(not(shuttle))]
 
 use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,7 +31,8 @@ impl Random {
     }
 }
 
-/// Fails the whole test binary if the threads do not end: a deadlock must not look like slowness.
+/// Fails the whole test binary if the threads do not end, so that a deadlock is not taken for
+/// slowness.
 fn run_all(workers: usize, f: impl Fn(usize) + Send + Sync) {
     let running = AtomicBool::new(true);
     thread::scope(|scope| {
@@ -78,8 +79,8 @@ fn with<R>(access: &mut Access, slots: &[SlotId], f: impl FnOnce(&mut Guard<'_>)
     result
 }
 
-/// INCR from everywhere: each worker sees its key only grow, nothing is lost, and each key is one
-/// register: the values that the increments returned are all different.
+/// INCR from all workers. The values returned for a key are all different, each worker sees them
+/// only grow, and no increment is lost.
 #[test]
 fn increments_are_linearizable() {
     let ks = keyspace(WORKERS);
@@ -126,7 +127,8 @@ fn increments_are_linearizable() {
     assert!(waits > 0, "five keys and four workers: they were in each other's way");
 }
 
-/// MSET against MGET of the same keys, with growth and removal in the same slots beside it.
+/// MSET against MGET of the same keys. Other keys in the same slots are added and removed
+/// meanwhile.
 #[test]
 fn writes_to_many_keys_are_atomic() {
     let ks = keyspace(WORKERS);
@@ -203,7 +205,8 @@ fn write_somewhere(access: &mut Access, random: &mut Random) {
     });
 }
 
-/// Under World: counters and walks agree, two databases are swapped, and sometimes all is flushed.
+/// Under World: counters and walks agree, two databases are swapped, and sometimes everything is
+/// flushed.
 fn swap_and_flush(access: &mut Access, random: &mut Random) {
     assert!(access.holds_world());
     let ks = Arc::clone(access.keyspace());
@@ -231,9 +234,9 @@ fn swap_and_flush(access: &mut Access, random: &mut Random) {
     }
 }
 
-/// FLUSHALL and SWAPDB against writers: under World the keyspace stands still.
+/// FLUSHALL and SWAPDB against writers: under World no other thread changes the keyspace.
 #[test]
-fn world_stands_still() {
+fn world_excludes_writers() {
     let ks = keyspace(WORKERS);
     let worlds = AtomicU64::new(0);
     run_all(WORKERS, |worker| {
@@ -266,7 +269,7 @@ fn world_stands_still() {
     assert_eq!((ks.memory().entries, ks.memory().buckets), (0, 0));
 }
 
-/// The server's part: a list of sessions to run again, per worker.
+/// The server's part: a list per worker of the sessions to run again.
 struct Wakeups(Vec<Mutex<VecDeque<u64>>>);
 
 struct Post(Arc<Wakeups>);
@@ -286,7 +289,7 @@ fn some_slots(random: &mut Random, among: usize) -> Vec<SlotId> {
     slots
 }
 
-/// Locks slots, perhaps as a long holder, and checks that no other thread has any of them.
+/// Locks slots, perhaps as a long holder, and checks that no other thread holds any of them.
 fn hold_alone(
     access: &mut Access,
     slots: &[SlotId],
@@ -307,8 +310,8 @@ fn hold_alone(
     Ok(())
 }
 
-/// Random lock sets, some by long holders, some at the gate: every session gets its turn, and a
-/// slot has one holder at a time.
+/// Random lock sets, some by long holders, some at the gate: every session is served, and a slot
+/// has one holder at a time.
 #[test]
 fn random_lock_sets_never_deadlock() {
     let ks = keyspace(WORKERS);
@@ -333,7 +336,7 @@ fn random_lock_sets_never_deadlock() {
             } else if waiting.is_empty() {
                 break;
             } else {
-                // Each parked session waits for a holder that will wake it.
+                // Each parked session waits for a holder which will wake it.
                 thread::yield_now();
                 continue;
             };
@@ -355,7 +358,7 @@ fn random_lock_sets_never_deadlock() {
                     parked.fetch_add(1, Ordering::Relaxed);
                     waiting.push((token, slots));
                 } else {
-                    // It need not park any more: retry, through the list.
+                    // No need to park: retry through the list.
                     wakeups.0[worker].lock().expect("no panic under it").push_back(token);
                     waiting.push((token, slots));
                 }
@@ -369,7 +372,7 @@ fn random_lock_sets_never_deadlock() {
     assert_eq!(counted, parked.load(Ordering::Relaxed));
 }
 
-/// Behind one long holder, sessions are woken in the order in which they came.
+/// Behind one long holder, sessions are woken in the order in which they parked.
 #[test]
 fn parked_sessions_are_woken_in_order() {
     let ks = keyspace(2);
@@ -407,7 +410,7 @@ fn parked_sessions_are_woken_in_order() {
     assert!(other.enter() && holder.enter());
 }
 
-/// A worker's number may be claimed again: its counters continue where the last owner left them.
+/// A worker's number may be claimed again. Its counters continue where the last owner left them.
 #[test]
 fn accounts_outlive_an_access() {
     let ks = keyspace(2);
@@ -425,7 +428,7 @@ fn accounts_outlive_an_access() {
     let first = fill(0);
     let second = fill(1);
     assert!(0 < first && first < second);
-    // With new Accesses of both, worker 1 frees what worker 0 has allocated.
+    // With new Accesses of both workers, worker 1 frees what worker 0 has allocated.
     for worker in [0, 1] {
         drop(Access::new(Arc::clone(&ks), worker));
         assert_eq!(ks.memory().buckets, second);
@@ -446,8 +449,8 @@ fn accounts_outlive_an_access() {
     assert_eq!(ks.memory().places, ks.memory().entries);
 }
 
-/// Growers that lock four slots one by one in any order, among commands that lock two before they
-/// begin. Transfers between keys keep the sum, and no thread waits for ever.
+/// Growers which lock four slots one by one in any order, among commands which lock two before they
+/// begin. Transfers between keys keep the sum, and no thread waits forever.
 #[test]
 fn growers_and_lock_sets_keep_the_sum() {
     let ks = keyspace(WORKERS);
@@ -457,8 +460,8 @@ fn growers_and_lock_sets_keep_the_sum() {
         let mut access = Access::new(Arc::clone(&ks), worker);
         let mut random = Random(worker as u64 + 77);
         let start = Instant::now();
-        // On a busy machine the yields take long: then the test runs until enough has happened.
-        // Only a standstill fails it.
+        // On a busy machine the yields take long. Then the test runs until enough transfers have
+        // been made. Only a deadlock fails it.
         let goes_on = || {
             let few = moves.load(Ordering::Relaxed) <= 100;
             start.elapsed() < RUN || few && start.elapsed() < 100 * RUN
@@ -512,10 +515,10 @@ fn growers_and_lock_sets_keep_the_sum() {
     assert!(moves.into_inner() > 100, "the moves went on");
 }
 
-/// A session that cannot get the token or a declared slot learns where to park, holds nothing, and
+/// A session which cannot get the token or a declared slot learns where to park, holds nothing, and
 /// is woken.
 #[test]
-fn behind_a_grower_sessions_park() {
+fn sessions_park_behind_a_grower() {
     struct Log(Arc<Mutex<Vec<(usize, u64)>>>);
     impl Waker for Log {
         fn wake(&self, worker: usize, token: u64) {
@@ -543,7 +546,7 @@ fn behind_a_grower_sessions_park() {
     assert_eq!(*log.lock().expect("no panic under it"), [(1, 2), (1, 1)]);
     drop(b.grow(&[one], NOW, Intent::Write).expect("the token is free again"));
     assert!(!b.park(Parked::Growth, 3), "nobody grows: try again at once");
-    // A grower that cannot lock its first slots releases the token.
+    // A grower which cannot lock its first slots releases the token.
     let mut long = a.lock_one(two, NOW, Intent::Write).expect("free");
     long.mark_long();
     assert_eq!(b.grow(&[one, two], NOW, Intent::Write).err(), Some(Parked::Slot(two)));
@@ -562,14 +565,15 @@ fn park(access: &mut Access, at: Parked, wakeups: &Wakeups) {
     }
 }
 
-/// Enters the section; waits while the gate is closed.
+/// Enters the section. Waits while the gate is closed.
 fn enter(access: &mut Access, wakeups: &Wakeups) {
     while !access.enter() {
         park(access, Parked::Gate, wakeups);
     }
 }
 
-/// Holds a slot for long, as a command that waits for the end of a turn. False if it was held.
+/// Holds a slot for long, like a command which waits for the end of a turn. Returns false if it was
+/// held.
 fn hold_long(access: &mut Access, slot: SlotId, wakeups: &Wakeups) -> bool {
     enter(access, wakeups);
     if let Err(at) = access.may_be_long() {
@@ -590,12 +594,12 @@ fn hold_long(access: &mut Access, slot: SlotId, wakeups: &Wakeups) -> bool {
 }
 
 /// Long holders follow each other on three workers without a pause, walks and growers need their
-/// slots, and a fourth worker wants World repeatedly. No thread sleeps behind them; World succeeds,
-/// a grower gets its slots, and the long holders continue.
+/// slots, and a fourth worker repeatedly wants World. No thread waits forever: World succeeds, a
+/// grower gets its slots, and the long holders continue.
 #[test]
-fn world_and_growers_have_their_turns_among_long_holders() {
+fn long_holders_do_not_starve_world_and_growers() {
     const TURNS: usize = 30;
-    /// Each long holder makes World fail once. So does a thread that is off its core and not marked
+    /// Each long holder makes World fail once. So does a thread which is descheduled and not marked
     /// as long.
     const TRIES_MAX: usize = 500;
     let ks = keyspace(WORKERS);
@@ -644,10 +648,10 @@ fn world_and_growers_have_their_turns_among_long_holders() {
     });
 }
 
-/// A walk, a random key and a grower meet a long holder: they get an error at once, and hold
+/// A walk, a random key and a grower meet a long holder: they get an error at once and hold
 /// nothing.
 #[test]
-fn who_comes_upon_a_long_holder_gives_everything_back() {
+fn operations_refused_by_a_long_holder_hold_nothing() {
     let ks = keyspace(2);
     let [mut holder, mut other] = [0, 1].map(|worker| Access::new(Arc::clone(&ks), worker));
     let mut names = ["a", "b", "c"].map(|name| ks.key(name.as_bytes()));

@@ -1,4 +1,4 @@
-//! Collections in entries: panics in the middle of an edit, watchers, expiry, and where they are
+//! Collections in entries: panics in the middle of an edit, watches, expiry, and where they are
 //! freed.
 #![cfg(not(shuttle))]
 
@@ -23,7 +23,7 @@ fn access() -> Access {
 
 fn list(elements: usize) -> Big {
     let (mut list, mut log) = (List::default(), Log::default());
-    // Large elements: a page holds four of them, and a list of four hundred has many parts.
+    // Large elements: a page holds four of them, so a list of four hundred has many pages.
     for n in 0..elements {
         list.push_back(format!("{n:01000}").as_bytes(), &mut log);
     }
@@ -53,7 +53,7 @@ fn put(access: &mut Access, elements: usize, due: Option<UnixMs>) {
 }
 
 #[test]
-fn a_panic_within_an_edit_is_undone() {
+fn a_panic_within_an_edit_is_rolled_back() {
     let mut access = access();
     put(&mut access, 400, None);
     let before = access.keyspace().memory().entries;
@@ -81,7 +81,7 @@ fn a_panic_within_an_edit_is_undone() {
 }
 
 #[test]
-fn the_fuse_burns_down_with_edits() {
+fn the_injected_panic_counts_edits() {
     let mut access = access();
     put(&mut access, 3, None);
     let died = catch_unwind(AssertUnwindSafe(|| {
@@ -97,7 +97,7 @@ fn the_fuse_burns_down_with_edits() {
 }
 
 #[test]
-fn watchers_see_edits() {
+fn edits_dirty_watches() {
     let mut access = access();
     put(&mut access, 3, None);
     let changes: [fn(&mut Guard<'_>, &Key<'_>); 4] = [
@@ -127,9 +127,9 @@ fn watchers_see_edits() {
     }
 }
 
-/// A value keeps its kind and its expiry through every change of its form.
+/// A value keeps its kind and its expiry through every change of its layout.
 #[test]
-fn forms_follow_each_other() {
+fn a_layout_change_keeps_kind_and_expiry() {
     let mut access = access();
     let due = Some(UnixMs(NOW.0 + 50));
     let shown = |g: &mut Guard<'_>, key: &Key<'_>| {
@@ -170,7 +170,7 @@ fn forms_follow_each_other() {
 
 /// However a value of many parts is removed, the reclaimer frees it.
 #[test]
-fn values_of_many_parts_are_freed_apart() {
+fn the_reclaimer_frees_values_of_many_parts() {
     let mut access = access();
     let reclaimer = Arc::clone(access.keyspace().reclaimer());
     let ways: [fn(&mut Access); 5] = [
@@ -205,7 +205,7 @@ fn values_of_many_parts_are_freed_apart() {
 }
 
 #[test]
-fn a_thread_frees_what_is_given() {
+fn the_reclaimer_thread_frees_removed_values() {
     let mut access = access();
     let reclaimer = Arc::clone(access.keyspace().reclaimer());
     let server = {
@@ -239,9 +239,9 @@ fn a_captured_value_outlives_its_key() {
     assert_eq!(access.keyspace().reclaimer().freed(), freed + 1);
 }
 
-/// A value that was built but never stored under a key does not count.
+/// A value which was built but never stored under a key does not count.
 #[test]
-fn what_was_built_aside_is_not_counted_as_a_freed_value() {
+fn values_which_were_never_stored_are_not_counted_as_freed() {
     struct Built;
     impl keyspace::Parts for Built {
         fn memory(&self) -> usize {
@@ -254,10 +254,10 @@ fn what_was_built_aside_is_not_counted_as_a_freed_value() {
     assert_eq!(access.keyspace().reclaimer().freed(), 0);
 }
 
-/// Many fields of a hash have expired when a command accesses it: they are invisible, reappear
-/// after a rollback of their removal, and the key is removed with the last of them.
+/// Many fields of a hash have expired when a command accesses it: they are hidden, reappear after a
+/// rollback of their removal, and the key is removed with the last of them.
 #[test]
-fn many_due_fields_are_hidden_at_once() {
+fn many_expired_fields_are_hidden_at_once() {
     let mut access = access();
     let name = |n: i64| format!("field:{n}").into_bytes();
     let (mut hash, mut log) = (Hash::new(), Log::default());
@@ -275,7 +275,7 @@ fn many_due_fields_are_hidden_at_once() {
     let late = UnixMs(NOW.0 + 100);
     let died = catch_unwind(AssertUnwindSafe(|| {
         with(&mut access, late, |g, key| {
-            // In the middle of a command nothing is removed; hiding is rolled back with the
+            // In the middle of a command nothing is removed. The hiding is rolled back with the
             // command.
             g.insert(Event::SILENT, DbIndex(1), key, value::NewStr::Int(1), None);
             assert_eq!(g.read(DB, key).and_then(|e| e.big().map(Big::len)), Some(1000));
@@ -284,7 +284,7 @@ fn many_due_fields_are_hidden_at_once() {
     }));
     assert!(died.is_err());
     assert_eq!((len(&mut access), access.keyspace().memory().entries), (Some(3000), full));
-    // Half of the fields expire first; the expiry of the others stays known.
+    // Half of the fields expire first. The expiry of the others stays known.
     let half = UnixMs(NOW.0 + 15);
     let left =
         with(&mut access, half, |g, key| g.read(DB, key).and_then(|e| e.big().map(Big::len)));

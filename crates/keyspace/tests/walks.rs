@@ -89,9 +89,9 @@ fn random_key(guard: &mut Guard<'_>, draw: impl FnMut() -> u64) -> Option<String
     key.map(|key| String::from_utf8(key).expect("text"))
 }
 
-/// SCAN ends before the slot of a long holder, and the next one continues when that is free. A SCAN
-/// that begins at that slot parks before the transaction has run. The transaction itself is a long
-/// holder of its slots.
+/// SCAN ends before the slot of a long holder, and the next SCAN continues when that is free. A
+/// SCAN which begins at that slot parks before the transaction has run. The transaction itself is a
+/// long holder of its slots.
 #[test]
 fn a_walk_ends_before_a_long_holder() {
     let ks = keyspace(2);
@@ -128,9 +128,9 @@ fn a_walk_ends_before_a_long_holder() {
     assert!(other.lock_one(far, NOW, Intent::Read).is_ok());
 }
 
-/// A slot that became empty is locked once: the survey that finds it empty clears its bit.
+/// A slot which became empty is locked once: the survey which finds it empty clears its bit.
 #[test]
-fn slots_that_were_emptied_are_taken_once() {
+fn emptied_slots_are_locked_once() {
     let ks = keyspace(1);
     let mut access = inside(&ks, 0);
     let names: Vec<String> = (0..300).map(|n| format!("k{n}")).collect();
@@ -167,10 +167,10 @@ fn a_slot_with_one_live_key_is_searched_once() {
     assert_eq!(random_key(&mut guard, draws(3)).as_deref(), Some("{a}live"));
 }
 
-/// Keys that are created in other slots while the transaction runs belong after it: all its walks
-/// see the same keys.
+/// Keys which other threads create while the transaction runs belong after it: all its walks see
+/// the same keys.
 #[test]
-fn what_comes_later_is_not_seen() {
+fn walks_do_not_see_keys_created_during_the_transaction() {
     let ks = keyspace(2);
     let (mut access, mut other) = (inside(&ks, 0), inside(&ks, 1));
     set_all(&mut access, &["a", "b", "c"]);
@@ -198,9 +198,9 @@ fn what_comes_later_is_not_seen() {
 }
 
 /// RANDOMKEY finds a key whatever the transaction removes and whichever other slots have long
-/// holders; otherwise it parks before the transaction has run.
+/// holders. Otherwise it parks before the transaction has run.
 #[test]
-fn a_random_key_is_found_while_there_are_any() {
+fn random_key_finds_a_key_while_any_exists() {
     let ks = keyspace(2);
     let (mut access, mut other) = (inside(&ks, 0), inside(&ks, 1));
     let random = [Walk::Anywhere; 3];
@@ -213,11 +213,11 @@ fn a_random_key_is_found_while_there_are_any() {
     let mut held = other.lock_one(busy, NOW, Intent::Write).expect("free");
     held.mark_long();
     assert_eq!(begin(&mut access, &["mine"], &random).err(), Some(Parked::Slot(busy)));
-    // A key that the transaction does not name stays.
+    // A key which the transaction does not name stays.
     let (mut guard, _) = begin(&mut access, &["other"], &random).expect("there is one that stays");
     assert_eq!(random_key(&mut guard, draws(1)).as_deref(), Some("mine"));
     drop(guard);
-    // A transaction that removes nothing needs no other slot.
+    // A transaction which removes nothing needs no other slot.
     let mut guard = access.grow(&slots_of(&ks, &["mine"]), NOW, Intent::Read).expect("free");
     guard.survey(DB, &random, Intent::Read, draws(1)).expect("a key is there");
     assert_eq!(random_key(&mut guard, draws(1)).as_deref(), Some("mine"));
@@ -239,10 +239,10 @@ fn a_random_key_is_found_while_there_are_any() {
     assert_eq!(random_key(&mut guard, draws(1)).as_deref(), Some("new"));
 }
 
-/// Expired keys that may not be removed yet do not keep RANDOMKEY from finding a live one, and each
-/// of their slots is examined once per transaction.
+/// Expired keys which may not be removed yet do not hide a live one from RANDOMKEY, and each of
+/// their slots is examined once per transaction.
 #[test]
-fn what_is_past_its_time_hides_nothing() {
+fn expired_keys_do_not_hide_a_live_key_from_random_key() {
     let ks = keyspace(1);
     let mut access = inside(&ks, 0);
     ks.hold_expiry(UnixMs(NOW.0 + 1));
@@ -266,15 +266,15 @@ fn what_is_past_its_time_hides_nothing() {
     assert!(looks <= 2_001 + 3 * 1_000, "{looks} looks");
 }
 
-/// A transaction of many SCANs examines each slot once, as one SCAN does.
+/// A transaction of many SCANs examines each slot once, like a single SCAN.
 #[test]
-fn many_walks_look_once() {
+fn many_walks_examine_each_slot_once() {
     let ks = keyspace(2);
     let mut access = inside(&ks, 0);
     (0..3_000).for_each(|n| set(&mut access, &format!("k{n}")));
     let looks = |access: &mut Access, walks: &[Walk]| begin(access, &[], walks).expect("free").1;
     let one = looks(&mut access, &[ALL]);
-    // Once to lock them, and once more to find no others.
+    // One pass locks them, a second one finds no others.
     assert!((2_000..6_000).contains(&one), "{one} looks");
     assert_eq!(looks(&mut access, &vec![ALL; 10_000]), one);
     let anywhere = |n: u64| Walk::From { cursor: n << 39 | 1, count: 1 << 14 };
@@ -290,7 +290,7 @@ fn many_walks_look_once() {
 
 /// RANDOMKEY in a transaction can return every key.
 #[test]
-fn random_keys_reach_everything() {
+fn random_key_in_a_transaction_reaches_every_key() {
     let ks = keyspace(1);
     let mut access = inside(&ks, 0);
     for n in 0..30 {
@@ -311,9 +311,9 @@ fn random_keys_reach_everything() {
     assert!(*most < 2_000, "{seen:?}");
 }
 
-/// SCAN's guarantee over transactions, with each count, and cursors within slots.
+/// SCAN's guarantee over several transactions, for each COUNT, with cursors within slots.
 #[test]
-fn a_quiet_database_is_shown_once() {
+fn scan_of_an_unchanged_database_returns_every_key_once() {
     let ks = keyspace(1);
     let mut access = inside(&ks, 0);
     for n in 0..2_000 {
@@ -340,11 +340,11 @@ fn a_quiet_database_is_shown_once() {
 }
 
 /// Pairs of keys in different slots are written and removed together, by transactions of other
-/// workers. One that walks over everything sees both or none, in each of its walks; and a walk over
-/// many transactions returns the keys that exist throughout. World runs in between. No thread waits
-/// for ever.
+/// workers. A transaction which walks over everything sees both or none, in each of its walks. A
+/// walk over many transactions returns the keys which exist throughout. World runs in between. No
+/// thread waits forever.
 #[test]
-fn walks_among_writers_see_one_moment() {
+fn walks_beside_writers_see_a_consistent_state() {
     const PAIRS: usize = 40;
     const STAYING: usize = 60;
     const WALKS: usize = 300;
@@ -385,7 +385,7 @@ fn walks_among_writers_see_one_moment() {
             let mut access = Access::new(Arc::clone(ks), 4);
             let mut draw = draws(9);
             while !stopped.load(Ordering::Relaxed) {
-                // A walk outside of transactions clears the bits of slots that it finds empty.
+                // A walk outside a transaction clears the bits of slots which it finds empty.
                 if access.enter() {
                     let _ = access.free(NOW).scan(DB, 0, 1 << 14, |_| {});
                 }
@@ -457,7 +457,7 @@ fn walk_on(access: &mut Access, cursor: u64, all: &mut BTreeSet<String>) -> u64 
     next
 }
 
-/// Makes a pair, or removes it.
+/// Creates a pair, or removes it.
 fn write_pair(access: &mut Access, pair: usize, makes: bool) {
     let names = [format!("{pair}-a"), format!("{pair}-b")];
     let slots = slots_of(access.keyspace(), &[&names[0], &names[1]]);

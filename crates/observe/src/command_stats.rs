@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_add_up_per_command() {
+    fn counts_of_workers_are_added_per_command() {
         let workers = [CommandStats::new(3), CommandStats::new(3)];
         workers[0].executed(1, 1_500);
         workers[0].failed(1);

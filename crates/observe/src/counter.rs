@@ -47,7 +47,7 @@ mod tests {
     use base::sync::{Arc, thread};
 
     #[test]
-    fn adds_subtracts_and_raises() {
+    fn a_counter_adds_subtracts_and_raises() {
         let c = Counter::default();
         c.add(5);
         c.subtract(2);
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_sees_a_value_that_never_goes_back_and_the_last_one_after_joining() {
+    fn a_reader_sees_growing_values_and_the_last_one_after_a_join() {
         const ADDS: u64 = 100_000;
         let counter = Arc::new(Counter::default());
         let writer = {

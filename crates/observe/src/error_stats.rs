@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn past_the_bound_new_words_are_counted_together_and_known_ones_by_themselves() {
+    fn beyond_the_limit_new_words_share_one_counter() {
         let stats = ErrorStats::default();
         for n in 0..NAMES_MAX + 10 {
             stats.count(format!("E{n:04} text").as_bytes());
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_add_up_within_the_bound() {
+    fn counts_of_workers_are_added_within_the_limit() {
         let (a, b, sum) = (ErrorStats::default(), ErrorStats::default(), ErrorStats::default());
         for n in 0..NAMES_MAX {
             a.count(format!("A{n:04}").as_bytes());
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_word_is_cut() {
+    fn a_long_word_is_truncated() {
         let stats = ErrorStats::default();
         stats.count(&[b'x'; NAME_BYTES_MAX + 1]);
         assert_eq!(stats.by_name()[0].0.len(), NAME_BYTES_MAX);

@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn values_fall_into_their_buckets() {
+    fn values_are_counted_in_their_buckets() {
         let h = Histogram::default();
         for value in [0, 1, 2, 3, 4, 7, 8, 1023, 1024, u64::MAX] {
             h.record(value);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_add_up() {
+    fn totals_are_added() {
         let (a, b) = (Histogram::default(), Histogram::default());
         a.record(10);
         b.record(20);
@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bucket_holds_its_value(value in any::<u64>()) {
+        fn the_bounds_of_a_bucket_contain_its_value(value in any::<u64>()) {
             let bucket = bucket_of(value);
             prop_assert!(bucket < BUCKETS && value <= bucket_max(bucket));
             prop_assert!(bucket == 0 || value > bucket_max(bucket - 1));

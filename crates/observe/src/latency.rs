@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_buckets_follow_one_another_without_a_gap() {
+    fn the_buckets_are_contiguous() {
         assert_eq!(bucket_of(VALUE_MAX), BUCKETS - 1);
         assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
         assert_eq!(bucket_max(BUCKETS - 1), VALUE_MAX);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_known_data() {
+    fn percentiles_of_known_data_are_right() {
         let t = totals(1..=1000);
         assert_eq!(t.count(), 1000);
         for (percent, exact) in [(0.0, 1), (1.0, 10), (50.0, 500), (99.0, 990), (100.0, 1000)] {
@@ -193,9 +193,9 @@ mod tests {
         assert_eq!(totals([u64::MAX]).percentile(50.0), VALUE_MAX);
     }
 
-    /// The bounds are those of redis-server 7.0 for sleeps of these lengths.
+    /// Recorded from redis-server 7.0 for sleeps of these durations.
     #[test]
-    fn cumulative_counts_by_powers_of_two() {
+    fn cumulative_counts_use_powers_of_two() {
         assert_eq!(totals([]).cumulative_us(), []);
         assert_eq!(totals([0, 500, 1_023]).cumulative_us(), [(1, 3)]);
         let t = totals([4_000_000, 13_100_000, 13_200_000, 100_000_000, 3_000_000_000]);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_add_up_and_a_reset_forgets() {
+    fn totals_are_merged_and_reset() {
         let mut a = totals([1, 2, 3]);
         a.merge(&totals([]));
         a.merge(&totals([1_000_000]));
@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_is_known_to_three_percent(value in 1..=VALUE_MAX) {
+        fn a_value_is_resolved_to_three_percent(value in 1..=VALUE_MAX) {
             let told = bucket_max(bucket_of(value));
             prop_assert!(told >= value);
             prop_assert!((told - value) as f64 <= value as f64 * 0.032);

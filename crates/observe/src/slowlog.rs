@@ -133,7 +133,7 @@ mod tests {
 
     /// DEL with 31, 32 and 40 keys, as redis-server 7.0 logs it.
     #[test]
-    fn arguments_past_the_bound_are_counted() {
+    fn arguments_beyond_the_limit_are_counted() {
         let args = |keys: usize| -> Vec<Vec<u8>> {
             let keys = (0..keys).map(|n| format!("k{n}").into_bytes());
             std::iter::once(b"del".to_vec()).chain(keys).collect()
@@ -148,7 +148,7 @@ mod tests {
 
     /// GET with a key of 128, 129 and 1000 bytes, as redis-server 7.0 logs it.
     #[test]
-    fn bytes_past_the_bound_are_counted() {
+    fn bytes_beyond_the_limit_are_counted() {
         let logged = |len| log_of(&[b"get".to_vec(), vec![b'x'; len]])[1].clone();
         assert_eq!(logged(128), [b'x'; 128]);
         assert_eq!(logged(129)[128..], *b"... (1 more bytes)");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_come_first_and_the_oldest_go() {
+    fn the_newest_entries_come_first_and_the_oldest_are_dropped() {
         let log = Slowlog::new(4);
         for n in 0..6u64 {
             log.add(n as i64, n, [&b"ping"[..]].into_iter(), "client", b"");

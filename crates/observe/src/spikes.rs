@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_of_a_second_counts_and_the_oldest_go() {
+    fn the_longest_spike_of_a_second_is_kept_and_the_oldest_dropped() {
         let spikes = Spikes::default();
         let add = |unix_s, ms| spikes.add(SpikeEvent::Command, Spike { unix_s, ms });
         for (at, ms) in [(7, 20), (7, 30), (7, 10), (9, 15)] {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_forgotten_once() {
+    fn a_reset_reports_whether_it_removed_spikes() {
         let spikes = Spikes::default();
         spikes.add(SpikeEvent::ExpireCycle, Spike { unix_s: 1, ms: 1 });
         assert!(spikes.reset(SpikeEvent::ExpireCycle));

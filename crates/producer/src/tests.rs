@@ -1,4 +1,4 @@
-//! The ledger, and the test vectors of protocol 2 through options, ledger and state.
+//! The ledger, and the test vectors of protocol 2 applied to options, ledger and state.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn unhex(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
 }
 
-/// The lines of one kind: their words, and the bytes.
+/// The lines of one kind: their words and bytes.
 fn vectors(kind: &str) -> impl Iterator<Item = (BTreeMap<&'static str, &'static str>, Vec<u8>)> {
     let kind = format!("{kind} ");
     VECTORS.lines().filter(move |line| line.starts_with(&kind)).map(|line| {
@@ -68,7 +68,7 @@ fn add(ledger: &mut Ledger, payloads: &[&[u8]]) {
 }
 
 #[test]
-fn hellos_are_those_of_the_vectors() {
+fn hello_frames_match_the_vectors() {
     let mut count = 0;
     for (words, bytes) in vectors("frame hello") {
         let number = |name| words.get(name).map_or(0, |v| v.parse::<u64>().expect("a number"));
@@ -93,7 +93,7 @@ fn hellos_are_those_of_the_vectors() {
 }
 
 #[test]
-fn data_is_that_of_the_vectors() {
+fn data_frames_match_the_vectors() {
     for (words, bytes) in vectors("frame data") {
         let first: u64 = words["first_id"].parse().expect("a number");
         let bounds = Bounds { bytes: 1000, messages: 10, frame_bytes: 1000 };
@@ -107,7 +107,7 @@ fn data_is_that_of_the_vectors() {
 }
 
 #[test]
-fn what_a_server_may_not_say_ends_the_producer() {
+fn invalid_server_frames_end_the_producer() {
     let mut count = 0;
     for (_, bytes) in vectors("bad s") {
         let taken = Shared::new(Ledger::new(BOUNDS)).on_input(&mut Reader::new(), &bytes);
@@ -124,7 +124,7 @@ fn what_a_server_may_not_say_ends_the_producer() {
 }
 
 #[test]
-fn errors_carry_code_and_text() {
+fn errors_contain_code_and_text() {
     for (words, bytes) in vectors("frame error") {
         let taken = Shared::new(Ledger::new(BOUNDS)).on_input(&mut Reader::new(), &bytes);
         let Err(End::Failed(Error::Server(error))) = taken else { panic!("{taken:?}") };
@@ -137,7 +137,7 @@ fn errors_carry_code_and_text() {
 }
 
 #[test]
-fn room_is_bounded_by_bytes_and_by_messages() {
+fn room_is_limited_by_bytes_and_by_messages() {
     let mut many = ledger(WELCOME);
     add(&mut many, &[b"", b"", b"", b"", b""]);
     assert!(!many.has_room(0));
@@ -164,7 +164,7 @@ fn frames_are_packed_and_acknowledged() {
 }
 
 #[test]
-fn credit_is_spent_to_the_byte() {
+fn credit_is_used_to_the_byte() {
     let mut ledger = ledger(Welcome { credit: 24, ..WELCOME });
     add(&mut ledger, &[b"aaaa", b"b"]);
     assert_eq!(frames(&mut ledger), [data(1, &[b"aaaa"])]);
@@ -177,7 +177,7 @@ fn credit_is_spent_to_the_byte() {
 }
 
 #[test]
-fn a_new_connection_sends_what_is_missing() {
+fn a_new_connection_sends_unacknowledged_messages_again() {
     let mut ledger = ledger(WELCOME);
     add(&mut ledger, &[b"1", b"2", b"3", b"4"]);
     assert_eq!(frames(&mut ledger).len(), 2);
@@ -195,7 +195,7 @@ fn a_new_connection_sends_what_is_missing() {
 }
 
 #[test]
-fn the_last_number_is_given_out_once() {
+fn the_last_number_is_assigned_once() {
     let mut ledger = ledger(Welcome { last_id: u64::MAX - 1, ..WELCOME });
     assert_eq!(ledger.add(b"a"), Ok(u64::MAX));
     assert_eq!(ledger.add(b"b"), Err(Error::NumbersEnd));
@@ -203,9 +203,9 @@ fn the_last_number_is_given_out_once() {
     ledger.ack(u64::MAX, 0).expect("sent");
 }
 
-/// Many small messages through a small buffer: it neither grows nor loses one.
+/// Many small messages through a small buffer: it does not grow, and no message is lost.
 #[test]
-fn the_buffer_stays_within_twice_its_bound() {
+fn the_buffer_stays_within_twice_its_limit() {
     let mut ledger = ledger(Welcome { credit: u64::MAX, ..WELCOME });
     for n in 0..100_000u64 {
         let payload = n.to_le_bytes();

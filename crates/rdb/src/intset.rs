@@ -63,12 +63,12 @@ mod tests {
     }
 
     #[test]
-    fn contradictions() {
+    fn inconsistent_intsets_are_refused() {
         assert_eq!(members(b"\x02\0\0\0\x02\0\0\0\xff\xff\x01\0"), Ok(vec![-1, 1]));
         for bad in [
             &b"\x02\0\0\0\x02\0\0\0\x01\0\xff\xff"[..], // descending
             b"\x02\0\0\0\x02\0\0\0\x01\0\x01\0",        // twice
-            b"\x03\0\0\0\x01\0\0\0\0\0\0",              // no such width
+            b"\x03\0\0\0\x01\0\0\0\0\0\0",              // invalid width
             b"\x02\0\0\0\x01\0\0\0",                    // too short
             b"\x02\0\0\0\x01\0\0\0\0\0\0",              // too long
             b"\x02\0\0\0\xff\xff\xff\xff",
@@ -80,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn members_come_back(all in prop::collection::btree_set(any::<i64>(), 0..50), by in 0..64u32) {
+        fn members_round_trip(all in prop::collection::btree_set(any::<i64>(), 0..50), by in 0..64u32) {
             let all: std::collections::BTreeSet<i64> = all.into_iter().map(|n| n >> by).collect();
             let all: Vec<i64> = all.into_iter().collect();
             let mut bytes = Vec::new();
@@ -89,7 +89,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_fine(bytes: Vec<u8>) {
+        fn any_bytes_are_read_without_a_panic(bytes: Vec<u8>) {
             let _ = members(&bytes);
         }
     }

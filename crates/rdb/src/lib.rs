@@ -24,6 +24,7 @@ pub mod primitive;
 mod save;
 mod stream;
 pub mod switches;
+mod text;
 pub mod types;
 pub mod ziplist;
 pub mod zipmap;
@@ -35,6 +36,7 @@ pub use owned::{Builder, Field, Owned, Shaped};
 pub use payload::{open, restore, seal};
 pub use primitive::{Reader, load_string};
 pub use save::{Item, Options, Plan, Saver, Shape, Source};
+pub use text::{TextDump, TextPayload, TextRestore};
 pub use types::{Dialect, Kind, VERSION, VERSION_FIELD_TTL, VERSION_VALKEY};
 
 /// The longest string that is read or written, packed containers included.

@@ -284,14 +284,14 @@ mod tests {
 
     /// From DUMP of redis-server 7.0: `RPUSH l a0 a1 a2`.
     #[test]
-    fn a_listpack_of_the_real_server() {
+    fn a_listpack_of_the_real_server_is_read() {
         let bytes = b"\x13\0\0\0\x03\0\x82a0\x03\x82a1\x03\x82a2\x03\xff";
         assert_eq!(read(bytes), Ok(texts(&["a0", "a1", "a2"])));
         assert_eq!(built(&texts(&["a0", "a1", "a2"])), bytes);
     }
 
     #[test]
-    fn integers_at_their_edges() {
+    fn integers_at_their_limits_round_trip() {
         for (value, bytes) in [
             (0i64, &[0, 1][..]),
             (127, &[127, 1]),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_behind_elements() {
+    fn back_lengths_take_one_to_five_bytes() {
         for (len, bytes) in [
             (1, &[1][..]),
             (127, &[127]),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn more_elements_than_the_header_counts() {
+    fn more_elements_than_the_header_can_count_are_read() {
         for count in [65_534, 65_535, 65_536] {
             let elements = vec![b"1".to_vec(); count];
             let pack = built(&elements);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions() {
+    fn inconsistent_listpacks_are_refused() {
         let good = built(&texts(&["a", "5", "bc"]));
         assert!(read(&good).is_ok());
         for (at, byte) in [(0, 99), (4, 2), (4, 4), (6, 0xf5), (6, 0xfe), (6, 0xff), (8, 3)] {
@@ -370,7 +370,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn elements_come_back(elements in prop::collection::vec(prop_oneof![
+        fn elements_round_trip(elements in prop::collection::vec(prop_oneof![
             prop::collection::vec(any::<u8>(), 0..200),
             (any::<i64>(), 0..64u32).prop_map(|(n, by)| (n >> by).to_string().into_bytes()),
             (0..6000usize).prop_map(|len| vec![b'y'; len]),
@@ -382,7 +382,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_fine(mut bytes: Vec<u8>) {
+        fn any_bytes_are_read_without_a_panic(mut bytes: Vec<u8>) {
             let len = bytes.len() as u32;
             if let Some(head) = bytes.first_chunk_mut::<4>() {
                 *head = len.to_le_bytes();

@@ -7,7 +7,7 @@ use crate::{Dialect, Error, Reader, Sink, load};
 
 /// Bytes of the checksum, and of it with the version.
 const CHECKSUM: usize = 8;
-const TRAILER: usize = 2 + CHECKSUM;
+pub(crate) const TRAILER: usize = 2 + CHECKSUM;
 
 /// Checks the trailer of a payload; what is before it, and its version.
 pub fn open(payload: &[u8]) -> Result<(&[u8], u16), Error> {

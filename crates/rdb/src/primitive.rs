@@ -16,7 +16,7 @@ const FORM: u8 = 0xc0;
 const INT_8: u8 = 0xc0;
 const INT_16: u8 = 0xc1;
 const INT_32: u8 = 0xc2;
-const LZF: u8 = 0xc3;
+pub(crate) const LZF: u8 = 0xc3;
 /// Lengths of a score as text that are none.
 const TEXT_NAN: u8 = 253;
 const TEXT_INF: u8 = 254;
@@ -24,7 +24,7 @@ const TEXT_NEG_INF: u8 = 255;
 /// Strings up to here are never compressed.
 const COMPRESS_ABOVE: usize = 20;
 /// Compression must save more than so many bytes.
-const COMPRESS_SAVES: usize = 4;
+pub(crate) const COMPRESS_SAVES: usize = 4;
 /// Texts up to here may become a 32-bit integer.
 const INT_TEXT_MAX: usize = 11;
 
@@ -35,7 +35,7 @@ pub struct Reader<'a> {
 }
 
 /// How a string begins.
-enum Head {
+pub(crate) enum Head {
     Plain(u64),
     Int(i64),
     Lzf,
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         lzf::decompress(self.take(packed)?, len as usize, out)
     }
 
-    fn head(&mut self) -> Result<Head, Error> {
+    pub(crate) fn head(&mut self) -> Result<Head, Error> {
         let first = self.byte()?;
         Ok(match first & FORM {
             0x00 => Head::Plain(u64::from(first)),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_at_their_edges() {
+    fn lengths_at_their_limits_round_trip() {
         for (len, bytes) in [
             (0, &[0][..]),
             (63, &[63]),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_bounded_by_what_is_there() {
+    fn counts_are_bounded_by_the_bytes_left() {
         assert_eq!(Reader::new(&[2, 0, 0, 0, 0]).count(2), Ok(2));
         assert_eq!(Reader::new(&[2, 0, 0, 0]).count(2), Err(Error::Short));
         assert_eq!(Reader::new(&[0, 1]).count(1), Err(Error::Empty));
@@ -271,7 +271,7 @@ mod tests {
 
     /// Recorded from DUMP of redis-server 7.0.
     #[test]
-    fn strings_as_the_real_server_writes_them() {
+    fn strings_match_the_real_server() {
         let mut compressor = Compressor::default();
         for (text, bytes) in [
             (&b""[..], &b"\0"[..]),
@@ -292,7 +292,7 @@ mod tests {
             assert_eq!(load_string(&mut reader).as_deref(), Ok(text));
             assert_eq!(reader.rest(), b"");
         }
-        // Compressed from 21 bytes on; the compressor has a choice.
+        // Compressed from 21 bytes on. A compressor may choose among encodings.
         let packed = b"\xc3\x06\x15\x01aa\xe0\x0a\0";
         assert_eq!(load_string(&mut Reader::new(packed)).as_deref(), Ok(&[b'a'; 21][..]));
         let mut out = Vec::new();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_of_both_sorts() {
+    fn text_and_binary_doubles_are_read() {
         let text = |bytes: &[u8]| Reader::new(bytes).text_double();
         assert_eq!(text(b"\x031.5"), Ok(1.5));
         assert_eq!(text(b"\xfe"), Ok(f64::INFINITY));
@@ -315,7 +315,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn strings_come_back(bytes in prop_oneof![
+        fn strings_round_trip(bytes in prop_oneof![
             prop::collection::vec(any::<u8>(), 0..100),
             prop::collection::vec(0u8..3, 0..600),
             any::<i64>().prop_map(|n| n.to_string().into_bytes()),

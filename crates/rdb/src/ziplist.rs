@@ -119,7 +119,7 @@ mod tests {
         Ok(elements)
     }
 
-    /// A ziplist of elements without their first length.
+    /// A ziplist of elements given without the length of the previous one.
     fn built(elements: &[&[u8]]) -> Vec<u8> {
         let (mut body, mut before, mut tail) = (Vec::new(), 0usize, HEADER);
         for element in elements {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_element() {
+    fn every_encoding_of_an_element_is_read() {
         let long = [b"\x41\x2c".as_slice(), &[b'c'; 300]].concat();
         let elements: [(&[u8], &[u8]); 12] = [
             (b"\x01a", b"a"),
@@ -172,10 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn contradictions() {
+    fn inconsistent_ziplists_are_refused() {
         let good = built(&[b"\x01a", b"\x01b"]);
         assert!(read(&good).is_ok());
-        // Size, place of the last, count, a length before, and two that are no element.
+        // Size, offset of the last element, count, a previous length, and two invalid elements.
         for (at, byte) in [(0, 9), (4, 10), (8, 3), (8, 1), (13, 2), (14, 0xff), (14, 0xc1)] {
             let mut bad = good.clone();
             bad[at] = byte;
@@ -188,7 +188,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_fine(mut bytes: Vec<u8>) {
+        fn any_bytes_are_read_without_a_panic(mut bytes: Vec<u8>) {
             let len = bytes.len() as u32;
             if let Some(head) = bytes.first_chunk_mut::<4>() {
                 *head = len.to_le_bytes();

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_and_contradictions() {
+    fn fields_are_read_and_inconsistent_zipmaps_refused() {
         let pair = |a: &[u8], b: &[u8]| (a.to_vec(), b.to_vec());
         let good = b"\x02\x01a\x01\x031###\x01b\x03\0xyz\xff";
         let both = vec![pair(b"a", b"1"), pair(b"b", b"xyz")];
@@ -78,8 +78,8 @@ mod tests {
             assert!(pairs(&good[..cut]).is_err(), "{cut}");
         }
         for bad in [
-            &b"\x03\x01a\x01\x001\x01b\x01\0x\xff"[..], // one too few
-            b"\x01\x01a\x01\x001\xff\xff",              // something behind the end
+            &b"\x03\x01a\x01\x001\x01b\x01\0x\xff"[..], // one field too few
+            b"\x01\x01a\x01\x001\xff\xff",              // a byte after the end
             b"\x01\xfe\x01\0\0\0a\x01\x001\xff",        // a long form of a short length
             b"\x01\x01a\xff",                           // a field without a value
         ] {
@@ -89,7 +89,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_fine(bytes: Vec<u8>) {
+        fn any_bytes_are_read_without_a_panic(bytes: Vec<u8>) {
             let _ = pairs(&bytes);
         }
     }

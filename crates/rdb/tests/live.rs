@@ -1,8 +1,8 @@
-//! Payloads against a real redis-server, when there is one on PATH: what its DUMP makes of random
-//! values of every encoding decodes to what its reading commands say; what we encode it RESTOREs
-//! to the same; what is damaged and it refuses, we refuse with the same words.
+//! Payloads compared with a real redis-server, if there is one on PATH: its DUMP of random values
+//! of every encoding decodes to what its read commands return, it RESTOREs our payloads to the same
+//! value, and damaged payloads which it refuses are refused with the same error.
 //!
-//! `SHEAFDB_LIVE_SEED` and `SHEAFDB_LIVE_ROUNDS` repeat or widen a run. Without a redis-server the
+//! `SHEAFDB_LIVE_SEED` and `SHEAFDB_LIVE_ROUNDS` repeat or extend a run. Without a redis-server the
 //! tests pass with a note, unless `CI` is set: then they fail.
 
 mod support;
@@ -19,7 +19,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number in the setting"))
 }
 
-/// Runs `round` many times with a live server and a seeded generator.
+/// Runs `round` repeatedly with a live server and a seeded generator.
 fn rounds(default: u64, mut round: impl FnMut(&mut Live, &mut Prng, u64)) {
     let Some(mut live) = Live::start() else { return };
     let mut prng = Prng::new(setting("SHEAFDB_LIVE_SEED", 20_260_501));
@@ -28,7 +28,7 @@ fn rounds(default: u64, mut round: impl FnMut(&mut Live, &mut Prng, u64)) {
     }
 }
 
-/// What the reading commands say of a key.
+/// The contents of a key according to the read commands.
 fn content(live: &mut Live, key: &[u8]) -> Owned {
     let Answer::Simple(kind) = live.done(&[b"TYPE", key]) else { panic!("TYPE is a word") };
     let pairs = |flat: Vec<Vec<u8>>| {
@@ -52,7 +52,7 @@ fn content(live: &mut Live, key: &[u8]) -> Owned {
     })
 }
 
-/// Makes a key hold a value by writing commands.
+/// Stores a value under a key by write commands.
 fn write(live: &mut Live, key: &[u8], value: &Owned) {
     let mut words: Vec<Vec<u8>> = Vec::new();
     let name: &[u8] = match value {
@@ -87,7 +87,7 @@ fn write(live: &mut Live, key: &[u8], value: &Owned) {
     live.done(&args);
 }
 
-/// Thresholds at random, so that values of any size come in any encoding.
+/// Random thresholds, so that values of any size get any encoding.
 fn vary(live: &mut Live, prng: &mut Prng) {
     let mut pick = |among: &[&'static str]| among[prng.below(among.len() as u64) as usize];
     live.set("rdbcompression", pick(&["yes", "yes", "no"]));
@@ -103,7 +103,7 @@ fn vary(live: &mut Live, prng: &mut Prng) {
 }
 
 #[test]
-fn its_payloads_decode() {
+fn payloads_of_redis_decode() {
     let mut seen = BTreeSet::new();
     rounds(1200, |live, prng, number| {
         if number % 8 == 0 {
@@ -118,7 +118,7 @@ fn its_payloads_decode() {
         assert_eq!(sorted(value), theirs, "round {number}: the commands themselves");
         assert_eq!(sorted(read), theirs, "round {number}");
         seen.insert(payload[0]);
-        // Intsets by width, strings by their form, lists with nodes of both sorts.
+        // Intsets by width, strings by their encoding, lists with both kinds of nodes.
         if payload[0] == types::SET_INTSET && payload[1] < 0x40 {
             seen.insert(200 + payload[2]);
         }
@@ -155,7 +155,7 @@ fn its_payloads_decode() {
 }
 
 #[test]
-fn it_restores_our_payloads() {
+fn redis_restores_our_payloads() {
     let mut savers =
         [true, false].map(|compress| Saver::new(Options { compress, ..Options::default() }));
     rounds(800, |live, prng, number| {
@@ -176,11 +176,11 @@ fn it_restores_our_payloads() {
     });
 }
 
-/// Strictness is one-sided: nothing that it refuses is taken, and what both take is the same. Only
-/// we refuse a value that reaches into the trailer, a score in a listpack that is no number, and a
-/// count whose first byte is that of an encoded string.
+/// We accept nothing which the server refuses, and what both accept is equal. Only we refuse a
+/// value which reaches into the trailer, a score in a listpack which is no number, and a count
+/// whose first byte is that of an encoded string.
 #[test]
-fn damaged_payloads() {
+fn damaged_payloads_are_refused_if_redis_refuses_them() {
     let mut saver = Saver::default();
     let (mut both, mut neither, mut stricter) = (0, 0, 0);
     rounds(6000, |live, prng, number| {
@@ -206,7 +206,7 @@ fn damaged_payloads() {
             }
             (Err(_), _) => stricter += 1,
             (Ok(value), theirs) => {
-                // Types that 7.0 does not know yet.
+                // Types which 7.0 does not have.
                 let newer = damaged[0] >= types::SET_LISTPACK;
                 assert!(newer, "{theirs:?}, but {value:?}: {}", damaged.escape_ascii());
             }
@@ -217,7 +217,7 @@ fn damaged_payloads() {
 }
 
 #[test]
-fn error_texts() {
+fn error_texts_match_redis() {
     let Some(mut live) = Live::start() else { return };
     let sealed = |body: &[u8], version| {
         let mut payload = body.to_vec();
@@ -247,7 +247,7 @@ fn error_texts() {
     assert_eq!(live.done(&[b"EXISTS", b"k"]), Answer::Integer(0));
 }
 
-/// A stream with groups, made by commands: some of it deleted, read, acknowledged, claimed.
+/// A stream with groups, made by commands: a part of it deleted, read, acknowledged, claimed.
 fn make_stream(live: &mut Live, prng: &mut Prng) {
     live.done(&[b"DEL", b"s"]);
     for n in 1..=prng.below(400) + 1 {
@@ -289,7 +289,7 @@ fn make_stream(live: &mut Live, prng: &mut Prng) {
 }
 
 #[test]
-fn streams_there_and_back() {
+fn streams_round_trip_through_redis() {
     rounds(40, |live, prng, _| {
         make_stream(live, prng);
         let theirs = live.done(&[b"DUMP", b"s"]).bytes();
@@ -309,9 +309,9 @@ fn streams_there_and_back() {
     });
 }
 
-/// A payload that something is wrong with is refused, and never a panic.
+/// A damaged payload is refused and never causes a panic.
 #[test]
-fn damaged_streams() {
+fn damaged_streams_are_refused() {
     let (mut taken, mut refused) = (0, 0);
     rounds(20, |live, prng, _| {
         make_stream(live, prng);
@@ -330,10 +330,10 @@ fn damaged_streams() {
     eprintln!("taken {taken}, refused {refused}");
 }
 
-/// The types of Redis 5 and of 7.2, which the reference does not write: an empty stream with a
-/// group and a consumer.
+/// The types of Redis 5 and of 7.2, which the reference server does not write: an empty stream with
+/// a group and a consumer.
 #[test]
-fn older_and_newer_streams() {
+fn streams_of_older_and_newer_types_are_read() {
     let (seen, active) = (1_700_000_000_000_i64, 1_600_000_000_000_i64);
     let oldest =
         [&[15, 0, 0, 5, 1, 1, 1, b'g', 4, 2, 0, 1, 1, b'c'][..], &seen.to_le_bytes(), &[0]]

@@ -1,4 +1,4 @@
-//! Whole values: recorded payloads of real servers, random values there and back in every shape,
+//! Whole values: recorded payloads of real servers, random values which round-trip in every shape,
 //! and damaged payloads.
 
 mod support;
@@ -40,7 +40,7 @@ fn unhex(text: &str) -> Vec<u8> {
     text.as_bytes().chunks_exact(2).map(|two| digit(two[0]) << 4 | digit(two[1])).collect()
 }
 
-/// The value that a line of the recording names.
+/// The value named by a line of the recording.
 fn recorded(kind: &str, items: &str) -> Owned {
     let words = || items.split_terminator(' ');
     let pair = |word: &str| {
@@ -74,7 +74,7 @@ fn recorded(kind: &str, items: &str) -> Owned {
 }
 
 #[test]
-fn payloads_of_real_servers() {
+fn payloads_of_real_servers_decode() {
     let mut seen = std::collections::BTreeSet::new();
     for line in include_str!("golden/payloads.txt").lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.splitn(4, ' ');
@@ -83,7 +83,7 @@ fn payloads_of_real_servers() {
         let value = Owned::restore(&payload).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert_eq!(sorted(value.clone()), sorted(recorded(kind, items)), "{line}");
         seen.insert((payload[0], who.starts_with("valkey")));
-        // What we make of it is the same value again.
+        // Our payload of the value decodes to the same value.
         for mut saver in savers() {
             let again = Owned::restore(&saver.dump(&value)).expect("our own payload");
             assert_eq!(sorted(again), sorted(value.clone()), "{line}");
@@ -99,7 +99,7 @@ fn payloads_of_real_servers() {
 }
 
 #[test]
-fn random_values_come_back_in_every_shape() {
+fn random_values_round_trip_in_every_shape() {
     let mut prng = Prng::new(4);
     let mut savers = savers();
     for round in 0..1500 {
@@ -116,7 +116,7 @@ fn random_values_come_back_in_every_shape() {
 }
 
 #[test]
-fn types_and_versions_are_the_oldest_that_will_do() {
+fn types_and_versions_are_the_oldest_sufficient_ones() {
     let [redis, _, valkey, _] = savers();
     let text = |text: &str| text.as_bytes().to_vec();
     let hash = |expires| Owned::Hash(vec![Field { name: text("f"), value: text("v"), expires }]);
@@ -148,7 +148,7 @@ fn types_and_versions_are_the_oldest_that_will_do() {
 }
 
 #[test]
-fn expiries_at_their_edges() {
+fn expiries_at_their_limits_round_trip() {
     for (given, redis) in [
         (i64::MIN, 1),
         (0, 1),
@@ -172,7 +172,7 @@ fn expiries_at_their_edges() {
     }
 }
 
-/// A payload of these bytes.
+/// A payload with this body.
 fn sealed(body: &[u8], version: u16) -> Vec<u8> {
     let mut payload = body.to_vec();
     seal(&mut payload, version);
@@ -180,7 +180,7 @@ fn sealed(body: &[u8], version: u16) -> Vec<u8> {
 }
 
 #[test]
-fn the_trailer_guards_the_value() {
+fn the_trailer_detects_damage() {
     let good = sealed(b"\0\x01x", 10);
     assert_eq!(Owned::restore(&good), Ok(Owned::String(b"x".to_vec())));
     assert_eq!(open(&good), Ok((&b"\0\x01x"[..], 10)));
@@ -201,7 +201,7 @@ fn the_trailer_guards_the_value() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn inconsistent_values_are_refused() {
     for (body, error) in [
         (&b"\x02\x02\x01a\x01a"[..], Error::Refused),
         (b"\x02\x02\xc0\x01\x011", Error::Refused),
@@ -232,7 +232,7 @@ fn what_contradicts_itself_is_refused() {
     assert!(Owned::restore(&sealed(b"\x18\0\0\0\0\0\0\0\0\x01\0\x01f\x01v", 12)).is_ok());
 }
 
-/// A sink that only looks at what it is promised.
+/// A sink which only records the sizes announced to it.
 struct Promised(u64);
 
 impl Sink for Promised {
@@ -267,10 +267,10 @@ impl Sink for Promised {
     }
 }
 
-/// A compressed container has more elements than the payload has bytes, so the bound is what LZF
-/// could make of it.
+/// A compressed container can have more elements than the payload has bytes, so the limit is what
+/// LZF can expand to.
 #[test]
-fn nobody_is_promised_more_than_can_be() {
+fn announced_sizes_are_bounded_by_the_payload() {
     let most = |body: &[u8], promised: u64| {
         let packed = body.contains(&0xc3);
         promised <= body.len() as u64 * if packed { rdb::lzf::GROWTH_MAX as u64 } else { 1 }
@@ -281,7 +281,7 @@ fn nobody_is_promised_more_than_can_be() {
         prng.fill(&mut body);
         body[0] %= 26;
         if prng.chance(1, 2) && body.len() > 10 {
-            // A length of its own.
+            // An explicit length.
             body[1..10].copy_from_slice(b"\x81\0\0\0\0\0\0\0\0");
             body[2 + prng.below(8) as usize] = prng.draw() as u8;
         }
@@ -292,7 +292,7 @@ fn nobody_is_promised_more_than_can_be() {
 }
 
 #[test]
-fn damaged_payloads_are_errors_or_other_values() {
+fn damaged_payloads_give_errors_or_other_values() {
     let mut prng = Prng::new(5);
     let mut savers = savers();
     let (mut refused, mut taken) = (0, 0);
@@ -307,7 +307,7 @@ fn damaged_payloads_are_errors_or_other_values() {
         }
         for _ in 0..=prng.below(3) {
             if !body.is_empty() {
-                // Lengths and counts stand at the start more often than not.
+                // Lengths and counts are mostly at the start.
                 let most = if prng.chance(1, 2) { body.len().min(24) } else { body.len() };
                 body[prng.below(most as u64) as usize] = prng.draw() as u8;
             }

@@ -3,8 +3,7 @@
 
 use std::hint::black_box;
 
-use base::Blob;
-use resp::{Framed, Limits, OutBuf, Proto, Reply, Span, frame};
+use resp::{BigArg, Framed, Limits, OutBuf, Proto, Reply, Span, frame};
 
 /// Requests in the buffer, as in a deep pipeline.
 const PIPELINE: usize = 64;
@@ -50,7 +49,7 @@ fn frame_loop(args: &[&str], rounds: usize) {
 }
 
 #[inline(never)]
-fn pass(buf: &[u8], spans: &mut Vec<Span>, blobs: &mut Vec<Blob>, limits: &Limits) {
+fn pass(buf: &[u8], spans: &mut Vec<Span>, blobs: &mut Vec<BigArg>, limits: &Limits) {
     let mut at = 0;
     while at < buf.len() {
         match frame(buf, at, spans, blobs, limits) {

@@ -1,6 +1,7 @@
 //! A view of a request's arguments where they stand.
 
 use base::Blob;
+use base::sync::OnceLock;
 
 /// Where one argument stands: in the buffer it was framed in, or in a list of big buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -23,18 +24,59 @@ impl Span {
     }
 }
 
+/// An argument in a big buffer, which can be stored by reference.
+#[derive(Debug, Default)]
+pub struct BigArg {
+    blob: Blob,
+    /// The bytes of a buffer of pages as one slice, copied for the first reader who needs them so.
+    whole: OnceLock<Vec<u8>>,
+}
+
+impl BigArg {
+    /// The buffer.
+    #[inline]
+    pub fn blob(&self) -> &Blob {
+        &self.blob
+    }
+
+    /// The bytes as one slice: those of a buffer of pages are copied once, O(n), and kept as long
+    /// as the argument.
+    pub fn bytes(&self) -> &[u8] {
+        let whole = || self.whole.get_or_init(|| self.blob.to_vec());
+        self.blob.contiguous().unwrap_or_else(|| whole())
+    }
+
+    /// Heap bytes, spare room included.
+    pub(crate) fn memory(&self) -> usize {
+        let whole = self.whole.get().map_or(0, Vec::capacity);
+        size_of::<Self>() + Blob::HEAD_BYTES + self.blob.capacity() + whole
+    }
+}
+
+impl From<Blob> for BigArg {
+    fn from(blob: Blob) -> Self {
+        Self { blob, whole: OnceLock::new() }
+    }
+}
+
+impl Clone for BigArg {
+    fn clone(&self) -> Self {
+        self.blob.clone().into()
+    }
+}
+
 /// The arguments of one request; the first is the command's name.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Args<'a> {
     base: &'a [u8],
     spans: &'a [Span],
-    blobs: &'a [Blob],
+    blobs: &'a [BigArg],
 }
 
 impl<'a> Args<'a> {
     /// The arguments that `spans` say, in the buffer they were framed in.
     #[inline]
-    pub fn new(base: &'a [u8], spans: &'a [Span], blobs: &'a [Blob]) -> Self {
+    pub fn new(base: &'a [u8], spans: &'a [Span], blobs: &'a [BigArg]) -> Self {
         Self { base, spans, blobs }
     }
 
@@ -50,7 +92,8 @@ impl<'a> Args<'a> {
         self.spans.is_empty()
     }
 
-    /// The bytes of argument `index`, which must be below [`Args::len`].
+    /// The bytes of argument `index`, which must be below [`Args::len`]. Those of a buffer of pages
+    /// are copied, see [`Args::blob`].
     #[inline(always)]
     pub fn get(&self, index: usize) -> &'a [u8] {
         let span = self.spans[index];
@@ -64,7 +107,7 @@ impl<'a> Args<'a> {
 
     #[cold]
     fn big(&self, span: Span) -> &'a [u8] {
-        self.blobs[(span.start & !Span::BLOB) as usize].as_slice()
+        self.blobs[(span.start & !Span::BLOB) as usize].bytes()
     }
 
     /// The bytes of argument `index`, if there is one.
@@ -78,7 +121,8 @@ impl<'a> Args<'a> {
     #[inline]
     pub fn blob(&self, index: usize) -> Option<&'a Blob> {
         let span = self.spans[index];
-        (span.start & Span::BLOB != 0).then(|| &self.blobs[(span.start & !Span::BLOB) as usize])
+        let at = (span.start & !Span::BLOB) as usize;
+        (span.start & Span::BLOB != 0).then(|| self.blobs[at].blob())
     }
 
     /// All arguments in order.

@@ -1,10 +1,10 @@
 //! A request that arrives in pieces: each byte is parsed once, as it arrives.
 //!
 //! The grammar is that of [`frame`](crate::frame); the property tests hold the two together. A big
-//! argument is received into the buffer in which it is stored later. That buffer grows with the
-//! bytes that have arrived, not with the announced length.
+//! argument is received into the buffer in which it is stored later, page by page if it is long.
+//! That buffer grows with the bytes that have arrived, not with the announced length.
 
-use base::Blob;
+use base::blob::Builder;
 
 use crate::args::Args;
 use crate::error::ProtocolError;
@@ -21,7 +21,7 @@ pub struct Assembler {
     /// The unfinished header or inline line.
     line: Vec<u8>,
     /// The unfinished big argument.
-    big: Vec<u8>,
+    big: Builder,
     /// The finished arguments, and the bytes of an unfinished small one.
     request: OwnedRequest,
     /// Arguments that are not complete yet.
@@ -71,7 +71,7 @@ impl Assembler {
             limits,
             step: Step::First,
             line: Vec::new(),
-            big: Vec::new(),
+            big: Builder::default(),
             request: OwnedRequest::default(),
             missing: 0,
             small_bytes_max,
@@ -188,6 +188,9 @@ impl Assembler {
                 let len = number::bulk_length(&self.line, &self.limits)?;
                 let small = len < BIG_BULK && self.request.has_room_for(len, self.small_bytes_max);
                 self.step = if small { Step::Small { len, left: len } } else { Step::Big { len } };
+                if !small {
+                    self.big = Builder::with_len(len);
+                }
             }
         }
         self.line.clear();
@@ -211,14 +214,9 @@ impl Assembler {
 
     fn big(&mut self, rest: &[u8], len: usize) -> usize {
         let taken = (len - self.big.len()).min(rest.len());
-        let needed = self.big.len() + taken;
-        if needed > self.big.capacity() {
-            let capacity = (self.big.capacity() * 2).max(needed).min(len);
-            self.big.reserve_exact(capacity - self.big.len());
-        }
-        self.big.extend_from_slice(&rest[..taken]);
+        self.big.extend(&rest[..taken]);
         if self.big.len() == len {
-            self.request.push_blob(Blob::new(std::mem::take(&mut self.big)));
+            self.request.push_blob(std::mem::take(&mut self.big).finish());
             self.step = Step::Ending { first: None };
         }
         taken
@@ -248,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_grows_with_what_arrived_and_not_with_what_was_announced() {
+    fn memory_follows_received_bytes_and_not_announced_lengths() {
         let mut assembler = fed(SMALL_BYTES_MAX, b"*2\r\n$3\r\nSET\r\n$536870912\r\n");
         assert!(assembler.memory() < 1024, "announced only: {}", assembler.memory());
         for round in 1..64 {
@@ -260,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_big_argument_has_no_spare_room_at_its_end() {
+    fn a_large_argument_has_no_spare_capacity() {
         let len = 5 * BIG_BULK / 2 + 1;
         let mut assembler = fed(SMALL_BYTES_MAX, format!("*1\r\n${len}\r\n").as_bytes());
         while assembler.feed(&[7; 1000]).is_ok_and(|(_, complete)| !complete) {}
@@ -269,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_argument_is_no_blob_and_a_big_one_is() {
+    fn only_a_large_argument_is_a_blob() {
         for (len, big) in [(BIG_BULK - 1, false), (BIG_BULK, true)] {
             let request = format!("*1\r\n${len}\r\n{}\r\n", "v".repeat(len));
             let assembler = fed(SMALL_BYTES_MAX, request.as_bytes());
@@ -278,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn small_arguments_past_the_bound_have_buffers_of_their_own() {
+    fn small_arguments_beyond_the_limit_have_their_own_buffers() {
         let assembler = fed(10, b"*4\r\n$5\r\nfirst\r\n$6\r\nsecond\r\n$5\r\nthird\r\n$0\r\n\r\n");
         let seen: Vec<_> = (0..4).map(|index| assembler.args().blob(index).is_some()).collect();
         assert_eq!(seen, [false, true, false, false]);

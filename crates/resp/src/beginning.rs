@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn another_name_or_number_is_another_beginning() {
+    fn another_name_or_argument_count_does_not_match() {
         let get = beginning(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n");
         let mut spans = Vec::new();
         let mut ends = |buf: &[u8]| get.frame(buf, 0, &mut spans);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_remembered_is_like_nothing() {
+    fn an_unsupported_request_gives_an_empty_beginning() {
         let long = beginning(b"*2\r\n$9\r\nGETTERSET\r\n$1\r\nk\r\n");
         assert_eq!((long, beginning(b"PING a very long line\r\n")), Default::default());
         assert_eq!(Beginning::default().frame(&[0; 64], 0, &mut Vec::new()), None);

@@ -14,9 +14,7 @@
 //! `fast` checks an argument's ending together with the header behind it: both are in the
 //! eight bytes that it loads anyway.
 
-use base::Blob;
-
-use crate::args::Span;
+use crate::args::{BigArg, Span};
 use crate::error::ProtocolError;
 use crate::inline;
 use crate::limits::{BIG_BULK, LINE_MAX, Limits, UNAUTHENTICATED_MULTIBULK_MAX};
@@ -54,7 +52,7 @@ pub fn frame(
     buf: &[u8],
     at: usize,
     spans: &mut Vec<Span>,
-    blobs: &mut Vec<Blob>,
+    blobs: &mut Vec<BigArg>,
     limits: &Limits,
 ) -> Framed {
     let before = spans.len();
@@ -229,7 +227,7 @@ fn thorough(
     at: usize,
     before: usize,
     spans: &mut Vec<Span>,
-    blobs: &mut Vec<Blob>,
+    blobs: &mut Vec<BigArg>,
     limits: &Limits,
 ) -> Framed {
     debug_assert!(buf.len() < Span::BLOB as usize, "spans have 31 bits");
@@ -312,7 +310,7 @@ fn inline_request(
     buf: &[u8],
     at: usize,
     spans: &mut Vec<Span>,
-    blobs: &mut Vec<Blob>,
+    blobs: &mut Vec<BigArg>,
 ) -> Result<usize, Stop> {
     let rest = &buf[at..];
     let window = &rest[..rest.len().min(LINE_MAX + 1)];

@@ -6,7 +6,7 @@
 
 use base::Blob;
 
-use crate::args::Span;
+use crate::args::{BigArg, Span};
 use crate::error::ProtocolError;
 
 /// Splits `buf[at..end]`, a line without its ending. A word without quotes becomes a span of `buf`,
@@ -16,7 +16,7 @@ pub(crate) fn split(
     at: usize,
     end: usize,
     spans: &mut Vec<Span>,
-    blobs: &mut Vec<Blob>,
+    blobs: &mut Vec<BigArg>,
 ) -> Result<(), ProtocolError> {
     let line = &buf[..end];
     let mut pos = at;
@@ -30,7 +30,7 @@ pub(crate) fn split(
         if matches!(line.get(stop), Some(b'"' | b'\'')) {
             let (word, next) = quoted_word(line, pos, stop)?;
             spans.push(Span::of_blob(blobs.len()));
-            blobs.push(Blob::new(word));
+            blobs.push(Blob::new(word).into());
             pos = next;
         } else {
             spans.push(Span { start: pos as u32, len: plain as u32 });

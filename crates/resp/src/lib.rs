@@ -20,7 +20,7 @@ mod number;
 mod owned;
 mod reply;
 
-pub use args::{Args, ArgsIter, Span};
+pub use args::{Args, ArgsIter, BigArg, Span};
 pub use assemble::Assembler;
 pub use base::out::{OutBuf, OutPos};
 pub use beginning::Beginning;

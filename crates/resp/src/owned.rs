@@ -2,7 +2,7 @@
 
 use base::Blob;
 
-use crate::args::{Args, Span};
+use crate::args::{Args, BigArg, Span};
 use crate::limits::SMALL_BYTES_MAX;
 
 /// A deep copy of a request; big buffers are shared by reference.
@@ -10,7 +10,7 @@ use crate::limits::SMALL_BYTES_MAX;
 pub struct OwnedRequest {
     base: Vec<u8>,
     spans: Vec<Span>,
-    blobs: Vec<Blob>,
+    blobs: Vec<BigArg>,
 }
 
 impl OwnedRequest {
@@ -47,7 +47,7 @@ impl OwnedRequest {
 
     /// Bytes this request occupies, spare room included and each big buffer counted in full.
     pub fn memory(&self) -> usize {
-        let blobs: usize = self.blobs.iter().map(|blob| blob.capacity() + BLOB_OVERHEAD).sum();
+        let blobs: usize = self.blobs.iter().map(BigArg::memory).sum();
         size_of::<Self>() + self.base.capacity() + self.spans.capacity() * size_of::<Span>() + blobs
     }
 
@@ -80,14 +80,11 @@ impl OwnedRequest {
     /// Appends an argument by reference.
     pub(crate) fn push_blob(&mut self, blob: Blob) {
         self.spans.push(Span::of_blob(self.blobs.len()));
-        self.blobs.push(blob);
+        self.blobs.push(blob.into());
     }
 
     /// The parts, for an inline request to be split into: its line, spans of it and blobs.
-    pub(crate) fn parts_mut(&mut self) -> (&mut Vec<u8>, &mut Vec<Span>, &mut Vec<Blob>) {
+    pub(crate) fn parts_mut(&mut self) -> (&mut Vec<u8>, &mut Vec<Span>, &mut Vec<BigArg>) {
         (&mut self.base, &mut self.spans, &mut self.blobs)
     }
 }
-
-/// What a big buffer costs besides its bytes: the reference, the counts and the vector's header.
-const BLOB_OVERHEAD: usize = size_of::<Blob>() + 2 * size_of::<usize>() + size_of::<Vec<u8>>();

@@ -9,7 +9,8 @@ use base::double;
 use base::num::{I64_TEXT_MAX, format_i64, write_i64};
 
 use crate::error::ProtocolError;
-use base::out::{OutBuf, OutPos};
+use base::out::{BlobPart, OutBuf, OutPos};
+use std::ops::Range;
 
 /// The protocol version that a client asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -115,11 +116,30 @@ impl<'a> Reply<'a> {
         self.raw(b"\r\n");
     }
 
+    /// The header of a bulk string: `len` bytes follow ([`Reply::raw`]), and a line ending.
+    #[inline]
+    pub fn bulk_header(&mut self, len: usize) {
+        self.header(b'$', len);
+    }
+
+    /// A part of a bulk string behind [`Reply::bulk_header`], by reference.
+    pub fn raw_blob(&mut self, value: &Blob) {
+        let position = self.out.bytes.len();
+        self.out.blobs.push(BlobPart::whole(position, value.clone()));
+    }
+
     /// A bulk string by reference.
     #[inline]
     pub fn bulk_blob(&mut self, value: &Blob) {
-        self.header(b'$', value.len());
-        self.out.blobs.push((self.out.bytes.len(), value.clone()));
+        self.bulk_part(value, 0..value.len());
+    }
+
+    /// A part of a big buffer as a bulk string by reference. The range lies within the length.
+    pub fn bulk_part(&mut self, value: &Blob, range: Range<usize>) {
+        assert!(range.start <= range.end && range.end <= value.len(), "it is a part");
+        self.header(b'$', range.len());
+        let position = self.out.bytes.len();
+        self.out.blobs.push(BlobPart { position, blob: value.clone(), range });
         self.raw(b"\r\n");
     }
 
@@ -243,7 +263,8 @@ impl<'a> Reply<'a> {
     pub fn append(&mut self, part: &OutBuf) {
         let start = self.out.bytes.len();
         self.raw(&part.bytes);
-        self.out.blobs.extend(part.blobs.iter().map(|(at, blob)| (start + at, blob.clone())));
+        let moved = part.blobs.iter().map(|blob| blob.moved_to(start + blob.position));
+        self.out.blobs.extend(moved);
     }
 
     /// Bytes written since a position, those of blobs not counted.
@@ -281,7 +302,7 @@ impl<'a> Reply<'a> {
         self.header(lead, len);
         let header_len = self.out.bytes.len() - body;
         self.out.bytes[at.bytes..].rotate_right(header_len);
-        for (position, _) in &mut self.out.blobs[at.blobs..] {
+        for BlobPart { position, .. } in &mut self.out.blobs[at.blobs..] {
             *position += header_len;
         }
     }

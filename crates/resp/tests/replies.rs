@@ -1,6 +1,6 @@
-//! Every kind of reply in both protocol versions, against what Redis writes.
+//! Every kind of reply in both protocol versions, compared with recorded replies of Redis.
 
-// A method of a type with a lifetime is not general enough to stand for its closure here.
+// A method of a type with a lifetime is not general enough to replace its closure here.
 #![allow(clippy::redundant_closure_for_method_calls)]
 
 use base::Blob;
@@ -12,7 +12,7 @@ fn written(proto: Proto, write: impl Fn(&mut Reply<'_>)) -> String {
     out.to_vec().escape_ascii().to_string()
 }
 
-/// What `write` writes in RESP2 and in RESP3.
+/// Checks what `write` writes in RESP2 and in RESP3.
 #[track_caller]
 fn check(resp2: &str, resp3: &str, write: impl Fn(&mut Reply<'_>)) {
     assert_eq!(written(Proto::Resp2, &write), resp2, "RESP2");
@@ -24,9 +24,9 @@ fn check_both(both: &str, write: impl Fn(&mut Reply<'_>)) {
     check(both, both, write);
 }
 
-/// Recorded from `DEBUG PROTOCOL` of redis-server 7.0, whose examples these are.
+/// Recorded from `DEBUG PROTOCOL` of redis-server 7.0.
 #[test]
-fn the_examples_of_debug_protocol() {
+fn replies_match_the_examples_of_debug_protocol() {
     check_both(r"$11\r\nHello World\r\n", |reply| reply.bulk(b"Hello World"));
     check_both(r":12345\r\n", |reply| reply.integer(12345));
     check(r"$5\r\n3.141\r\n", r",3.141\r\n", |reply| reply.double_text(b"3.141"));
@@ -83,9 +83,9 @@ fn the_examples_of_debug_protocol() {
     );
 }
 
-/// Recorded from BLPOP, a message of Pub/Sub, ZRANGE and an unknown command.
+/// Recorded from BLPOP, a Pub/Sub message, ZRANGE and an unknown command.
 #[test]
-fn what_commands_answer() {
+fn replies_match_recorded_commands() {
     check(r"*-1\r\n", r"_\r\n", |reply| reply.null_array());
     check(r"*3\r\n", r">3\r\n", |reply| reply.push(3));
     check(r"$3\r\ninf\r\n", r",inf\r\n", |reply| reply.double(f64::INFINITY));
@@ -105,7 +105,7 @@ fn what_commands_answer() {
 }
 
 #[test]
-fn lengths_and_integers_of_any_width() {
+fn lengths_and_integers_of_any_width_are_written() {
     for len in [0, 1, 9, 10, 11, 99, 100, 101, 999, 1000, 123_456] {
         let value = vec![b'v'; len];
         let text = String::from_utf8(value.clone()).expect("only the letter v");
@@ -120,7 +120,7 @@ fn lengths_and_integers_of_any_width() {
 }
 
 #[test]
-fn a_big_value_is_sent_by_reference() {
+fn a_large_value_is_sent_by_reference() {
     let blob = Blob::from(&b"v".repeat(100_000)[..]);
     let mut out = OutBuf::new();
     let mut reply = Reply::new(&mut out, Proto::Resp2);
@@ -130,10 +130,10 @@ fn a_big_value_is_sent_by_reference() {
     reply.null();
     let to = reply.position();
     assert_eq!(out.bytes, b"+OK\r\n$100000\r\n\r\n$-1\r\n");
-    assert_eq!(out.blobs[0].0, b"+OK\r\n$100000\r\n".len());
-    assert_eq!(out.blobs[0].1.as_slice().as_ptr(), blob.as_slice().as_ptr(), "not copied");
+    assert_eq!(out.blobs[0].position, b"+OK\r\n$100000\r\n".len());
+    assert!(out.blobs[0].blob.is_same(&blob), "not copied");
     assert_eq!(out.len_between(from, to), b"$100000\r\n\r\n$-1\r\n".len() + 100_000);
-    let whole = [b"+OK\r\n$100000\r\n", blob.as_slice(), b"\r\n$-1\r\n"].concat();
+    let whole = [b"+OK\r\n$100000\r\n", &*blob.to_slice(), b"\r\n$-1\r\n"].concat();
     assert_eq!(out.to_vec(), whole);
     out.truncate(from);
     assert_eq!(out.to_vec(), b"+OK\r\n");
@@ -143,7 +143,7 @@ fn a_big_value_is_sent_by_reference() {
 }
 
 #[test]
-fn a_header_written_last_stands_first() {
+fn a_header_written_last_is_placed_first() {
     let blob = Blob::from(&b"big"[..]);
     for proto in [Proto::Resp2, Proto::Resp3] {
         for len in [0, 1, 12, 345] {

@@ -1,4 +1,5 @@
-//! Raw requests against recorded answers: `data/requests.txt`, and the server it was recorded from.
+//! Raw requests compared with recorded answers: `data/requests.txt`, and the server it was recorded
+//! from.
 
 mod support;
 
@@ -12,10 +13,10 @@ use std::time::{Duration, Instant};
 use resp::{Args, BULK_MAX_DEFAULT, Limits, OutBuf, Proto, Reply};
 use support::{Handler, by_assembler, by_session};
 
-/// How long a server that says nothing more has nothing more to say.
+/// A server which is silent for this long is taken to have sent everything.
 const SILENCE: Duration = Duration::from_millis(150);
 
-/// Cases that are tried at the same time.
+/// Cases which run concurrently.
 const TOGETHER: usize = 16;
 
 /// How long a server may take to start.
@@ -33,7 +34,7 @@ struct Case {
     password: bool,
     sent: Vec<u8>,
     recorded: Answer,
-    /// What this crate does, where it is something else.
+    /// This crate's answer where it differs.
     here: Option<Answer>,
 }
 
@@ -53,16 +54,15 @@ fn requests_are_answered_as_recorded() {
 }
 
 #[test]
-fn a_case_that_differs_does_differ() {
+fn every_listed_difference_exists() {
     for case in cases() {
         assert_ne!(case.here.as_ref(), Some(&case.recorded), "{}", case.name);
     }
 }
 
-/// The recorded answers are those of the server that is installed, if it is the version they are
-/// of.
+/// The recorded answers match the installed server, if it has the version they were recorded from.
 #[test]
-fn recorded_answers_are_those_of_redis() {
+fn recorded_answers_match_redis() {
     let open = Redis::start(&[]);
     let closed = Redis::start(&["--requirepass", "pw"]);
     if !open.version().starts_with("7.0.") {
@@ -70,7 +70,7 @@ fn recorded_answers_are_those_of_redis() {
         return;
     }
     let mut cases = cases();
-    // Nearly all the time is spent waiting for silence, so wait for many at once.
+    // Nearly all the time is spent waiting for silence, so many cases wait concurrently.
     for some in cases.chunks_mut(TOGETHER) {
         std::thread::scope(|scope| {
             for case in some {
@@ -95,7 +95,7 @@ fn compare(name: &str, answer: &Answer, expected: &Answer) {
     assert_eq!(show(answer), show(expected), "{name}");
 }
 
-/// As much of a server as the cases need.
+/// The part of a server which the cases need.
 struct Server {
     authenticated: bool,
     out: OutBuf,
@@ -110,7 +110,7 @@ impl Handler for Server {
                 self.authenticated = true;
                 return Some(Limits::default());
             }
-            // Whether the arguments are enough is asked before who sends them.
+            // The number of arguments is checked before the authentication.
             (b"ECHO", count) if count != 2 => {
                 reply.error("ERR wrong number of arguments for 'echo' command");
             }
@@ -173,7 +173,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Writes the recorded answers into the file, which otherwise stays as it is.
+/// Writes the recorded answers into the file and keeps the rest.
 fn record(cases: &[Case]) {
     let text = std::fs::read_to_string(data()).expect("it was read before");
     let mut recorded = String::new();
@@ -233,7 +233,7 @@ fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// A redis-server of its own, ended with this value.
+/// A redis-server of its own, stopped when dropped.
 struct Redis {
     process: Child,
     folder: PathBuf,
@@ -275,7 +275,7 @@ impl Redis {
     fn exchange(&self, sent: &[u8]) -> Answer {
         let mut stream = self.connect().expect("the server runs");
         stream.set_read_timeout(Some(SILENCE)).expect("a time above zero");
-        // It may have answered and closed before it has read everything.
+        // It may have answered and closed before it has received everything.
         let _ = stream.write_all(sent);
         let mut answer = Answer { bytes: Vec::new(), closed: false };
         let mut buf = vec![0; 64 * 1024];

@@ -1,5 +1,6 @@
-//! A GET or SET of an existing small key allocates nothing, from its bytes to its reply's; nor does
-//! an ingest message. For other changes the test fixes the number of allocations.
+//! A GET or SET of an existing small key allocates nothing, from its request bytes to its reply. An
+//! ingest message allocates nothing either. For other changes the test fixes the number of
+//! allocations.
 #![allow(unsafe_code)] // an allocator that counts
 
 use base::sync::Arc;
@@ -14,14 +15,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// Allocations of this thread, growth included.
+    /// Allocations and reallocations of this thread.
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
 struct Counting;
 
 fn count() {
-    // A thread that ends has lost its counter, but is not measured.
+    // The counter of an ending thread is gone. Such a thread is not measured.
     let _ = COUNT.try_with(|n| n.set(n.get() + 1));
 }
 
@@ -69,13 +70,13 @@ fn encode(args: &[&str]) -> Vec<u8> {
     format!("*{}\r\n{}", args.len(), args.concat()).into_bytes()
 }
 
-/// Pipelines of one window each, over all keys.
+/// Pipelines of one window each, which together use all keys.
 fn pipelines(request: impl Fn(&str) -> Vec<u8>) -> Vec<Vec<u8>> {
     let keys: Vec<String> = (0..KEYS).map(|n| format!("key:{n:012}")).collect();
     keys.chunks(WINDOW).map(|keys| keys.iter().flat_map(|key| request(key)).collect()).collect()
 }
 
-/// Sends pipelines until so many requests were answered; the allocations that took.
+/// Sends pipelines until this many requests were answered. Returns the allocations made meanwhile.
 fn run(worker: &mut TestWorker, pipelines: &[Vec<u8>], requests: usize, reply: &[u8]) -> u64 {
     let before = COUNT.get();
     for pipeline in pipelines.iter().cycle().take(requests.div_ceil(WINDOW)) {
@@ -97,10 +98,10 @@ fn no_allocation_per_get_or_set_of_an_existing_small_key() {
     let set_second = pipelines(|key| encode(&["SET", key, &second]));
     let get = pipelines(|key| encode(&["GET", key]));
     let bulk = |value: &str| format!("${}\r\n{value}\r\n", value.len()).into_bytes();
-    // New keys need buckets and spans of entries now and then: the counter sees what a worker does.
+    // New keys sometimes allocate buckets and spans of entries, which shows that the counter works.
     let new = run(&mut worker, &set_first, KEYS, b"+OK\r\n");
     assert!((1..KEYS as u64 / 10).contains(&new), "{new} allocations for {KEYS} new keys");
-    // Buffers find their size.
+    // Buffers grow to their final size.
     run(&mut worker, &set_second, KEYS, b"+OK\r\n");
     run(&mut worker, &get, KEYS, &bulk(&second));
 
@@ -109,12 +110,12 @@ fn no_allocation_per_get_or_set_of_an_existing_small_key() {
     assert_eq!(run(&mut worker, &get, REQUESTS, &bulk(&first)), 0, "GET after SET");
 }
 
-/// Members of a collection in its entry, and of one outside it.
+/// Members of a collection stored in its entry, and of one stored outside it.
 const FEW: usize = 4;
 const MANY: usize = 1000;
 
-/// Sends pipelines until so many requests were answered, none with an error; the allocations that
-/// took.
+/// Sends pipelines until this many requests were answered, none with an error. Returns the
+/// allocations made meanwhile.
 fn run_without_error(worker: &mut TestWorker, pipelines: &[Vec<u8>], requests: usize) -> u64 {
     let before = COUNT.get();
     for pipeline in pipelines.iter().cycle().take(requests.div_ceil(WINDOW)) {
@@ -128,7 +129,7 @@ fn run_without_error(worker: &mut TestWorker, pipelines: &[Vec<u8>], requests: u
     COUNT.get() - before
 }
 
-/// What `REQUESTS` changes cost of a collection that is filled with so many members first.
+/// Allocations of `REQUESTS` changes to a collection which has this many members at first.
 fn changes(
     members: usize,
     fill: &dyn Fn(usize) -> Vec<u8>,
@@ -143,15 +144,15 @@ fn changes(
     // Each member at least twice, so that a change can be reversed.
     let requests: Vec<Vec<u8>> = (0..(2 * members).next_multiple_of(WINDOW)).map(change).collect();
     let pipelines: Vec<Vec<u8>> = requests.chunks(WINDOW).map(<[Vec<u8>]>::concat).collect();
-    // Buffers find their size.
+    // Buffers grow to their final size.
     run_without_error(&mut worker, &pipelines, requests.len());
     run_without_error(&mut worker, &pipelines, REQUESTS)
 }
 
-/// Other common changes of a cache. The table states how often each allocates and why, so that more
-/// allocations are noticed.
+/// Other common changes of a cache. The table states how often each one allocates and why, so that
+/// an additional allocation is noticed.
 #[test]
-fn allocations_per_change_of_what_is_there() {
+fn changes_to_existing_values_allocate_as_listed() {
     let texts = ["v", "w"].map(|letter| letter.repeat(64));
     let member = |n: usize| format!("member:{n:09}");
     let requests = REQUESTS.next_multiple_of(WINDOW) as u64;
@@ -168,24 +169,24 @@ fn allocations_per_change_of_what_is_there() {
         let push = |_| encode(&["LPUSH", "l", &texts[0]]);
         let both = |n| if n % 2 == 0 { push(n) } else { encode(&["LPOP", "l"]) };
         // A small list is stored in its entry. A list of another size needs a new entry, for which
-        // the worker has room.
+        // the worker keeps spare room.
         assert_eq!(changes(members, &push, &both), 0, "LPUSH and LPOP, {members} elements");
 
-        // Scores of one size.
+        // All scores have the same size.
         let score = |n: usize| (1000 + n * 7 % 1009).to_string();
         let zadd = |n: usize| encode(&["ZADD", "z", &score(n), &member(n % members)]);
         let cost = changes(members, &zadd, &zadd);
         if members == FEW {
-            // A copy is changed, and then replaces the value.
+            // The change is made to a copy, which then replaces the value.
             assert_eq!(cost, requests, "ZADD, {members} members");
         } else {
-            // A page of scores that members have left is tidied now and then.
+            // A page of scores is compacted now and then, after members have left it.
             assert!(cost <= requests / 500, "ZADD, {members} members: {cost}");
         }
     }
 }
 
-/// A worker whose one connection speaks this strategy.
+/// A worker with one connection, which uses this strategy.
 fn ingest_worker(strategy: Strategy) -> TestWorker {
     let mut driver = Loopback::new(7);
     driver.connect().expect("a pair of sockets");
@@ -213,7 +214,7 @@ fn no_allocation_per_ingest_message() {
             let before = COUNT.get();
             for n in 0..blocks {
                 worker.driver().forget(0);
-                // Cut in another place each time.
+                // The stream is split at different places each time.
                 let cut = n * 7919 % block.len();
                 for part in [&block[..cut], &block[cut..]] {
                     worker.driver().write(0, part);
@@ -232,7 +233,7 @@ fn no_allocation_per_ingest_message() {
     }
 }
 
-/// A worker whose one connection pours into this sink.
+/// A worker with one connection, whose messages go to this sink.
 fn sink_worker(listen: &str) -> TestWorker {
     let mut driver = Loopback::new(7);
     driver.connect().expect("a pair of sockets");
@@ -250,9 +251,9 @@ fn sink_worker(listen: &str) -> TestWorker {
     worker
 }
 
-/// Pages are allocated, and what a block needs: nothing for a message.
+/// Pages, and the bookkeeping of a block, are allocated. A single message allocates nothing.
 #[test]
-fn no_allocation_per_poured_message() {
+fn a_message_into_a_sink_allocates_only_its_pages() {
     const BLOCK: u64 = 2_000;
     for (listen, pages, blocks_cost) in [
         ("h:0 strategy=sync sink=stream:s", 100, 0),
@@ -266,7 +267,7 @@ fn no_allocation_per_poured_message() {
             let before = COUNT.get();
             for n in 0..blocks {
                 worker.driver().forget(0);
-                // Cut in another place each time.
+                // The stream is split at different places each time.
                 let cut = n * 7919 % block.len();
                 for part in [&block[..cut], &block[cut..]] {
                     worker.driver().write(0, part);
@@ -278,8 +279,8 @@ fn no_allocation_per_poured_message() {
         };
         run(&mut worker, 100);
         let (blocks, cost) = (100, run(&mut worker, 100));
-        // A page of a hundred messages takes five or six: its contents, the page, its place in the
-        // tree.
+        // A page of a hundred messages takes five or six allocations: its contents, the page, and
+        // its place in the tree.
         let bound = blocks * BLOCK / pages * 6 + 2 * blocks * blocks_cost + 200;
         println!("{listen}: {cost} allocations for {} messages", blocks * BLOCK);
         assert!(cost < bound, "{listen}: {cost} allocations");

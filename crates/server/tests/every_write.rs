@@ -1,11 +1,11 @@
 //! Every command that writes panics, or fails, at each of its changes in turn, while other clients
-//! watch, wait and monitor. The data, its memory, the counters and the lines for monitors are then
-//! as if the command had never been sent.
+//! watch, block and monitor. Afterwards the data, its memory, the counters and the lines for
+//! monitors are as if the command had never been sent.
 
 mod every_write {
     pub mod table;
 }
-#[allow(dead_code)] // the other stories of the simulated world have their own test
+#[allow(dead_code)] // the other tests of the simulated world use the rest
 mod sim_world;
 
 use command::spec::Flags;
@@ -17,12 +17,12 @@ use std::collections::BTreeSet;
 
 /// More changes than any request here makes.
 const CHANGES_MAX: u32 = 2000;
-/// After so many of a request's changes only some of the further ones are tried.
+/// From this change on, not every change is tried.
 const CHANGES_EACH: u32 = 12;
-/// The distance between the further ones.
+/// The distance between the changes tried from there on.
 const CHANGES_STEP: u32 = 97;
 
-/// Bytes that a rolled back value may take more, because its layout differs.
+/// A rolled back value may take this many bytes more, because its layout differs.
 const LAYOUT_BYTES: u64 = 2048;
 
 const ADMIN: usize = 0;
@@ -34,11 +34,11 @@ const FIRST_WAITER: usize = 3;
 struct Story {
     sim: Sim,
     request: Vec<Vec<u8>>,
-    /// The DUMP of a list.
+    /// A list, as the payload of DUMP.
     dump: Vec<u8>,
 }
 
-/// Everything that must be as it was.
+/// The state which must be restored.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     digest: Reply,
@@ -146,14 +146,14 @@ impl Story {
         State { digest, keys: [of(0), of(1)], counts, waited: keyspace.waited_keys() }
     }
 
-    /// Bytes of entries and tables. Undone edits leave a collection's nodes in another layout, and
-    /// an empty table.
+    /// Bytes of entries and tables. After a rollback a collection's nodes may have another layout,
+    /// and an empty table may remain.
     fn memory(&self) -> u64 {
         let memory = self.sim.shared.keyspace.memory();
         memory.places + memory.entries + memory.buckets
     }
 
-    /// Without data no memory is counted as data.
+    /// With no data left, no memory is counted as data.
     fn assert_no_leak(&mut self, line: &str) {
         assert_eq!(self.sim.ask(ADMIN, &["FLUSHALL", "SYNC"]), Reply::ok());
         let memory = self.sim.shared.keyspace.memory();
@@ -169,14 +169,14 @@ impl Story {
         assert_eq!(self.sim.ask(WATCHER, &request), Reply::ok());
     }
 
-    /// Ends the watch: true if a key was changed.
+    /// Ends the watch. Returns true if a watched key was changed.
     fn is_dirty(&mut self) -> bool {
         assert_eq!(self.sim.ask(WATCHER, &["MULTI"]), Reply::ok());
         self.sim.ask(WATCHER, &["PING"]);
         self.sim.ask(WATCHER, &["EXEC"]) == Reply::NullArray
     }
 
-    /// The lines that the monitor has got up to now.
+    /// The lines which the monitor has received so far.
     fn monitor_lines(&mut self) -> Vec<String> {
         self.sim.ask(ADMIN, &["ECHO", "so far"]);
         let mut lines = Vec::new();
@@ -189,7 +189,7 @@ impl Story {
         }
     }
 
-    /// A new client sends the request: its reply, or nothing if the connection ended.
+    /// A new client sends the request. Returns its reply, or `None` if the connection ended.
     fn send(&mut self, within: Within) -> Option<Vec<u8>> {
         self.sim.connect(1);
         let actor = self.sim.clients.len() - 1;
@@ -221,7 +221,7 @@ enum Within {
     Exec,
 }
 
-/// How a request ends at the change that is armed.
+/// How a request ends at the armed change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     /// It panics, and its connection ends.
@@ -238,8 +238,8 @@ impl Ends {
         }
     }
 
-    /// Whether the request ended like this: by the end of its connection or by its reply, which may
-    /// be one of an EXEC's.
+    /// Whether the request ended this way: by a closed connection, or by its reply or one inside an
+    /// EXEC's reply.
     fn is_seen(self, reply: Option<&[u8]>) -> bool {
         const ERROR: &[u8] = b"-ERR an error was asked for";
         match (self, reply) {
@@ -252,7 +252,7 @@ impl Ends {
     }
 }
 
-/// The number of changes that the request makes until it succeeds.
+/// Fails the request at each of its changes. Returns how many changes it makes when it succeeds.
 fn try_every_change(line: &str, within: Within, ends: Ends) -> u32 {
     let mut story = Story::new();
     story.request = story.words(line);
@@ -283,7 +283,8 @@ fn try_every_change(line: &str, within: Within, ends: Ends) -> u32 {
         assert!(changes < CHANGES_MAX, "{line}");
         let at = format!("'{line}' ended at its change {changes}");
         let lines = story.monitor_lines();
-        // A command that fails was executed: monitors may be sent its line, and its error counts.
+        // A command which fails was executed: monitors may receive its line, and its error is
+        // counted.
         let is_shown = lines.iter().any(|l| l.contains(&format!("\"{name}\"")));
         assert!(!is_shown || ends == Ends::Fails, "{at}: lines for monitors {lines:?}");
         match ends {
@@ -308,13 +309,13 @@ fn try_every_change(line: &str, within: Within, ends: Ends) -> u32 {
     }
 }
 
-/// The lines of INFO except those that count errors.
+/// The lines of INFO without those that count errors.
 fn not_errors(lines: &[String]) -> Vec<String> {
     lines.iter().filter(|line| !line.contains("error")).cloned().collect()
 }
 
-/// Silences the log and the messages of the panics that this test causes.
-fn hush() {
+/// Silences the log and the messages of the panics which this test causes.
+fn silence_panics() {
     let mut config = Config::default();
     config.loglevel = LogLevel::Nothing;
     server::log::start(&config);
@@ -327,12 +328,12 @@ fn hush() {
     }));
 }
 
-/// Runs all requests, and reports all that fail.
+/// Runs all requests and reports every failure.
 fn for_each(
     lines: &[&str],
     check: impl Fn(&str) -> Result<(), String> + std::panic::RefUnwindSafe,
 ) {
-    hush();
+    silence_panics();
     let only = std::env::var("EVERY_WRITE").unwrap_or_default();
     let mut wrong = Vec::new();
     for line in lines.iter().filter(|line| line.starts_with(&only)) {
@@ -352,28 +353,28 @@ fn changes_something(line: &str, within: Within, ends: Ends) -> Result<(), Strin
 }
 
 #[test]
-fn a_panic_at_any_change_leaves_nothing() {
+fn a_panic_at_any_change_is_rolled_back() {
     for_each(REQUESTS, |line| changes_something(line, Within::Itself, Ends::Panics));
 }
 
 #[test]
-fn an_error_at_any_change_leaves_nothing() {
+fn an_error_at_any_change_is_rolled_back() {
     for_each(REQUESTS, |line| changes_something(line, Within::Itself, Ends::Fails));
 }
 
 #[test]
-fn an_error_inside_exec_leaves_nothing() {
+fn an_error_inside_exec_is_rolled_back() {
     for_each(REQUESTS, |line| changes_something(line, Within::Exec, Ends::Fails));
 }
 
 #[test]
-fn a_panic_inside_exec_leaves_nothing() {
+fn a_panic_inside_exec_is_rolled_back() {
     for_each(REQUESTS, |line| changes_something(line, Within::Exec, Ends::Panics));
 }
 
-/// Many panics at the same change leave no more memory behind than one.
+/// Many panics at the same change leak no more memory than one.
 #[test]
-fn panics_do_not_add_up() {
+fn repeated_panics_do_not_accumulate_memory() {
     for_each(REQUESTS, |line| {
         let mut story = Story::new();
         story.request = story.words(line);
@@ -388,17 +389,17 @@ fn panics_do_not_add_up() {
             assert_eq!(story.send(Within::Itself), None, "{line}");
             memory.push(story.memory());
         }
-        // A rolled back value may get another layout, as where members are drawn at random: it may
-        // grow once or twice.
+        // A rolled back value may get another layout, for example where members are chosen at
+        // random. So it may grow once or twice.
         let takes_more = |n: &usize| memory[..*n].iter().all(|before| *before < memory[*n]);
         let adds_up = (4..memory.len()).filter(takes_more).count() > 2;
         if adds_up { Err(format!("'{line}' takes more each time: {memory:?}")) } else { Ok(()) }
     });
 }
 
-/// A request that fails has changed nothing, whatever it had begun.
+/// A request which is refused has changed nothing, even if it had already made changes.
 #[test]
-fn an_error_leaves_nothing() {
+fn a_refused_request_changes_nothing() {
     for_each(REFUSED, |line| {
         let mut story = Story::new();
         story.request = story.words(line);

@@ -1,7 +1,7 @@
-//! What the server holds for its clients, on the simulated network: it is counted while it is held,
-//! bounded by `maxmemory`, and gone with them, whatever way they go.
+//! Memory which the server holds for its clients, on the simulated network: it is counted while it
+//! is held, bounded by `maxmemory`, and released however a connection ends.
 
-#[allow(dead_code)] // some of it is for other tests
+#[allow(dead_code)] // other tests use the rest
 mod sim_world;
 
 use base::sync::atomic::Ordering::Relaxed;
@@ -22,7 +22,7 @@ fn is_refused(reply: &Reply) -> bool {
     matches!(reply, Reply::Error(text) if text.starts_with("OOM "))
 }
 
-/// A field of this client's line in CLIENT LIST, as another one sees it.
+/// A field of this client's line in CLIENT LIST, which another client reads.
 fn field(sim: &mut Sim, asking: usize, id: &str, name: &str) -> u64 {
     let Reply::Bulk(line) = sim.ask(asking, &["CLIENT", "LIST", "ID", id]) else {
         panic!("a line")
@@ -39,7 +39,7 @@ fn shown_in_info(sim: &mut Sim, asking: usize) -> u64 {
 
 /// The memory of watches is counted, and WATCH is refused at `maxmemory`.
 #[test]
-fn watches_count_and_stop_at_the_limit() {
+fn watches_are_counted_and_refused_at_maxmemory() {
     let mut sim = sim(1, Faults::NONE, LIMIT_BYTES);
     sim.connect(2);
     let id = sim.ask(0, &["CLIENT", "ID"]).integer().to_string();
@@ -61,7 +61,7 @@ fn watches_count_and_stop_at_the_limit() {
     assert_eq!(sim.ask(1, &["SET", "k", "v"]), Reply::ok());
     assert!(shown_in_info(&mut sim, 1) < before + 1000);
     assert!(field(&mut sim, 1, &id, "tot-mem") < bytes);
-    // EXEC frees them, too.
+    // EXEC releases them, too.
     assert_eq!(sim.ask(0, &["WATCH", &name(0)]), Reply::ok());
     assert_eq!(sim.ask(0, &["MULTI"]), Reply::ok());
     assert_eq!(sim.ask(0, &["EXEC"]), Reply::Array(Vec::new()));
@@ -69,9 +69,9 @@ fn watches_count_and_stop_at_the_limit() {
     sim.end();
 }
 
-/// The same for the arguments of blocked commands.
+/// The arguments of blocked commands are counted, and blocking commands are refused at `maxmemory`.
 #[test]
-fn arguments_of_who_waits_count_and_stop_at_the_limit() {
+fn arguments_of_blocked_commands_are_counted_and_refused_at_maxmemory() {
     let mut sim = sim(2, Faults::NONE, LIMIT_BYTES);
     sim.connect(5);
     let id = sim.ask(0, &["CLIENT", "ID"]).integer().to_string();
@@ -84,13 +84,14 @@ fn arguments_of_who_waits_count_and_stop_at_the_limit() {
     assert!(field(&mut sim, 4, &id, "argv-mem") >= bytes);
     assert!(field(&mut sim, 4, &id, "tot-mem") >= bytes);
     assert!(shown_in_info(&mut sim, 4) >= before + bytes);
-    // Memory is full: a large blocking command is refused, a small one may free memory and waits.
+    // Memory is full: a large blocking command is refused. A small one may free memory, so it
+    // blocks.
     assert!(is_refused(&sim.ask(4, &["SET", "k", "v"])));
     assert!(is_refused(&sim.ask(1, &["BLPOP", &large, "0"])));
     assert_eq!(sim.ask(1, &["BLPOP", "small", "0.001"]), Reply::NullArray);
     sim.clients[2].say(&["BLPOP", "small", "0"]);
     sim.run_until(blocked(2));
-    // However it ends: by a disconnect, by its time, by an element.
+    // The wait ends by a disconnect, by its timeout, or by an element.
     sim.clients[0].close();
     sim.run_until(|sim| sim.shared.client_memory() < 10_000);
     assert_eq!(sim.ask(1, &["BLPOP", &large, "0.001"]), Reply::NullArray);
@@ -106,9 +107,9 @@ fn arguments_of_who_waits_count_and_stop_at_the_limit() {
     sim.end();
 }
 
-/// Blank lines and other input that is no request count only while they arrive.
+/// Blank lines and other input which is no request count only while they are received.
 #[test]
-fn what_is_no_request_counts_no_longer_than_it_arrives() {
+fn input_which_is_no_request_counts_only_while_it_is_received() {
     let mut sim = sim(4, Faults::NONE, 0);
     sim.connect(2);
     let blank = [&b" ".repeat(60_000)[..], b"\r\n"].concat();
@@ -128,8 +129,8 @@ fn what_is_no_request_counts_no_longer_than_it_arrives() {
     sim.end();
 }
 
-/// Brings a client into one of many states. Its requests are not always executed or answered.
-fn begin(sim: &mut Sim, client: usize) {
+/// Brings a client into a random state. Its requests are not always executed or answered.
+fn enter_random_state(sim: &mut Sim, client: usize) {
     let seven = sim.prng.below(7);
     let name = format!("k{}", sim.prng.below(6));
     let long = "x".repeat(100 + sim.prng.below(90_000) as usize);
@@ -144,7 +145,7 @@ fn begin(sim: &mut Sim, client: usize) {
         encode(&words)
     };
     match seven {
-        // A request in parts, one that is none, many empty ones.
+        // An incomplete request, a malformed one, many blank bytes.
         0 => c.say_bytes(format!("*2\r\n$3\r\nGET\r\n$90000\r\n{long}").as_bytes()),
         1 => {
             c.say_bytes(b"*3\r\n$3\r\nSET\r\n$90000\r\n");
@@ -155,7 +156,7 @@ fn begin(sim: &mut Sim, client: usize) {
             c.say_bytes(&b" ".repeat(60_000));
             c.say_bytes(b"\r\nPING\r\n");
         }
-        // A queue, watches, waits.
+        // A transaction queue, watches, a blocked command.
         3 => {
             c.say(&["MULTI"]);
             c.say(&["SET", &name, &long]);
@@ -166,7 +167,7 @@ fn begin(sim: &mut Sim, client: usize) {
             c.say_bytes(&request("BLPOP", &["0"]));
             c.say(&["SET", &name, &long]);
         }
-        // Replies that it does not read at once, some held until their number is safe.
+        // Replies which the client does not read at once. Some are held until their number is safe.
         _ => {
             c.say(&["SET", &name, &long]);
             (0..8).for_each(|_| c.say(&["GET", &name]));
@@ -174,8 +175,8 @@ fn begin(sim: &mut Sim, client: usize) {
     }
 }
 
-/// Ends a client in one of many ways.
-fn end(sim: &mut Sim, client: usize, ids: &[String], control: usize) {
+/// Ends a client in a random way.
+fn disconnect_randomly(sim: &mut Sim, client: usize, ids: &[String], control: usize) {
     match sim.prng.below(5) {
         0 => sim.clients[client].close(),
         1 => sim.clients[client].reset(),
@@ -187,10 +188,10 @@ fn end(sim: &mut Sim, client: usize, ids: &[String], control: usize) {
     }
 }
 
-/// Nothing of a client stays counted, however its connection ends: also if it only stops sending,
-/// or if its request fails while it arrives.
+/// Memory of a client is released however its connection ends: also if the client only shuts down
+/// sending, or if its request fails while it is received.
 #[test]
-fn nothing_is_held_for_who_is_gone_whatever_way() {
+fn memory_of_a_client_is_released_however_it_disconnects() {
     const CLIENTS: usize = 12;
     for seed in 0..30 {
         let mut sim = sim(seed, if seed % 3 == 0 { Faults::NONE } else { CUTTING }, 0);
@@ -202,12 +203,12 @@ fn nothing_is_held_for_who_is_gone_whatever_way() {
             sim.ask(CLIENTS, &["DEBUG", "SAFE-UP-TO", "3"]);
         }
         for client in 0..CLIENTS {
-            begin(&mut sim, client);
+            enter_random_state(&mut sim, client);
             sim.run_for(MS / 10);
         }
         sim.run_for(20 * MS);
         for client in 0..CLIENTS {
-            end(&mut sim, client, &ids, CLIENTS);
+            disconnect_randomly(&mut sim, client, &ids, CLIENTS);
         }
         sim.run_for(20 * MS);
         if seed % 2 == 0 {
@@ -218,10 +219,10 @@ fn nothing_is_held_for_who_is_gone_whatever_way() {
     }
 }
 
-/// A client that stops sending is sent all replies that were held for it, not only those that its
-/// socket takes at that moment.
+/// A half-closed connection receives all replies which were held for it, not only those that fit
+/// into its socket's buffer at that moment.
 #[test]
-fn who_stops_sending_is_sent_all_that_was_held() {
+fn a_half_closed_connection_receives_all_held_replies() {
     let mut sim = sim(3, CUTTING, 0);
     sim.connect(2);
     let value = "x".repeat(20_000);

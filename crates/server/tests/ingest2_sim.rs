@@ -1,9 +1,9 @@
 //! Ingest protocol 2 on two real workers, a simulated network and a simulated clock: whatever
-//! happens to bytes and connections, every message is in its key once and in order, and each
-//! connection that the server ends has an error that names the reason.
+//! happens to bytes and connections, every message is stored once and in order, and each connection
+//! which the server closes gets an error with the reason.
 
 mod producer;
-#[allow(dead_code)] // the other stories of the simulated world have their own test
+#[allow(dead_code)] // the other tests of the simulated world use the rest
 mod sim_world;
 
 use self::producer::{Producer, all_up_to, entries, hello, write_data, write_data_of};
@@ -30,7 +30,7 @@ fn to_stream(name: &str) -> Hello<'_> {
     hello(name, SinkKind::Stream, "s")
 }
 
-/// A conversation, and after how many bytes how many of its messages are whole.
+/// A conversation, and the byte offsets at which its messages are complete.
 fn conversation() -> (Vec<u8>, Vec<usize>, usize) {
     let mut bytes = Vec::new();
     write_hello(&mut bytes, &to_stream("p"));
@@ -50,7 +50,7 @@ fn conversation() -> (Vec<u8>, Vec<usize>, usize) {
 }
 
 #[test]
-fn a_connection_may_be_cut_at_every_byte() {
+fn a_connection_cut_at_any_byte_loses_no_message() {
     let (bytes, ends, greeted) = conversation();
     let mut sim = world(1, Faults::NONE, ANY);
     for cut in 0..=bytes.len() {
@@ -97,9 +97,9 @@ fn a_connection_may_be_cut_at_every_byte() {
     }
 }
 
-/// Each connection sends other payloads under the same numbers, as a producer does that has lost
-/// its memory. After a Welcome only the payloads of that connection count, even if an older
-/// connection still has data under way.
+/// Each connection sends different payloads under the same numbers, like a producer which has lost
+/// its state. After a Welcome only the payloads of that connection count, even if an older
+/// connection still has data in flight.
 #[test]
 fn a_producer_that_moves_between_workers_writes_each_message_once() {
     const LAST: u64 = 300;
@@ -122,7 +122,7 @@ fn a_producer_that_moves_between_workers_writes_each_message_once() {
             }
             sim.step();
             if prng.chance(1, 30) {
-                // The older one has data under way, perhaps read already.
+                // The older connection has data in flight, which may have been received already.
                 let mut next = Producer::connect(&mut sim, 0);
                 write_hello(&mut next.unsent, &to_stream("p"));
                 while next.welcome.is_none() {
@@ -159,7 +159,7 @@ fn a_producer_that_moves_between_workers_writes_each_message_once() {
 }
 
 #[test]
-fn a_sink_that_is_closed_for_a_while_holds_its_producers_back_and_nobody_else() {
+fn a_closed_sink_delays_only_its_own_producers() {
     for seed in 0..20 {
         let mut sim = world(seed, CUTTING, ANY);
         sim.connect(1);
@@ -196,7 +196,7 @@ fn a_sink_that_is_closed_for_a_while_holds_its_producers_back_and_nobody_else() 
 }
 
 #[test]
-fn messages_wait_for_whoever_holds_the_world() {
+fn messages_wait_while_the_keyspace_is_held() {
     let mut config = Config::default();
     config.enable_debug_command = server::config::Access::Yes;
     let mut sim = Sim::with_ingest(3, Faults::NONE, config, ANY);
@@ -244,12 +244,12 @@ fn with_data(hello: &Hello<'_>, numbers: std::ops::RangeInclusive<u64>) -> Vec<u
     bytes
 }
 
-/// A listener with a small window, one that takes one connection, one with a sink of its own.
+/// A listener with a small window, one that accepts one connection, and one with its own sink.
 const THREE: &str =
     "h:0 protocol=2 window=4096 h:0 protocol=2 max-connections=1 h:0 protocol=2 sink=stream:own";
 
 #[test]
-fn every_error_is_told_with_what_is_held() {
+fn every_error_names_its_reason_and_the_last_id() {
     let mut config = Config::default();
     config.password = server::config::Secret::from(&b"secret"[..]);
     let mut sim = Sim::with_ingest(5, Faults::NONE, config, THREE);
@@ -319,7 +319,7 @@ fn every_error_is_told_with_what_is_held() {
 }
 
 #[test]
-fn the_listeners_own_sink_holds_for_those_who_ask_for_it() {
+fn a_producer_can_select_the_sink_of_the_listener() {
     let mut sim = world(6, CUTTING, THREE);
     let mut producer = Producer::greeted(&mut sim, 2, &hello("p", SinkKind::Listener, ""));
     producer.data(1..=20);
@@ -329,7 +329,7 @@ fn the_listeners_own_sink_holds_for_those_who_ask_for_it() {
 }
 
 #[test]
-fn credit_goes_on_as_long_as_the_producer_does() {
+fn credit_is_granted_while_the_producer_sends() {
     let mut sim = world(7, CUTTING, THREE);
     let mut producer = Producer::greeted(&mut sim, 0, &to_stream("p"));
     let welcome = producer.welcome.expect("it was welcomed");
@@ -351,7 +351,7 @@ fn credit_goes_on_as_long_as_the_producer_does() {
 }
 
 #[test]
-fn who_reads_no_acknowledgements_is_stopped_then_dropped_and_hurts_nobody() {
+fn a_producer_which_reads_no_acknowledgements_is_paused_then_closed() {
     let mut sim = world(8, CUTTING, ANY);
     let mut deaf = Producer::greeted(&mut sim, 0, &to_stream("p"));
     deaf.reads = false;

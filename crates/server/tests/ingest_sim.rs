@@ -1,6 +1,6 @@
 //! Classic ingest on two real workers, a simulated network and a simulated clock: whatever happens
-//! to the bytes on their way, every message is acknowledged once, in order, at its time, and not
-//! before its last byte was sent.
+//! to the bytes in transit, every message is acknowledged once, in order, on time, and not before
+//! its last byte was sent.
 
 use base::prng::Prng;
 use base::sync::Arc;
@@ -18,7 +18,7 @@ const WORKERS: usize = 2;
 const MS: u64 = 1_000_000;
 const STEPS_MAX: u32 = 400_000;
 
-/// A network that cuts everything and has small buffers.
+/// A network which splits every transfer and has small buffers.
 const CUTTING: Faults = Faults {
     partial_read_one_in: 2,
     partial_write_one_in: 2,
@@ -28,7 +28,7 @@ const CUTTING: Faults = Faults {
     buffer_bytes: 700,
 };
 
-/// One whose bytes arrive in a moment, so that time goes in small steps.
+/// A network with almost no delay, so that the clock advances in small steps.
 const SWIFT: Faults = Faults { delay_ns_max: 100_000, ..Faults::NONE };
 
 struct World {
@@ -53,7 +53,7 @@ struct Client {
     acks: usize,
     ack_times: Vec<u64>,
     reads: bool,
-    /// Writes all that it has at once.
+    /// Writes everything that is pending at once.
     whole: bool,
 }
 
@@ -166,7 +166,7 @@ impl Client {
         self.check(now);
     }
 
-    /// Every acknowledgement follows the one before and covers whole messages only.
+    /// Checks that every acknowledgement follows the previous one and covers whole messages only.
     fn check(&mut self, now: u64) {
         let len = if self.strategy == Strategy::RequestReply { 8 } else { 12 };
         while self.got.len() >= len {
@@ -187,7 +187,7 @@ impl Client {
 }
 
 #[test]
-fn every_message_is_acknowledged_whatever_the_network_does() {
+fn every_message_is_acknowledged_on_a_faulty_network() {
     for seed in 0..60 {
         let mut world = World::new(seed, CUTTING, Config::default());
         let mut prng = Prng::new(seed);
@@ -217,7 +217,7 @@ fn every_message_is_acknowledged_whatever_the_network_does() {
 }
 
 #[test]
-fn timed_acknowledgements_come_at_their_ticks() {
+fn timed_acknowledgements_are_sent_at_their_ticks() {
     for (which, strategy) in Strategy::ALL.into_iter().enumerate() {
         let mut world = World::new(1, SWIFT, Config::default());
         let mut clients = [world.connect(which), world.connect(0)];
@@ -233,7 +233,7 @@ fn timed_acknowledgements_come_at_their_ticks() {
                 clients[0].say(5);
                 sent = world.net.now().0;
             }
-            // Time goes in steps as small as somebody's messages make them.
+            // The size of a time step follows from the messages sent.
             if clients[1].unsent.is_empty() {
                 clients[1].say(0);
             }
@@ -245,7 +245,8 @@ fn timed_acknowledgements_come_at_their_ticks() {
             Strategy::Throttled | Strategy::HeadRest => {
                 assert!((8..=9).contains(&c.acks), "{strategy}: {} acks in 40 ms", c.acks);
                 for time in &c.ack_times {
-                    // The connection is a little older than this test knows, and bytes travel.
+                    // The connection is slightly older than the test assumes, and bytes take time
+                    // to arrive.
                     let late = (time - born + MS / 5) % TICK_NS;
                     assert!(late < MS, "{strategy}: {late} ns after the tick");
                 }
@@ -261,7 +262,7 @@ fn timed_acknowledgements_come_at_their_ticks() {
 }
 
 #[test]
-fn silence_closes_after_its_time_and_only_those() {
+fn only_idle_connections_are_closed_by_the_idle_timeout() {
     for seed in 100..120 {
         let mut world = World::new(seed, CUTTING, Config::default());
         let mut quiet: Vec<Client> = (0..5).map(|n| world.connect(n)).collect();
@@ -327,7 +328,7 @@ fn a_shutdown_acknowledges_what_was_received() {
 }
 
 #[test]
-fn who_reads_nothing_is_stopped_then_dropped_and_hurts_nobody() {
+fn a_client_which_reads_no_acknowledgements_is_paused_then_closed() {
     let mut world = World::new(7, CUTTING, Config::default());
     let mut clients: Vec<Client> = vec![world.connect(0), world.connect(0)];
     clients[0].reads = false;
@@ -339,7 +340,7 @@ fn who_reads_nothing_is_stopped_then_dropped_and_hurts_nobody() {
     }
     world.run_for(&mut clients, 1_000 * MS);
     assert!(!clients[0].unsent.is_empty(), "it was stopped");
-    // What fits into the network, and one read's worth.
+    // At most what the network buffers, plus one read.
     assert!(clients[0].written < 6_000, "{}", clients[0].written);
     world.run_for(&mut clients, 6_000 * MS);
     assert_eq!(world.shared.ingest.connections(), 0);
@@ -347,7 +348,7 @@ fn who_reads_nothing_is_stopped_then_dropped_and_hurts_nobody() {
 }
 
 #[test]
-fn the_last_acknowledgement_goes_to_a_client_that_stopped_sending() {
+fn a_half_closed_client_receives_its_last_acknowledgement() {
     for (seed, which) in (300..340).zip((0..5).cycle()) {
         let mut world = World::new(seed, CUTTING, Config::default());
         let mut clients = [world.connect(which)];
@@ -364,9 +365,10 @@ fn the_last_acknowledgement_goes_to_a_client_that_stopped_sending() {
     }
 }
 
-/// The classic protocols know no password: one that is set must not let strangers in.
+/// The classic protocols have no authentication. A password must not open their listeners to other
+/// hosts.
 #[test]
-fn a_password_does_not_end_the_protection_of_classic_listeners() {
+fn a_password_does_not_disable_protected_mode_of_classic_listeners() {
     for (password, protected_mode, is_let_in) in
         [("", true, false), ("secret", true, false), ("secret", false, true)]
     {

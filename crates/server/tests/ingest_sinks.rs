@@ -1,8 +1,8 @@
-//! Classic ingest into lists and streams, on two workers and a simulated network: what is
-//! acknowledged can be read, in order and once; blocked clients are woken; a message that cannot be
+//! Classic ingest into lists and streams, on two workers and a simulated network: acknowledged
+//! messages can be read, once and in order, and wake blocked clients. A message which cannot be
 //! stored waits or ends its connection, and affects no other connection.
 
-#[allow(dead_code)] // the other stories of the simulated world have their own test
+#[allow(dead_code)] // the other tests of the simulated world use the rest
 mod sim_world;
 
 use driver::sim::{Ending, Faults, SimClient};
@@ -46,7 +46,7 @@ impl Producer {
         Self { conn, strategy, name, said: 0, unsent, got, acknowledged: 0 }
     }
 
-    /// The payload of a message: its producer, its number, and padding.
+    /// The payload of a message: its producer, its number and padding.
     fn payload(&self, id: u64) -> String {
         format!("{}{id}{}", self.name, "-".repeat(id as usize * 7 % 50))
     }
@@ -117,7 +117,7 @@ fn run_for(sim: &mut Sim, producers: &mut [Producer], ns: u64) {
     run(sim, producers, |sim, _| sim.net.now() >= end);
 }
 
-/// What one key holds: numbers (of a stream) with payloads.
+/// Entry numbers (for a stream) and payloads of one key.
 fn read(sim: &mut Sim, client: usize, key: &str) -> Vec<(Option<u64>, String)> {
     let text = |reply: &Reply| match reply {
         Reply::Bulk(text) => text.clone(),
@@ -141,8 +141,8 @@ fn read(sim: &mut Sim, client: usize, key: &str) -> Vec<(Option<u64>, String)> {
     entries.into_iter().map(entry).collect()
 }
 
-/// Fails unless each producer's messages are there once and in order, up to the last that is
-/// acknowledged.
+/// Fails unless each producer's messages are stored once and in order, up to the last acknowledged
+/// one.
 fn check(all: &[(Option<u64>, String)], producers: &[&Producer]) {
     for producer in producers {
         let own: Vec<_> = all.iter().filter(|(_, text)| text.starts_with(producer.name)).collect();
@@ -155,7 +155,7 @@ fn check(all: &[(Option<u64>, String)], producers: &[&Producer]) {
 }
 
 #[test]
-fn whatever_the_network_does_what_is_acknowledged_is_in_the_key() {
+fn acknowledged_messages_are_stored_on_a_faulty_network() {
     for seed in 0..20 {
         let listen: Vec<String> = Strategy::ALL
             .iter()
@@ -176,7 +176,7 @@ fn whatever_the_network_does_what_is_acknowledged_is_in_the_key() {
             let acknowledged: u64 = producers.iter().map(|p| p.acknowledged).sum();
             if acknowledged >= looked + 100 {
                 looked = acknowledged;
-                sim.forget_steps(); // reading takes many
+                sim.forget_steps(); // reading takes many steps
                 for n in 0..5 {
                     let (db, key) = place(n);
                     sim.ask(0, &["SELECT", db]);
@@ -199,7 +199,7 @@ fn whatever_the_network_does_what_is_acknowledged_is_in_the_key() {
 }
 
 #[test]
-fn who_waits_is_woken_as_behind_xadd_and_rpush() {
+fn blocked_clients_are_served_as_after_xadd_and_rpush() {
     let mut sim = sim(
         5,
         CUTTING,
@@ -234,7 +234,7 @@ fn who_waits_is_woken_as_behind_xadd_and_rpush() {
 }
 
 #[test]
-fn while_there_is_no_memory_nothing_is_taken_and_later_everything() {
+fn messages_wait_while_memory_is_full_and_are_stored_later() {
     for seed in 0..10 {
         let mut sim =
             sim(seed, CUTTING, "h:0 strategy=async sink=stream:s h:0 strategy=sync sink=list:l");
@@ -251,7 +251,7 @@ fn while_there_is_no_memory_nothing_is_taken_and_later_everything() {
         let (before, acks) =
             (sizes(&mut sim), producers.iter().map(|p| p.acknowledged).sum::<u64>());
         let bytes = counters(&sim, |c| c.bytes.get());
-        // Far longer than the idle timeout, which must not count: the server delays the client.
+        // Far longer than the idle timeout, which must not run while the server delays the client.
         run_for(&mut sim, &mut producers, 8_000 * MS);
         assert_eq!(sizes(&mut sim), before, "seed {seed}");
         assert_eq!(producers.iter().map(|p| p.acknowledged).sum::<u64>(), acks);
@@ -270,7 +270,7 @@ fn while_there_is_no_memory_nothing_is_taken_and_later_everything() {
 }
 
 #[test]
-fn a_held_keyspace_and_a_pause_only_delay() {
+fn a_held_keyspace_and_a_client_pause_delay_messages() {
     for (seed, hold) in
         [(1, &["DEBUG", "SLEEP", "0.5"][..]), (2, &["CLIENT", "PAUSE", "500", "WRITE"])]
     {
@@ -316,7 +316,7 @@ fn a_key_of_another_type_ends_the_connection() {
     run(&mut sim, &mut producers, |_, all| all.iter().all(|p| p.acknowledged > 20));
     let (mut taken, keys) = (Vec::new(), ["s", "l"]);
     for key in keys {
-        // What is there at the moment of the change.
+        // The entries present when the type changes.
         sim.clients[0].say(&["MULTI"]);
         sim.clients[0].say(if key == "s" { &["XLEN", "s"] } else { &["LLEN", "l"] });
         sim.clients[0].say(&["SET", key, "other"]);
@@ -338,7 +338,7 @@ fn a_key_of_another_type_ends_the_connection() {
 }
 
 #[test]
-fn who_watches_the_key_or_the_commands_notices() {
+fn a_message_dirties_watches_and_is_sent_to_monitors() {
     let mut sim = sim(4, CUTTING, "h:0 strategy=sync sink=stream:s");
     sim.connect(2);
     assert_eq!(sim.ask(0, &["WATCH", "s"]), Reply::ok());
@@ -354,7 +354,7 @@ fn who_watches_the_key_or_the_commands_notices() {
 }
 
 #[test]
-fn a_panic_is_undone_and_ends_one_connection() {
+fn a_panic_is_rolled_back_and_closes_only_its_connection() {
     for (seed, command, key) in [(1, "xadd", "s"), (2, "rpush", "l")] {
         let mut sim =
             sim(seed, CUTTING, "h:0 strategy=sync sink=stream:s h:0 strategy=sync sink=list:l");
@@ -377,7 +377,7 @@ fn a_panic_is_undone_and_ends_one_connection() {
 }
 
 #[test]
-fn a_listener_has_bounds_of_its_own() {
+fn a_listener_enforces_its_own_limits() {
     let mut sim = sim(6, CUTTING, "h:0 strategy=sync sink=list:l max-connections=2 max-message=10");
     sim.connect(1);
     let mut producers: Vec<Producer> =

@@ -1,10 +1,10 @@
-//! `docs/metrics.md` is what the tables of metrics say.
+//! `docs/metrics.md` matches the tables of metrics.
 
 use server::web::metrics::metrics_md;
 
-/// `UPDATE_DOCS=1` writes the document anew.
+/// `UPDATE_DOCS=1` rewrites the document.
 #[test]
-fn the_document_of_metrics_is_current() {
+fn the_metrics_document_matches_the_tables() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
     let fresh = metrics_md();
     if std::env::var_os("UPDATE_DOCS").is_some() {

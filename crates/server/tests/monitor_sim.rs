@@ -1,7 +1,7 @@
-//! MONITOR with a worker that is far behind: the lines that wait for it are bounded, and a monitor
-//! that missed lines is closed. A line is never sent in the middle of a reply written in steps.
+//! MONITOR on a worker which is far behind: its queued lines are bounded, and a monitor which
+//! missed lines is closed. A line is never sent in the middle of a reply written in steps.
 
-#[allow(dead_code)] // the other stories of the simulated world have their own test
+#[allow(dead_code)] // the other tests of the simulated world use the rest
 mod sim_world;
 
 use base::sync::Arc;
@@ -14,25 +14,25 @@ use sim_world::{Reply, Sim};
 /// Bytes of the line of a command with a large value.
 const LINE: usize = 16 << 20;
 
-/// A monitor that begins afterwards receives every line, and is closed in the same way.
+/// A monitor which starts afterwards receives every line, and is closed in the same way.
 #[test]
 fn a_monitor_whose_worker_is_far_behind_is_closed() {
     let mut sim = Sim::new(1, Faults::NONE, Config::default());
     sim.connect(6);
     let line: Arc<[u8]> = [&vec![b'+'; LINE - 2][..], b"\r\n"].concat().into();
-    // Twice on each of the two workers.
+    // Two rounds on each of the two workers.
     let (last, bystander) = (4, 5);
     for monitor in 0..=last {
         assert_eq!(sim.ask(monitor, &["MONITOR"]), Reply::ok());
         assert_eq!(sim.ask(bystander, &["INCR", "n"]), Reply::Integer(monitor as i64 + 1));
         let Reply::Simple(told) = sim.reply(monitor) else { panic!("a line") };
         assert!(told.ends_with("\"INCR\" \"n\""), "{told}");
-        // No worker turns meanwhile.
+        // No worker runs meanwhile.
         for _ in 0..UNDERWAY_MAX as usize / LINE {
             sim.shared.post_to_monitors(&line, Hold::NONE);
         }
         if monitor == last {
-            break; // just so much is no reason to close it
+            break; // the limit itself is allowed
         }
         sim.shared.post_to_monitors(&line, Hold::NONE);
         sim.run_until(|sim| sim.clients[monitor].ending.is_some());
@@ -45,9 +45,9 @@ fn a_monitor_whose_worker_is_far_behind_is_closed() {
     assert_eq!(sim.ask(bystander, &["INCR", "n"]), Reply::Integer(6));
 }
 
-/// A session in MONITOR gets the lines after the reply in steps that it is being sent.
+/// A session in MONITOR receives lines only after a reply which is being sent in steps.
 #[test]
-fn a_line_comes_behind_a_reply_in_steps() {
+fn a_line_is_sent_after_a_reply_in_steps() {
     let mut config = Config::default();
     config.enable_debug_command = Access::Yes;
     let mut sim = Sim::new(2, Faults::NONE, config);
@@ -55,7 +55,7 @@ fn a_line_comes_behind_a_reply_in_steps() {
     let (monitor, other) = (0, 1);
     assert_eq!(sim.ask(monitor, &["MONITOR"]), Reply::ok());
     assert_eq!(sim.ask(other, &["DEBUG", "POPULATE", "20000"]), Reply::ok());
-    // Some hundred steps, of which each takes a turn.
+    // Some hundred steps, one per turn.
     sim.clients[monitor].say(&["DEBUG", "RELOAD"]);
     sim.run_until(|sim| sim.clients[monitor].has_said_all());
     (0..8).for_each(|_| sim.step());

@@ -1,4 +1,4 @@
-//! Process matters that need a process of their own: this program runs itself again in a role.
+//! Process handling which needs its own process: this program runs itself again in a role.
 
 use server::boot::process::{PidFile, daemonize, enter_dir};
 use std::os::unix::fs::PermissionsExt;
@@ -14,9 +14,9 @@ fn main() {
     if let [_, role, dir] = args.as_slice()
         && role.starts_with("role-")
     {
-        return play(role, Path::new(dir));
+        return run_role(role, Path::new(dir));
     }
-    // The harness is this file: it runs everything and knows one filter.
+    // This file is its own harness. It runs all tests and supports one filter.
     let filter = args.get(1).filter(|a| !a.starts_with("--")).cloned().unwrap_or_default();
     if args.iter().any(|a| a == "--list") {
         return;
@@ -24,7 +24,7 @@ fn main() {
     let tests: [(&str, fn()); 3] = [
         ("folders_are_checked", folders_are_checked),
         ("a_daemon_outlives_its_parent", a_daemon_outlives_its_parent),
-        ("a_daemon_that_fails_says_so", a_daemon_that_fails_says_so),
+        ("a_failed_daemon_reports_its_error", a_failed_daemon_reports_its_error),
     ];
     for (name, test) in tests.iter().filter(|(name, _)| name.contains(&filter)) {
         test();
@@ -32,7 +32,7 @@ fn main() {
     }
 }
 
-fn play(role: &str, dir: &Path) {
+fn run_role(role: &str, dir: &Path) {
     match role {
         "role-enter" => {
             if let Err(e) = enter_dir(dir) {
@@ -58,8 +58,8 @@ fn play(role: &str, dir: &Path) {
     }
 }
 
-/// A folder that everybody may enter, with a copy of this program that everybody may run.
-fn place(name: &str) -> (PathBuf, PathBuf) {
+/// A folder which every user may enter, with a copy of this program which every user may execute.
+fn shared_folder(name: &str) -> (PathBuf, PathBuf) {
     let dir = std::env::temp_dir().join(format!("process-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a temporary folder");
     let me = std::env::current_exe().expect("this program");
@@ -78,7 +78,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs a role as a user without rights: root would be let in everywhere.
+/// Runs a role as an unprivileged user, because root passes every permission check.
 fn unprivileged(program: &Path, role: &str, dir: &Path) -> Output {
     let mut command = if is_root() {
         let mut command = Command::new("setpriv");
@@ -92,7 +92,7 @@ fn unprivileged(program: &Path, role: &str, dir: &Path) -> Output {
 }
 
 fn folders_are_checked() {
-    let (dir, program) = place("dir");
+    let (dir, program) = shared_folder("dir");
     let run = |path: &Path| {
         let out = unprivileged(&program, "role-enter", path);
         (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
@@ -121,10 +121,10 @@ fn folders_are_checked() {
 }
 
 fn a_daemon_outlives_its_parent() {
-    let (dir, program) = place("daemon");
+    let (dir, program) = shared_folder("daemon");
     let status = Command::new(&program).arg("role-daemon").arg(&dir).status().expect("it runs");
     assert!(status.success());
-    // The parent ended well, so the pid file is there already.
+    // The parent has exited successfully, so the pid file exists already.
     let pid = std::fs::read_to_string(dir.join("pid")).expect("the pid file");
     let pid: u32 = pid.trim().parse().expect("a number");
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is alive");
@@ -145,8 +145,8 @@ fn a_daemon_outlives_its_parent() {
     std::fs::remove_dir_all(dir).expect("ours");
 }
 
-fn a_daemon_that_fails_says_so() {
-    let (dir, program) = place("failing");
+fn a_failed_daemon_reports_its_error() {
+    let (dir, program) = shared_folder("failing");
     let out = Command::new(&program).arg("role-failing").arg(&dir).output().expect("it runs");
     assert_eq!(out.status.code(), Some(1));
     assert_eq!(String::from_utf8_lossy(&out.stderr), "port: taken\n");

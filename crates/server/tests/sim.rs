@@ -1,7 +1,7 @@
-//! Two real workers on a network and a clock that are simulated: whatever happens to the bytes on
-//! their way, every client gets the replies that are its own, and shared keys stay consistent.
+//! Two real workers on a simulated network and clock: whatever happens to the bytes in transit,
+//! every client receives its own replies, and shared keys stay consistent.
 
-#[allow(dead_code)] // some of it is for other tests
+#[allow(dead_code)] // other tests use the rest
 mod sim_world;
 
 use base::DbIndex;
@@ -12,8 +12,8 @@ use server::config::{Access, Config};
 use sim_world::script::Script;
 use sim_world::{CUTTING, MS, Reply, Sim};
 
-/// Clients with scripts of their own; those of `broken` are reset at some moment. Hash of all
-/// replies.
+/// Clients with scripts and keys of their own. Those of `broken` are reset at a random moment.
+/// Returns the hash of all replies.
 fn private_keys(seed: u64, clients: usize, requests: usize, broken: usize) -> u64 {
     let mut sim = Sim::new(seed, CUTTING, Config::default());
     sim.connect(clients);
@@ -22,7 +22,7 @@ fn private_keys(seed: u64, clients: usize, requests: usize, broken: usize) -> u6
         (0..clients).map(|owner| Script::new(owner, &mut prng, requests)).collect();
     for (i, (client, script)) in sim.clients.iter_mut().zip(&scripts).enumerate() {
         if i < broken {
-            client.say(&["WATCH", "w1", "w2"]); // what it leaves behind
+            client.say(&["WATCH", "w1", "w2"]); // left behind by the reset
         }
         client.say_bytes(&script.requests);
     }
@@ -53,20 +53,21 @@ fn private_keys(seed: u64, clients: usize, requests: usize, broken: usize) -> u6
 }
 
 #[test]
-fn clients_with_keys_of_their_own_get_their_own_replies() {
+fn clients_with_private_keys_receive_their_own_replies() {
     for seed in 0..400 {
         private_keys(seed, 4, 60, 0);
     }
 }
 
 #[test]
-fn a_reset_hurts_nobody_else_and_leaves_nothing() {
+fn a_reset_connection_releases_its_resources() {
     for seed in 1000..1200 {
         private_keys(seed, 5, 40, 3);
     }
 }
 
-/// Counters, pairs, flushes and swaps of several clients on the same keys; hash of all replies.
+/// Counters, pairs, flushes and swaps of several clients on shared keys. Returns the hash of all
+/// replies.
 fn shared_keys(seed: u64) -> u64 {
     const CLIENTS: usize = 5;
     const REQUESTS: usize = 80;
@@ -118,7 +119,7 @@ fn integers(replies: &[Reply]) -> Vec<i64> {
     integers.map(Reply::integer).collect()
 }
 
-/// Every MGET saw both of a pair or none; the number of those that saw both.
+/// Fails unless every MGET read both keys of a pair or neither. Returns how many read both.
 fn whole_views(seed: u64, replies: &[Reply]) -> usize {
     let mut whole = 0;
     for reply in replies {
@@ -128,7 +129,7 @@ fn whole_views(seed: u64, replies: &[Reply]) -> usize {
                     assert_eq!(a, b, "seed {seed}: a torn pair");
                     whole += 1;
                 }
-                // Neither, or EXEC of two SETs.
+                // Neither key, or both from an EXEC of two SETs.
                 [Reply::Null, Reply::Null] | [Reply::Simple(_), Reply::Simple(_)] => {}
                 [view @ Reply::Array(_)] => whole += whole_views(seed, std::slice::from_ref(view)),
                 other => panic!("seed {seed}: {other:?}"),
@@ -141,14 +142,14 @@ fn whole_views(seed: u64, replies: &[Reply]) -> usize {
 }
 
 #[test]
-fn counters_have_no_gaps_and_pairs_are_never_torn() {
+fn counters_have_no_gaps_and_pairs_are_atomic() {
     for seed in 2000..2200 {
         shared_keys(seed);
     }
 }
 
 #[test]
-fn flushes_and_swaps_leave_pairs_whole() {
+fn flushes_and_swaps_keep_pairs_atomic() {
     let mut whole = 0;
     for seed in 3000..3150 {
         let mut sim = Sim::new(seed, CUTTING, Config::default());
@@ -185,7 +186,7 @@ fn flushes_and_swaps_leave_pairs_whole() {
 }
 
 #[test]
-fn optimistic_increments_lose_nothing() {
+fn optimistic_increments_are_not_lost() {
     const CLIENTS: usize = 4;
     const EACH: usize = 8;
     let mut conflicts = 0;
@@ -241,7 +242,7 @@ fn keys_expire_within_100_ms_of_virtual_time() {
             let client = n as usize % 2;
             let reply = sim.ask(client, &["SET", &format!("k{n}"), "v", "PX", &px.to_string()]);
             assert_eq!(reply, Reply::ok());
-            // The server set it at some moment in between; its clock counts whole milliseconds.
+            // The server set the key within this interval, and its clock counts whole milliseconds.
             ends.push((from.0.saturating_sub(MS), sim.net.now().plus((px + 1) * MS).0));
         }
         while sim.shared.keyspace.db_len(DbIndex(0)) > 0 {
@@ -263,7 +264,7 @@ fn with_debug() -> Config {
 }
 
 #[test]
-fn debug_sleep_holds_everybody_and_then_all_go_on() {
+fn debug_sleep_blocks_all_clients_until_it_ends() {
     for seed in 5000..5050 {
         let mut sim = Sim::new(seed, CUTTING, with_debug());
         sim.connect(4);
@@ -271,7 +272,7 @@ fn debug_sleep_holds_everybody_and_then_all_go_on() {
         sim.clients[0].say(&["DEBUG", "SLEEP", "1.5"]);
         sim.run_until(|sim| sim.clients[0].has_said_all());
         sim.run_for(10 * MS);
-        let asleep = sim.net.now(); // it fell asleep at some moment in between
+        let asleep = sim.net.now(); // it began to sleep within this interval
         for client in 1..4 {
             sim.clients[client].say(&["INCR", "n"]);
             sim.clients[client].say(&["INCR", "n"]);
@@ -293,7 +294,7 @@ fn debug_sleep_holds_everybody_and_then_all_go_on() {
 }
 
 #[test]
-fn a_sleeper_that_is_reset_frees_the_others() {
+fn a_reset_during_debug_sleep_resumes_the_other_clients() {
     let mut sim = Sim::new(1, Faults::NONE, with_debug());
     sim.connect(3);
     let since = sim.net.now();
@@ -310,9 +311,9 @@ fn a_sleeper_that_is_reset_frees_the_others() {
     sim.end();
 }
 
-/// A client that disconnects while it is blocked is served nothing, whatever the network does.
+/// A client which disconnects while it is blocked consumes no element, whatever the network does.
 #[test]
-fn a_blocked_client_that_leaves_requests_behind_takes_nothing() {
+fn a_disconnected_blocked_client_consumes_no_element() {
     for seed in 0..50 {
         let mut sim = Sim::new(seed, CUTTING, Config::default());
         sim.connect(3);
@@ -363,7 +364,7 @@ fn the_same_seed_gives_the_same_bytes() {
     assert!(first.0 != other.0 && first.1 != other.1);
 }
 
-/// A database whose walk takes several steps.
+/// A server with a database whose KEYS takes several steps.
 fn populated(seed: u64, faults: Faults) -> Sim {
     let mut sim = Sim::new(seed, faults, with_debug());
     sim.connect(2);
@@ -371,9 +372,9 @@ fn populated(seed: u64, faults: Faults) -> Sim {
     sim
 }
 
-/// A reply that is sent in pieces arrives whole, and the next replies arrive after it.
+/// A reply which is sent in parts is received whole, and the next replies after it.
 #[test]
-fn long_replies_arrive_whole() {
+fn replies_in_parts_are_received_whole() {
     for seed in 0..3 {
         let mut sim = populated(seed, CUTTING);
         sim.clients[0].say(&["KEYS", "key*"]);
@@ -386,7 +387,7 @@ fn long_replies_arrive_whole() {
 }
 
 #[test]
-fn steps_reply_nothing_to_who_wants_none() {
+fn client_reply_off_suppresses_replies_in_steps() {
     let mut sim = populated(1, Faults::NONE);
     sim.clients[0].say(&["CLIENT", "REPLY", "SKIP"]);
     sim.clients[0].say(&["KEYS", "*"]);

@@ -1,4 +1,4 @@
-//! The share of expired keys that are not removed yet is sampled a bounded number of times a
+//! The share of expired keys which are not removed yet is sampled a bounded number of times per
 //! second, however often a worker turns.
 
 use base::DbIndex;
@@ -32,10 +32,10 @@ fn ok(worker: &mut TestWorker, requests: &[Vec<u8>]) {
     assert_eq!(worker.driver().received(0), b"+OK\r\n".repeat(requests.len()));
 }
 
-/// The worker samples at most once for each part of a second, however often it expires keys. Once
-/// all are removed, the sample shows zero.
+/// The worker takes at most one sample per interval, however often it expires keys. Once all keys
+/// are removed, the sample is zero.
 #[test]
-fn what_is_due_is_sampled_seldom() {
+fn the_share_of_expired_keys_is_sampled_at_intervals() {
     let mut driver = Loopback::new(7);
     driver.connect().expect("a pair of sockets");
     let shared = server::boot::make_shared(Config::default(), &mut driver, 1, || (0, 0));
@@ -51,8 +51,8 @@ fn what_is_due_is_sampled_seldom() {
     let sample = || [0, 1].map(|at: usize| shared.workers[0].stale[at].get());
     let (started, mut last, mut samples) = (worker.driver().now().0, sample(), 0);
     for _ in 0..LOOKS {
-        // Nothing else is due: the worker sleeps until its next sample. (Each sample takes other
-        // slots.)
+        // No other timer is due: the worker sleeps until its next sample. (Each sample reads
+        // different slots.)
         worker.turn();
         samples += u64::from(std::mem::replace(&mut last, sample()) != last);
     }

@@ -1,6 +1,6 @@
-//! Commands on collections of a million elements go in steps: a turn of the worker that does one of
-//! them takes at most about 200 microseconds of its processor, and others are answered between
-//! them.
+//! Commands on collections of a million elements run in steps: a turn of the worker during such a
+//! command takes at most about 200 microseconds of processor time, and other clients are answered
+//! between the steps.
 
 use base::sync::Arc;
 use driver::loopback::Loopback;
@@ -12,11 +12,11 @@ use server::worker::message::Message;
 type TestWorker = Worker<Loopback<Message>>;
 
 const ELEMENTS: usize = 1_000_000;
-/// The longest step; twice as long in a build with debug assertions, which is less optimised.
+/// The limit of a step: twice as long in a build with debug assertions, which is less optimised.
 const STEP_NS: u64 = if cfg!(debug_assertions) { 400_000 } else { 200_000 };
-/// The longest turn, except for one in a thousand, which the allocator or the kernel may delay.
+/// The limit of a turn, except for one in a thousand, which the allocator or the kernel may delay.
 const TURN_NS_MAX: u64 = 5 * STEP_NS;
-/// Another process may take caches and cores for a moment.
+/// Tries per command: another process may occupy caches and cores for a moment.
 const TRIES: usize = 4;
 
 /// Processor time of this thread.
@@ -30,7 +30,7 @@ fn encode(args: &[&str]) -> Vec<u8> {
     format!("*{}\r\n{}", args.len(), args.concat()).into_bytes()
 }
 
-/// A worker with two connections: one whose commands are long, and another.
+/// A worker with two connections: one sends long commands, the other short ones.
 struct World(TestWorker);
 
 impl World {
@@ -47,14 +47,14 @@ impl World {
         Self(worker)
     }
 
-    /// Sends a request, and turns until its reply is there: it, and the time of each turn.
+    /// Sends a request and turns until its reply is complete. Returns it and the time of each turn.
     fn ask(&mut self, request: &[u8], is_whole: impl Fn(&[u8]) -> bool) -> (Vec<u8>, Vec<u64>) {
         let get = encode(&["GET", "other"]);
         let (mut got, mut times) = (Vec::new(), Vec::new());
         self.0.driver().write(0, request);
         while !is_whole(&got) {
             assert!(times.len() < 1_000_000, "{} bytes and no more", got.len());
-            // The other one is answered in every turn.
+            // The other connection is answered in every turn.
             self.0.driver().write(1, &get);
             let before = cpu_ns();
             self.0.turn();
@@ -73,8 +73,8 @@ impl World {
         (String::from_utf8(got).expect("a line").trim_end().to_owned(), times)
     }
 
-    /// A command with a reply of bulk strings. Parsing all of it in every turn would take long, so
-    /// it counts as whole when no more bytes arrive.
+    /// A command with a reply of bulk strings. Parsing the whole reply in every turn would take
+    /// long, so it counts as complete when no more bytes arrive.
     fn ask_bulks(&mut self, command: &[&str]) -> (Vec<u8>, Vec<u64>) {
         let count = std::cell::Cell::new(0);
         self.ask(&encode(command), |got| {
@@ -83,7 +83,7 @@ impl World {
         })
     }
 
-    /// Fills a key with `elements(n)` of numbers from `from` on.
+    /// Fills a key with `elements(n)` for numbers starting at `from`.
     fn fill(&mut self, command: &str, key: &str, from: usize, element: fn(usize) -> Vec<String>) {
         for chunk in (from..from + ELEMENTS).collect::<Vec<_>>().chunks(250) {
             let parts: Vec<String> = chunk.iter().flat_map(|n| element(*n)).collect();
@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-/// Whether a reply of bulk strings is whole: arrays in it are looked into.
+/// Whether a reply of bulk strings is complete, including nested arrays.
 fn count_whole(got: &[u8]) -> Option<usize> {
     let (mut at, mut wanted, mut bulks) = (0, 1_usize, 0);
     while wanted > 0 {
@@ -130,8 +130,8 @@ fn scored(n: usize) -> Vec<String> {
     vec![format!("{}", n % 1000), format!("member:{n}")]
 }
 
-/// The times of the turns of a command, judged.
-fn judge(what: &str, mut times: Vec<u64>) -> bool {
+/// Checks the times of the turns of a command against the limits.
+fn is_within_limits(what: &str, mut times: Vec<u64>) -> bool {
     times.sort_unstable();
     let (most, all) = (times[times.len() * 99 / 100], times[times.len() * 999 / 1000]);
     println!(
@@ -146,20 +146,20 @@ fn judge(what: &str, mut times: Vec<u64>) -> bool {
     is_stepped && most <= STEP_NS && all <= TURN_NS_MAX
 }
 
-/// A command.
+/// The name of a command.
 type Words<'a> = &'a [&'a str];
-/// Commands before it, a command that reads, and the bulk strings of its reply.
+/// Commands to run first, a command that reads, and the number of bulk strings in its reply.
 type Read<'a> = (&'a [Words<'a>], Words<'a>, usize);
-/// A command before it that answers 1, if any, a command that changes, and its reply.
+/// A command to run first, which answers 1, if any; a command that changes; and its reply.
 type Change<'a> = (Words<'a>, Words<'a>, &'a str);
 
-/// Commands that took too long in every try.
+/// Commands which exceeded the limits in every try.
 #[derive(Default)]
 struct TooLong(Vec<String>);
 
 impl TooLong {
-    /// One good try is enough.
-    fn unless(&mut self, what: String, mut is_good: impl FnMut() -> bool) {
+    /// One try within the limits is enough.
+    fn retry(&mut self, what: String, mut is_good: impl FnMut() -> bool) {
         if !(0..TRIES).any(|_| is_good()) {
             self.0.push(what);
         }
@@ -167,26 +167,26 @@ impl TooLong {
 
     fn check_reads(&mut self, world: &mut World, reads: &[Read]) {
         for (first, command, bulks) in reads {
-            self.unless(format!("{command:?}"), || {
+            self.retry(format!("{command:?}"), || {
                 for command in *first {
                     world.line(command);
                 }
                 let (got, times) = world.ask_bulks(command);
                 assert_eq!(count_whole(&got), Some(*bulks), "{command:?}");
-                judge(command[0], times)
+                is_within_limits(command[0], times)
             });
         }
     }
 
     fn check_changes(&mut self, world: &mut World, changes: &[Change]) {
         for (first, command, reply) in changes {
-            self.unless(format!("{command:?}"), || {
+            self.retry(format!("{command:?}"), || {
                 if !first.is_empty() {
                     assert_eq!(world.line(first).0, ":1");
                 }
                 let (got, times) = world.line(command);
                 assert_eq!(got, *reply, "{command:?}");
-                judge(command[0], times)
+                is_within_limits(command[0], times)
             });
         }
     }
@@ -243,7 +243,7 @@ const CHANGES: [Change; 17] = [
 ];
 
 #[test]
-fn large_replies_and_changes_go_in_short_steps() {
+fn large_replies_and_changes_run_in_short_steps() {
     let mut world = World::new();
     world.line(&["SET", "other", "there"]);
     world.fill("SADD", "set", 0, member);
@@ -257,18 +257,18 @@ fn large_replies_and_changes_go_in_short_steps() {
     too_long.check_reads(&mut world, &READS);
     too_long.check_changes(&mut world, &CHANGES);
     for wanted in ["30000", "700000"] {
-        too_long.unless(format!("SPOP {wanted}"), || {
+        too_long.retry(format!("SPOP {wanted}"), || {
             world.line(&["COPY", "set", "to", "REPLACE"]);
             let (got, times) = world.ask_bulks(&["SPOP", "to", wanted]);
             assert_eq!(count_whole(&got).map(|n| n.to_string()).as_deref(), Some(wanted));
             let left = ELEMENTS - wanted.parse::<usize>().expect("a number");
             assert_eq!(world.line(&["SCARD", "to"]).0, format!(":{left}"));
-            judge("SPOP", times)
+            is_within_limits("SPOP", times)
         });
     }
-    // What is cut by whole pages is done at once.
+    // A trim by whole pages runs at once.
     for trim in [["1000", "-1"], ["0", "-1000"], ["250000", "749999"], ["-10", "-1"]] {
-        too_long.unless(format!("LTRIM {trim:?}"), || {
+        too_long.retry(format!("LTRIM {trim:?}"), || {
             world.line(COPY_LIST);
             let (got, times) = world.line(&["LTRIM", "to", trim[0], trim[1]]);
             assert_eq!((got.as_str(), times.len()), ("+OK", 1));
@@ -279,9 +279,9 @@ fn large_replies_and_changes_go_in_short_steps() {
     too_long.assert_none();
 }
 
-/// What a transaction has queued is freed away from the worker.
+/// The queue of a transaction is freed outside the worker's turn.
 #[test]
-fn a_long_queue_is_freed_in_no_time() {
+fn a_long_transaction_queue_does_not_block_the_worker() {
     const EACH: usize = 1_000;
     let mut world = World::new();
     world.line(&["SET", "other", "there"]);
@@ -300,12 +300,12 @@ fn a_long_queue_is_freed_in_no_time() {
     assert!(is_good, "too long in {TRIES} tries");
 }
 
-/// FLUSHDB SYNC answers when everything is freed; until then others are served in every turn, and
-/// its client is blocked.
+/// FLUSHDB SYNC replies when everything is freed. Until then its client is blocked, and other
+/// clients are served in every turn.
 #[test]
-fn a_flush_holds_nobody_else_up() {
+fn a_synchronous_flush_does_not_block_other_clients() {
     const KEYS: usize = 100_000;
-    /// The most keys that one turn frees.
+    /// The maximum of keys freed in one turn.
     const EACH_TURN: usize = 1024;
     let mut world = World::new();
     let other = |world: &mut World, args: &[&str]| {
@@ -362,7 +362,7 @@ const PENDING_READS: [Read; 8] = [
     ),
     (&[], &["XPENDING", "s", "g", "-", "+", "1000000"], 2 * ALL),
     (&[], &["XPENDING", "s", "g", "IDLE", "1000000000", "-", "+", "10", "c"], 0),
-    // An entry with its field, and what is pending: for the group, and for a consumer.
+    // An entry with its field, and its pending records: one of the group, one of a consumer.
     (&[], &["XINFO", "STREAM", "s", "FULL", "COUNT", "0"], (3 + 2 + 1) * ALL + 48),
 ];
 
@@ -379,9 +379,9 @@ const PENDING_CHANGES: [Change; 4] = [
     ),
 ];
 
-/// A stream of a million entries whose group has all of them pending.
+/// A stream of a million entries, all of them pending in its group.
 #[test]
-fn long_changes_of_pending_entries_go_in_short_steps() {
+fn changes_of_many_pending_entries_run_in_short_steps() {
     const EACH: usize = 250;
     let mut world = World::new();
     world.line(&["SET", "other", "there"]);
@@ -393,12 +393,12 @@ fn long_changes_of_pending_entries_go_in_short_steps() {
     let mut too_long = TooLong::default();
     too_long.check_reads(&mut world, &PENDING_READS);
     too_long.check_changes(&mut world, &PENDING_CHANGES);
-    // What is removed as a whole is removed at once.
+    // The removal of a whole group or consumer runs at once.
     for command in [
         &["XGROUP", "DESTROY", "to", "g"][..],
         &["XTRIM", "to", "MAXLEN", "~", "1000", "LIMIT", "0"],
     ] {
-        too_long.unless(format!("{command:?}"), || {
+        too_long.retry(format!("{command:?}"), || {
             world.line(COPY_STREAM);
             let (_, times) = world.line(command);
             println!("{command:?}: {} us", times[0] / 1000);
@@ -406,4 +406,122 @@ fn long_changes_of_pending_entries_go_in_short_steps() {
         });
     }
     too_long.assert_none();
+}
+
+/// Bytes of a long string.
+const LONG: usize = 128 << 20;
+
+/// A world with `ones`, a long string of set bits, and `zeros`, as long.
+fn long_strings() -> World {
+    let mut world = World::new();
+    world.line(&["SET", "other", "there"]);
+    world.line(&["SETRANGE", "zeros", &(LONG - 1).to_string(), "\0"]);
+    assert_eq!(world.line(&["BITOP", "NOT", "ones", "zeros"]).0, format!(":{LONG}"));
+    world
+}
+
+#[test]
+fn long_strings_are_read_and_combined_in_short_steps() {
+    let mut world = long_strings();
+    let (bits, len) = (format!(":{}", LONG * 8), format!(":{LONG}"));
+    assert_eq!(world.line(&["SETBIT", "ones", &(LONG * 8 - 1).to_string(), "0"]).0, ":1");
+    let cleared = format!(":{}", LONG * 8 - 1);
+    let digest = world.line(&["DIGEST", "ones"]).0;
+    let digest = digest.trim_start_matches("$16\r\n");
+    let mut too_long = TooLong::default();
+    too_long.check_changes(
+        &mut world,
+        &[
+            (&[], &["BITCOUNT", "ones"], &cleared),
+            (&[], &["BITPOS", "ones", "0"], &cleared),
+            (&[], &["BITPOS", "zeros", "1"], ":-1"),
+            (&[], &["DIGEST", "ones"], &format!("$16\r\n{digest}")),
+            (&[], &["BITOP", "NOT", "to", "ones"], &len),
+            (&[], &["BITOP", "XOR", "to", "ones", "zeros"], &len),
+            (&[], &["SET", "ones", "other", "IFDNE", digest], "$-1"),
+            (&[], &["DELEX", "ones", "IFDNE", digest], ":0"),
+        ],
+    );
+    assert_eq!(world.line(&["BITCOUNT", "to"]).0, cleared);
+    assert_ne!(cleared, bits);
+    // A payload of zeros is short, so that the test is fast; and it is read back in steps.
+    too_long.retry("DUMP".to_owned(), || {
+        let (_, times) = world.ask_bulks(&["DUMP", "ones"]);
+        is_within_limits("DUMP", times)
+    });
+    let (payload, _) = world.ask_bulks(&["DUMP", "ones"]);
+    let end = payload.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    let payload = &payload[end..payload.len() - 2];
+    too_long.retry("RESTORE".to_owned(), || {
+        let head = format!("*5\r\n$7\r\nRESTORE\r\n$2\r\nto\r\n$1\r\n0\r\n${}\r\n", payload.len());
+        let request = [head.as_bytes(), payload, b"\r\n$7\r\nREPLACE\r\n"].concat();
+        let (got, times) = world.ask(&request, |got| got.ends_with(b"\r\n"));
+        assert_eq!(got, b"+OK\r\n");
+        is_within_limits("RESTORE", times)
+    });
+    assert_eq!(world.line(&["BITCOUNT", "to"]).0, cleared);
+    too_long.assert_none();
+}
+
+/// A change of a string which a reader holds copies the pages that it writes to.
+#[test]
+fn changes_of_long_strings_beside_readers_are_short() {
+    let mut world = long_strings();
+    let at = (LONG / 2).to_string();
+    let bit = (LONG * 4 + 3).to_string();
+    let mut too_long = TooLong::default();
+    for command in [
+        &["SETRANGE", "held", &at, "changed"][..],
+        &["SETBIT", "held", &bit, "0"],
+        &["APPEND", "held", "changed"],
+        &["BITFIELD", "held", "SET", "u63", &bit, "5"],
+        &["SETBIT", "far", "4294967295", "1"],
+        &["GETRANGE", "held", &at, &(LONG / 2 + 1_000).to_string()],
+        &["DEL", "held"],
+    ] {
+        too_long.retry(format!("{command:?}"), || {
+            world.line(&["DEL", "far"]);
+            assert_eq!(world.line(&["COPY", "ones", "held", "REPLACE"]).0, ":1");
+            // Somebody is reading it.
+            world.0.driver().write(1, &encode(&["BITCOUNT", "held"]));
+            world.0.turn();
+            world.0.driver().write(0, &encode(command));
+            let before = cpu_ns();
+            world.0.turn();
+            let time = cpu_ns() - before;
+            println!("{command:?}: {} us", time / 1000);
+            while !world.0.driver().received(1).ends_with(b"\r\n") {
+                world.0.turn();
+            }
+            let counted = String::from_utf8_lossy(world.0.driver().received(1)).into_owned();
+            assert_eq!(counted.trim_end(), format!(":{}", LONG * 8), "as it was before the change");
+            while world.0.driver().received(0).is_empty() {
+                world.0.turn();
+            }
+            world.0.driver().forget(0);
+            world.0.driver().forget(1);
+            time <= 2_000_000
+        });
+    }
+    too_long.assert_none();
+}
+
+/// A source which changes while it is combined is combined again.
+#[test]
+fn a_combination_is_that_of_the_moment_when_it_is_stored() {
+    let mut world = long_strings();
+    world.0.driver().write(0, &encode(&["BITOP", "NOT", "to", "zeros"]));
+    for _ in 0..20 {
+        world.0.turn();
+    }
+    assert!(world.0.driver().received(0).is_empty(), "it is under way");
+    world.0.driver().write(1, &encode(&["SETBIT", "zeros", "77", "1"]));
+    world.0.turn();
+    assert_eq!(world.0.driver().received(1), b":0\r\n");
+    world.0.driver().forget(1);
+    while world.0.driver().received(0).is_empty() {
+        world.0.turn();
+    }
+    world.0.driver().forget(0);
+    assert_eq!(world.line(&["BITCOUNT", "to"]).0, format!(":{}", LONG * 8 - 1));
 }

@@ -1,8 +1,8 @@
 //! How often workers turn and how much they do in one turn, on the simulated network: no worker
-//! spins beside a closed gate, and work without a bound of its own is done in parts. Also what
-//! happens without any event.
+//! spins while a gate is closed, and unbounded work is done in parts. Also work which no event
+//! triggers.
 
-#[allow(dead_code)] // some of it is for other tests
+#[allow(dead_code)] // the other tests of the simulated world use the rest
 mod sim_world;
 
 use base::sync::atomic::Ordering::Relaxed;
@@ -25,7 +25,7 @@ fn sim(clients: usize) -> Sim {
     sim
 }
 
-/// Steps of the world while client 0 holds the gate closed, after `during` has been done.
+/// Runs `during` while client 0 holds the gate closed. Returns the steps of the world meanwhile.
 fn steps_beside_a_closed_gate(sim: &mut Sim, during: impl FnOnce(&mut Sim)) -> u64 {
     sim.clients[0].say(&["DEBUG", "SLEEP", &format!("{}", CLOSED_NS as f64 / 1e9)]);
     sim.run_until(|sim| sim.clients[0].has_said_all());
@@ -43,9 +43,9 @@ fn assert_few(steps: u64) {
 }
 
 /// A command in steps must not keep its worker turning while the gate is closed: the simulated time
-/// would stand still.
+/// would not advance.
 #[test]
-fn a_command_in_steps_beside_a_closed_gate() {
+fn a_command_in_steps_does_not_spin_while_a_gate_is_closed() {
     let mut sim = sim(3);
     assert_eq!(sim.ask(0, &["DEBUG", "POPULATE", "100000"]), Reply::ok());
     sim.clients[1].say(&["KEYS", "*"]);
@@ -61,9 +61,9 @@ fn a_command_in_steps_beside_a_closed_gate() {
     sim.end();
 }
 
-/// Nor may a ticket whose wait is over, nor the watches of a connection that has closed.
+/// Expired tickets and watches of a closed connection do not keep a worker turning either.
 #[test]
-fn tickets_and_watches_beside_a_closed_gate() {
+fn tickets_and_watches_do_not_spin_while_a_gate_is_closed() {
     let mut sim = sim(4);
     for (client, request) in [
         (1, &["BLPOP", "a", "b", "0"][..]),
@@ -86,10 +86,10 @@ fn tickets_and_watches_beside_a_closed_gate() {
     sim.end();
 }
 
-/// CLIENT ID passes the closed gate, and then waits for the end of the pause. It used to be taken
-/// from the input by then, so that it had no reply and the next one stood in its place.
+/// CLIENT ID passes the closed gate and then waits for the end of the pause. Regression: its
+/// request was consumed too early, so that it had no reply and the next reply took its place.
 #[test]
-fn a_pause_beside_a_closed_gate_loses_no_reply() {
+fn a_pause_while_a_gate_is_closed_loses_no_reply() {
     let mut sim = sim(3);
     let id = sim.ask(2, &["CLIENT", "ID"]);
     steps_beside_a_closed_gate(&mut sim, |sim| {
@@ -103,8 +103,8 @@ fn a_pause_beside_a_closed_gate_loses_no_reply() {
     sim.end();
 }
 
-/// The most that a figure goes down in one step of the world.
-fn steepest(sim: &mut Sim, figure: impl Fn(&Sim) -> usize) -> usize {
+/// The largest decrease of a figure in one step of the world.
+fn largest_decrease(sim: &mut Sim, figure: impl Fn(&Sim) -> usize) -> usize {
     let (mut steepest, mut last) = (0, figure(sim));
     while last > 0 {
         sim.step();
@@ -121,10 +121,10 @@ fn names() -> Vec<String> {
     (0..MANY).map(|n| format!("key{n}")).collect()
 }
 
-/// Watches and tickets of a closed connection are released in parts: all at once they would occupy
-/// the worker for long.
+/// Watches and tickets of a closed connection are released in parts, because all at once would
+/// occupy the worker for long.
 #[test]
-fn what_a_client_leaves_behind_is_cleared_in_parts() {
+fn watches_and_tickets_of_a_closed_connection_are_released_in_parts() {
     let mut sim = sim(3);
     let names = names();
     let request = |first, last: &[&'static str]| -> Vec<&str> {
@@ -136,24 +136,24 @@ fn what_a_client_leaves_behind_is_cleared_in_parts() {
     let had = watched(&sim);
     assert!(had > 4 * RELEASES_PER_TURN, "{had} slots");
     sim.clients[1].close();
-    let steepest_watches = steepest(&mut sim, watched);
+    let steepest_watches = largest_decrease(&mut sim, watched);
     assert!(steepest_watches <= RELEASES_PER_TURN, "{steepest_watches}");
     sim.clients[2].say(&request("BLPOP", &["0"]));
     sim.run_until(|sim| sim.shared.blocked.load(Relaxed) == 1);
     let waited = |sim: &Sim| sim.shared.keyspace.waited_keys() as usize;
     assert_eq!(waited(&sim), MANY);
     sim.clients[0].say(&["RPUSH", "key7", "x"]);
-    let steepest_tickets = steepest(&mut sim, waited);
+    let steepest_tickets = largest_decrease(&mut sim, waited);
     assert_eq!(sim.reply(0).integer(), 1);
-    // (The ticket that was served is removed at once.)
+    // (The served ticket is removed at once.)
     assert!(steepest_tickets <= RELEASES_PER_TURN + 1, "{steepest_tickets}");
     sim.end();
 }
 
-/// A client that reads nothing is not received from either, so no event concerns it. It is closed
-/// at the soft limit nevertheless.
+/// The server stops receiving from a client which reads nothing, so no event concerns it. It is
+/// closed at the soft limit nevertheless.
 #[test]
-fn the_soft_limit_of_replies_holds_without_any_event() {
+fn the_soft_limit_of_replies_is_enforced_without_events() {
     let mut sim = sim(1);
     let limit = "normal 0 100kb 5";
     assert_eq!(sim.ask(0, &["CONFIG", "SET", "client-output-buffer-limit", limit]), Reply::ok());
@@ -170,7 +170,7 @@ fn the_soft_limit_of_replies_holds_without_any_event() {
     let mut room = [0; 4096];
     while slow.read(&mut room) > 0 {}
     assert!(matches!(slow.ending(), Some(Ending::Closed | Ending::Reset)));
-    // A client that reads in time stays connected.
+    // A client which reads in time stays connected.
     let quick = sim.join();
     assert_eq!(quick.write(&get), get.len());
     sim.run_for(3_000 * MS);
@@ -185,10 +185,10 @@ fn the_soft_limit_of_replies_holds_without_any_event() {
     sim.end();
 }
 
-/// A client that leaves watches and tickets faster than they are released waits for their release:
-/// otherwise their number would grow without bound.
+/// A client which leaves watches and tickets behind faster than they are released waits for their
+/// release: otherwise their number would grow without bound.
 #[test]
-fn who_leaves_much_at_keys_waits_until_it_is_released() {
+fn a_client_waits_while_many_of_its_watches_are_released() {
     const REQUESTS: usize = 100;
     let names: Vec<String> = (0..4 * LEFT_KEYS_MAX).map(|n| format!("key{n}")).collect();
     let request = |first: &'static str, last: &[&'static str]| -> Vec<&str> {
@@ -199,7 +199,7 @@ fn who_leaves_much_at_keys_waits_until_it_is_released() {
         [vec![request("WATCH", &[]), vec!["UNWATCH"]], vec![request("BLPOP", &["0.000001"])]]
     {
         let mut sim = sim(2);
-        // The most memory that one request leaves.
+        // The maximum of memory which one request leaves behind.
         let mut one = 0;
         sim.clients[1].say(&story[0]);
         while sim.clients[1].take_reply().is_none() {
@@ -221,7 +221,7 @@ fn who_leaves_much_at_keys_waits_until_it_is_released() {
             }
         }
         assert!(most <= 4 * one, "{}: {most} bytes, where one leaves {one}", story[0][0]);
-        // Other clients do not wait for that.
+        // Other clients do not wait.
         for request in &story {
             sim.clients[1].say(request);
         }

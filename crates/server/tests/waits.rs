@@ -1,9 +1,9 @@
-//! A million blocked commands whose time ends leave no byte behind, nor do those that CLIENT
-//! UNBLOCK or a lost connection ends: tickets, timers and the queues of keys are all gone, which an
-//! allocator that counts live bytes shows.
+//! A million blocked commands which time out leave no byte allocated, nor do those that CLIENT
+//! UNBLOCK or a lost connection ends. An allocator which counts live bytes shows that tickets,
+//! timers and the queues of keys are all released.
 #![allow(unsafe_code)] // an allocator that counts
 
-#[allow(dead_code)] // the other stories of the simulated world have their own test
+#[allow(dead_code)] // the other tests of the simulated world use the rest
 mod sim_world;
 
 use driver::sim::{Faults, SimClient};
@@ -12,9 +12,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes that are allocated now.
+/// Bytes allocated at this moment.
 static LIVE: AtomicI64 = AtomicI64::new(0);
-/// Blocks that were freed so far.
+/// Blocks freed so far.
 static FREED: AtomicI64 = AtomicI64::new(0);
 
 struct Counting;
@@ -50,14 +50,14 @@ const DEPTH: usize = 4;
 const TIMEOUTS: usize = 1_000_000;
 const UNBLOCKED: usize = 20_000;
 const LOST: usize = 5_000;
-/// Keys of one wait, and blocks that a worker frees in one turn at most meanwhile: what it releases
-/// then, and not each key.
+/// Keys of one wait, and the maximum of blocks freed per turn while they are released. The bound
+/// covers a part of the keys, not all of them.
 const MANY_KEYS: usize = 200_000;
 const FREED_PER_TURN_MAX: i64 = 20_000;
-/// Bytes by which buffers differ after other requests; a ticket alone has more than 300 bytes.
+/// By how many bytes buffers differ after other requests. One ticket has more than 300 bytes.
 const SLACK_BYTES: i64 = 16 * 1024;
 
-/// Two workers, clients that block, and one that does not.
+/// Two workers, clients which block, and one client which does not.
 struct World {
     sim: Sim,
     clients: Vec<SimClient>,
@@ -76,8 +76,8 @@ impl World {
         world
     }
 
-    /// Makes the part of every slot in which waits are noted: it is made on first use and stays,
-    /// which is a part of the keyspace's own size.
+    /// Allocates the wait table of every slot. It is allocated on first use and never freed, so it
+    /// is part of the keyspace's own size.
     fn use_every_slot(&mut self) {
         const WATCHED: usize = 200;
         let client = self.sim.join();
@@ -112,7 +112,7 @@ impl World {
         self.clients.push(client);
     }
 
-    /// A blocked command: on one key of its own and some that it shares with others.
+    /// A blocked command on one private key and some shared keys.
     fn request(&self, client: usize, n: usize, timeout: &str) -> Vec<u8> {
         let (own, shared) = (format!("own:{client}:{n}"), format!("shared:{}", self.round % 7));
         match n % 4 {
@@ -123,7 +123,7 @@ impl World {
         }
     }
 
-    /// Every client blocks some times, one after the other, until its time is up.
+    /// Every client blocks several times, one after the other, until its timeout.
     fn time_out(&mut self) {
         for client in 0..CLIENTS {
             let requests: Vec<u8> =
@@ -158,7 +158,7 @@ impl World {
         self.sim.run_until(blocked);
     }
 
-    /// Every client blocks without a timeout, and CLIENT UNBLOCK ends its wait.
+    /// Every client blocks without a timeout. CLIENT UNBLOCK ends its wait.
     fn unblock(&mut self) {
         self.all_block();
         for id in self.ids.clone() {
@@ -168,14 +168,14 @@ impl World {
         self.until_answered(b"*-1\r\n".len());
     }
 
-    /// Every client blocks without a timeout, and its connection breaks.
-    fn lose(&mut self) {
+    /// Every client blocks without a timeout. Then its connection is reset.
+    fn reset_while_blocked(&mut self) {
         self.all_block();
         self.reconnect();
     }
 
-    /// Every client's connection breaks while it does not wait.
-    fn lose_idle(&mut self) {
+    /// Every client's connection is reset while the client is not blocked.
+    fn reset_while_idle(&mut self) {
         self.reconnect();
     }
 
@@ -189,9 +189,9 @@ impl World {
         }
     }
 
-    /// One client waits for very many keys, and disconnects. Returns the most blocks that were
-    /// freed in one turn.
-    fn lose_many_keys(&mut self) -> i64 {
+    /// One client waits for many keys and disconnects. Returns the maximum of blocks freed in one
+    /// turn.
+    fn reset_with_many_keys(&mut self) -> i64 {
         let names: Vec<String> = (0..MANY_KEYS).map(|n| format!("many:{n}")).collect();
         let words: Vec<&str> =
             ["BLPOP"].into_iter().chain(names.iter().map(String::as_str)).chain(["0"]).collect();
@@ -216,7 +216,7 @@ impl World {
         FREED.load(Relaxed) - before
     }
 
-    /// Live bytes once no work is pending.
+    /// Live bytes when no work is pending.
     fn live(&mut self) -> i64 {
         self.sim.clients[0].forget();
         self.sim.run_for(500 * MS);
@@ -235,37 +235,43 @@ fn read(client: &SimClient, got: &mut Vec<u8>) {
 }
 
 #[test]
-fn a_million_timeouts_leave_no_byte_behind() {
+fn a_million_timeouts_leak_no_memory() {
     let mut world = World::new();
     world.use_every_slot();
-    // Buffers, and what a slot keeps once it was used, find their size.
+    // Buffers, and the tables of a slot, grow to their final size.
     for _ in 0..15 {
         world.time_out();
     }
     world.unblock();
     for _ in 0..LOST / CLIENTS {
-        world.lose();
+        world.reset_while_blocked();
     }
     world.sim.forget_steps();
-    none("timeouts", more(&mut world, "timeouts", TIMEOUTS / CLIENTS / DEPTH, World::time_out));
-    none("CLIENT UNBLOCK", more(&mut world, "CLIENT UNBLOCK", UNBLOCKED / CLIENTS, World::unblock));
-    // The simulated network remembers each connection that there ever was, in vectors that double
-    // now and then: what counts is a round in the middle.
+    assert_no_leak(
+        "timeouts",
+        leaked_bytes(&mut world, "timeouts", TIMEOUTS / CLIENTS / DEPTH, World::time_out),
+    );
+    assert_no_leak(
+        "CLIENT UNBLOCK",
+        leaked_bytes(&mut world, "CLIENT UNBLOCK", UNBLOCKED / CLIENTS, World::unblock),
+    );
+    // The simulated network records every connection ever made, in vectors which double now and
+    // then. So only a round in the middle is measured.
     let mut middle = |act: fn(&mut World)| {
-        let one = |_| more(&mut world, "a round of lost connections", 1, act);
+        let one = |_| leaked_bytes(&mut world, "a round of lost connections", 1, act);
         let mut rounds: Vec<i64> = (0..LOST / CLIENTS).map(one).collect();
         rounds.sort_unstable();
         rounds[rounds.len() / 2]
     };
-    let (idle, lost) = (middle(World::lose_idle), middle(World::lose));
-    none("lost connections", lost - idle);
-    let freed = world.lose_many_keys();
+    let (idle, lost) = (middle(World::reset_while_idle), middle(World::reset_while_blocked));
+    assert_no_leak("lost connections", lost - idle);
+    let freed = world.reset_with_many_keys();
     println!("{freed} blocks freed in one turn at most");
     assert!(freed <= FREED_PER_TURN_MAX, "{freed} blocks freed in one turn");
 }
 
-/// Live bytes that so many rounds leave behind.
-fn more(world: &mut World, what: &str, rounds: usize, act: fn(&mut World)) -> i64 {
+/// Live bytes added by this many rounds.
+fn leaked_bytes(world: &mut World, what: &str, rounds: usize, act: fn(&mut World)) -> i64 {
     let before = world.live();
     for round in 0..rounds {
         act(world);
@@ -278,6 +284,6 @@ fn more(world: &mut World, what: &str, rounds: usize, act: fn(&mut World)) -> i6
     more
 }
 
-fn none(what: &str, more: i64) {
+fn assert_no_leak(what: &str, more: i64) {
     assert!(more <= SLACK_BYTES, "{more} bytes after {what}");
 }

@@ -10,7 +10,7 @@ mod field;
 mod search;
 
 pub use bit::{bit, mask};
-pub use combine::{Operation, combine};
+pub use combine::{BLOCK, Operation, combine, combine_next};
 pub use count::{count, count_range};
 pub use field::{Field, Overflow, WINDOW_MAX};
 pub use search::first;

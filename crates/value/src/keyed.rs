@@ -79,7 +79,7 @@ impl Keyed {
         &mut self,
         key: Key<'_>,
         value: &[u8],
-        old: impl FnOnce(Option<&[u8]>) -> R,
+        old: impl FnOnce(Option<Val<'_>>) -> R,
     ) -> R {
         self.0.edit(Way::Key(key), |page, _| page.insert(key, value, old))
     }
@@ -89,16 +89,18 @@ impl Keyed {
         &mut self,
         key: Key<'_>,
         value: Blob,
-        old: impl FnOnce(Option<&[u8]>) -> R,
+        old: impl FnOnce(Option<Val<'_>>) -> R,
     ) -> R {
-        if value.len() < FAR_MIN {
-            return self.insert(key, value.as_slice(), old);
+        if value.len() < FAR_MIN
+            && let Some(value) = value.contiguous()
+        {
+            return self.insert(key, value, old);
         }
         self.0.edit(Way::Key(key), |page, _| page.insert_blob(key, value, old))
     }
 
     /// Removes a key; `old` is called with its value. `None` if it is not there.
-    pub fn remove<R>(&mut self, key: Key<'_>, old: impl FnOnce(&[u8]) -> R) -> Option<R> {
+    pub fn remove<R>(&mut self, key: Key<'_>, old: impl FnOnce(Val<'_>) -> R) -> Option<R> {
         self.0.edit(Way::Key(key), |page, _| page.remove(key, old))
     }
 

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_indexes() {
+    fn the_numbers_of_kinds_and_encodings_are_indexes() {
         assert!(Kind::ALL.iter().enumerate().all(|(n, kind)| *kind as usize == n));
         assert!(Encoding::ALL.iter().enumerate().all(|(n, encoding)| *encoding as usize == n));
     }

@@ -84,7 +84,7 @@ impl Big {
             Self::List(list) => list.undo(record),
             Self::Set(set) => set.undo(&record),
             Self::Zset(zset) => zset.undo(&record),
-            Self::Hash(hash) => hash.undo(&record),
+            Self::Hash(hash) => hash.undo(record),
             Self::Stream(stream) => stream.undo(&record),
         }
     }

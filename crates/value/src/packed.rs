@@ -297,7 +297,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn numbers_take_as_few_bytes_as_they_need() {
+    fn numbers_use_the_shortest_encoding() {
         for (value, bytes) in [
             (0, 1),
             (47, 1),
@@ -321,7 +321,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_pushed_is_read(texts in proptest::collection::vec(prop_oneof![
+        fn pushed_elements_are_read_back(texts in proptest::collection::vec(prop_oneof![
             any::<i64>().prop_map(|n| n.to_string().into_bytes()),
             (-300..300i64).prop_map(|n| n.to_string().into_bytes()),
             proptest::collection::vec(any::<u8>(), 0..300),

@@ -2,6 +2,7 @@
 
 use base::Blob;
 use base::num::{I64_TEXT_MAX, format_i64, parse_i64, text_len};
+use std::borrow::Cow;
 
 /// The longest string that `OBJECT ENCODING` calls `embstr`; a longer one is `raw`.
 pub const EMBSTR_MAX: usize = 44;
@@ -62,25 +63,26 @@ impl<'a> Str<'a> {
         self.len() == 0
     }
 
-    /// The text; a number is written into `scratch` first.
+    /// The text; a number is written into `scratch` first. A string of pages is copied, O(n):
+    /// whoever handles long ones walks their pages.
     #[inline]
-    pub fn bytes<'b>(&self, scratch: &'b mut IntText) -> &'b [u8]
+    pub fn bytes<'b>(&self, scratch: &'b mut IntText) -> Cow<'b, [u8]>
     where
         'a: 'b,
     {
         match *self {
             Self::Int(value) => {
                 *scratch = IntText::new(value);
-                scratch.as_bytes()
+                Cow::Borrowed(scratch.as_bytes())
             }
-            Self::Bytes(bytes) => bytes,
-            Self::Blob(blob) => blob.as_slice(),
+            Self::Bytes(bytes) => Cow::Borrowed(bytes),
+            Self::Blob(blob) => blob.to_slice(),
         }
     }
 
     /// The text as a vector of its own, O(n).
     pub fn to_vec(&self) -> Vec<u8> {
-        self.bytes(&mut IntText::default()).to_vec()
+        self.bytes(&mut IntText::default()).into_owned()
     }
 
     /// The value as an integer, if its text is one in Redis's strict form.
@@ -89,7 +91,7 @@ impl<'a> Str<'a> {
         match self {
             Self::Int(value) => Some(*value),
             Self::Bytes(bytes) => parse_i64(bytes),
-            Self::Blob(blob) => parse_i64(blob.as_slice()),
+            Self::Blob(blob) => blob.contiguous().and_then(parse_i64),
         }
     }
 }

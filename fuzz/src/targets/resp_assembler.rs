@@ -1,8 +1,7 @@
 //! Requests: framing in place and assembling agree on any bytes, in one piece or in many.
 
-use base::Blob;
 use base::prng::Prng;
-use resp::{Assembler, Framed, Limits, OwnedRequest, ProtocolError, Span, frame};
+use resp::{Assembler, BigArg, Framed, Limits, OwnedRequest, ProtocolError, Span, frame};
 
 use crate::Target;
 
@@ -77,7 +76,7 @@ fn feed(bytes: &[u8]) {
 /// Framing in place while `piece` more bytes arrive at each step; big requests continue in an
 /// assembler, as in a session.
 fn framed(bytes: &[u8], limits: &Limits, piece: usize) -> Reading {
-    let (mut spans, mut blobs): (Vec<Span>, Vec<Blob>) = (Vec::new(), Vec::new());
+    let (mut spans, mut blobs): (Vec<Span>, Vec<BigArg>) = (Vec::new(), Vec::new());
     let mut reading = Reading { requests: Vec::new(), error: None };
     let (mut at, mut there) = (0, piece.min(bytes.len()));
     while reading.requests.len() < REQUESTS_MAX {

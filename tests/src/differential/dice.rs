@@ -108,6 +108,8 @@ impl Dice {
             "$MS" => self.moment(1000),
             "$t" => self.timeout(),
             "$o" => self.bit_offset(),
+            "$O" => self.far_offset().to_string().into_bytes(),
+            "$B" => (self.far_offset() * 8 + self.rng.below(8)).to_string().into_bytes(),
             "$T" => self.bit_type(),
             "$r" => self.radius(),
             "$D" => self.dumped(),
@@ -307,6 +309,13 @@ impl Dice {
             1..4 => format!("#{}", self.rng.below(8)).into_bytes(),
             _ => self.rng.below(100).to_string().into_bytes(),
         }
+    }
+
+    /// A byte around the end of a page, or around the length from which strings have pages.
+    fn far_offset(&mut self) -> usize {
+        const PAGE: usize = 64 << 10;
+        let page = [0, 1, 2, 15, 16, 17, 20][self.rng.below(7)];
+        (page * PAGE + self.rng.below(9)).saturating_sub(4)
     }
 
     fn bit_type(&mut self) -> Vec<u8> {

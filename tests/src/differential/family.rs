@@ -4,6 +4,7 @@
 //! are not determined byte by byte. [`ENABLED`] lists the families which the server under test must
 //! know; a new family is enabled by adding its name there.
 
+mod bigstring;
 mod bitmap;
 mod blocking;
 mod database;
@@ -33,6 +34,7 @@ pub const ENABLED: &[&str] = &[
     "database",
     "transactions",
     "bitmap",
+    "bigstring",
     "hyperloglog",
     "list",
     "hash",
@@ -54,6 +56,7 @@ pub static FAMILIES: &[&Family] = &[
     &zset::FAMILY,
     &geo::FAMILY,
     &bitmap::FAMILY,
+    &bigstring::FAMILY,
     &hyperloglog::FAMILY,
     &sort::FAMILY,
     &dump::FAMILY,

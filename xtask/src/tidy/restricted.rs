@@ -1,7 +1,10 @@
 //! Restricted items: the data path may synchronise only through `base::sync`, and below the server
-//! only `driver` does I/O and reads the clock.
+//! only `driver` does I/O and reads the clock. A running server uses files through the driver's
+//! operations. Files which use the disk directly are listed and counted, and the count may only
+//! fall.
 
 use super::Report;
+use super::counts::Found;
 use super::list::List;
 use super::tree::{Tree, crate_name, production_lines};
 
@@ -15,12 +18,22 @@ const DATA_PATH: &[&str] = &[
 /// The crates which use neither sockets nor files nor clocks.
 const PURE: &[&str] = &["base", "resp", "observe", "ingest", "value", "rdb", "keyspace", "command"];
 
+/// The data path without the driver.
+const ABOVE_DRIVER: &[&str] = &[
+    "base", "resp", "observe", "ingest", "value", "rdb", "keyspace", "config", "command", "server",
+];
+
+/// Items which block on the disk.
+const DISK: &[&str] = &["std::fs", "rustix::fs", ".exists()"];
+
 /// A word, the crates where it is forbidden, and what to use instead.
 const RESTRICTED: &[(&str, &[&str], &str)] = &[
     ("std::sync", DATA_PATH, "base::sync"),
     ("std::thread", DATA_PATH, "base::sync::thread"),
     ("std::net", PURE, "the driver"),
-    ("std::fs", PURE, "the driver or the server"),
+    ("std::fs", DATA_PATH, "the driver's operations on files"),
+    ("rustix::fs", ABOVE_DRIVER, "the driver's operations on files"),
+    (".exists()", ABOVE_DRIVER, "the driver's operations on files"),
     ("Instant::now", PURE, "the time handed in"),
     ("SystemTime::now", PURE, "the time handed in"),
 ];
@@ -34,6 +47,20 @@ const UNFINISHED: &[&str] = &[
     concat!("FIX", "ME"),
     concat!("db", "g!("),
 ];
+
+/// Collects the files which use the disk directly, once per item, also those which are listed.
+pub fn count(tree: &Tree, found: &mut Found) {
+    let places = found.kind("files which use the disk directly");
+    for (path, text) in tree.rust() {
+        let Some(name) = crate_name(path) else { continue };
+        for (word, crates, _) in RESTRICTED.iter().filter(|(word, ..)| DISK.contains(word)) {
+            let first = production_lines(path, text).find(|(_, line)| line.contains(word));
+            if let Some((at, _)) = first.filter(|_| crates.contains(&name)) {
+                places.push(format!("{path}:{at}: {word}"));
+            }
+        }
+    }
+}
 
 /// Checks all sources. An entry of the exceptions reads `path word`; a path that ends in `/` stands
 /// for all files below it.
@@ -74,6 +101,28 @@ mod tests {
         let mut report = Report::default();
         check(&Tree::of(files), &mut report);
         report.errors
+    }
+
+    #[test]
+    fn files_are_used_through_the_driver() {
+        let source = ("crates/server/src/a.rs", "use std::fs::File;\nfn f() { std::fs::x() }\n");
+        let found = errors(&[source]);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].ends_with("forbidden here: use the driver's operations on files"));
+        assert_eq!(errors(&[("crates/config/src/a.rs", "let x = path.exists();\n")]).len(), 1);
+        // A listed file is counted, too, so the list cannot grow unnoticed.
+        let listed = "crates/server/src/a.rs std::fs # a reason\n";
+        let tree = Tree::of(&[source, (EXCEPTIONS, listed)]);
+        let (mut report, mut found) = (Report::default(), Found::default());
+        check(&tree, &mut report);
+        count(&tree, &mut found);
+        assert!(report.errors.is_empty());
+        assert!(found.places().eq([
+            "files which use the disk directly: crates/server/src/a.rs:1: std::fs".to_owned()
+        ]));
+        // The driver makes system calls on files itself, but not with `std::fs`.
+        assert!(errors(&[("crates/driver/src/a.rs", "use rustix::fs::open;\n")]).is_empty());
+        assert_eq!(errors(&[("crates/driver/src/a.rs", "use std::fs;\n")]).len(), 1);
     }
 
     #[test]

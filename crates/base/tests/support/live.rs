@@ -1,6 +1,6 @@
-//! Starts a redis-server on a unix socket and speaks just enough of its protocol. For tests that
-//! compare with it, in crates on which the `tests` crate depends.
-#![allow(dead_code)] // each test file uses its part
+//! Starts a redis-server on a unix socket and speaks the necessary part of its protocol. For
+//! comparing tests in crates on which the `tests` crate depends.
+#![allow(dead_code)] // each test file uses a part of it
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the server may take to listen.
+/// How long the server may take to start listening.
 const START_MAX: Duration = Duration::from_secs(20);
 
 /// A reply.
@@ -23,7 +23,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The bytes of a bulk string that is not null.
+    /// The bytes of a bulk string which is not null.
     pub fn bytes(self) -> Vec<u8> {
         let Self::Bulk(Some(bytes)) = self else { panic!("no bulk: {self:?}") };
         bytes
@@ -36,7 +36,7 @@ impl Answer {
     }
 }
 
-/// The server with one connection; dropping it stops the server.
+/// The server with one connection. Dropping it stops the server.
 pub struct Live {
     child: Child,
     dir: PathBuf,
@@ -44,7 +44,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// `None` if there is no redis-server here (and this is not CI).
+    /// `None` if no redis-server is installed (and `CI` is not set).
     pub fn start() -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -57,7 +57,7 @@ impl Live {
         let socket = dir.join("s");
         let child = Command::new("redis-server")
             .args(["--port", "0", "--save", "", "--enable-debug-command", "yes"])
-            // So that it rejects a malformed payload with an error instead of crashing.
+            // A malformed payload must be refused with an error and not crash the server.
             .args(["--sanitize-dump-payload", "yes", "--unixsocket"])
             .arg(&socket)
             .arg("--dir")
@@ -90,14 +90,14 @@ impl Live {
         self.read()
     }
 
-    /// The same for a command that must not fail.
+    /// Sends a command which must not fail.
     pub fn done(&mut self, args: &[&[u8]]) -> Answer {
         let answer = self.call(args);
         assert!(!matches!(answer, Answer::Error(_)), "{answer:?}");
         answer
     }
 
-    /// Sets a setting.
+    /// Changes a setting.
     pub fn set(&mut self, name: &str, value: &str) {
         self.done(&[b"CONFIG", b"SET", name.as_bytes(), value.as_bytes()]);
     }

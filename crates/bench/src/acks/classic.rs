@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn right_acknowledgements_are_taken_in_any_pieces() {
+    fn valid_acknowledgements_are_accepted_in_any_pieces() {
         let acks = [ack(0, 0), ack(4, 3), ack(5, 0), ack(9, 3)].concat();
         for piece in 1..acks.len() {
             let mut c = connection(Strategy::Sync, 10);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_ones_are_not() {
+    fn invalid_acknowledgements_are_refused() {
         for wrong in [ack(1, 0), ack(0, 1), ack(10, 10), ack(u64::MAX, 0), ack(3, 2)] {
             let mut c = connection(Strategy::Async, 10);
             assert!(matches!(c.inject(&wrong), Err(Broken::Wrong(_))), "{wrong:?}");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_left_in_part_must_not_be_acknowledged() {
+    fn a_partly_sent_message_must_not_be_acknowledged() {
         let mut c = connection(Strategy::Sync, 10);
         c.unsend(1);
         c.inject(&ack(8, 8)).expect("right");

@@ -199,12 +199,12 @@ impl<W: Wire> Connection<W> {
 
 #[cfg(test)]
 pub mod trial {
-    //! Connections for tests, to a listener that nobody serves.
+    //! Connections for tests, to a listener which nothing serves.
 
     use super::*;
     use std::net::TcpListener;
 
-    /// A connection that has sent so many writes whole.
+    /// A connection which has sent this many complete writes.
     pub fn connection<W: Wire>(spec: &Spec, wire: W, writes: u64) -> Connection<W> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let addr = listener.local_addr().expect("bound");

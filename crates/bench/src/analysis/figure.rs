@@ -63,13 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn a_time_takes_the_unit_that_suits_it() {
+    fn times_are_shown_in_a_suitable_unit() {
         let shown = [0.5, 12.34, 41_200.0, 1_050_000.0].map(time);
         assert_eq!(shown, ["0.5 us", "12.3 us", "41.2 ms", "1.05 s"]);
     }
 
     #[test]
-    fn small_shares_keep_a_decimal() {
+    fn small_shares_are_shown_with_a_decimal() {
         let shown = [0.0, 1e-9, 0.004, 0.05, 0.123, 1.0].map(percent);
         assert_eq!(shown, ["0 %", "0 %", "0.4 %", "5 %", "12 %", "100 %"]);
     }

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_system_that_needs_a_pivot_is_solved() {
+    fn a_system_which_needs_a_pivot_is_solved() {
         let x = solve([[0.0, 2.0, 1.0], [1.0, -2.0, -3.0], [-1.0, 1.0, 2.0]], [-8.0, 0.0, 3.0]);
         let x = x.expect("the system is regular");
         for (got, want) in x.iter().zip([-4.0, -5.0, 2.0]) {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_parameter_stays() {
+    fn a_fixed_parameter_is_not_changed() {
         let line: Model = |x, p| Some((p[0] + p[1] * x + p[2] * x * x, [1.0, x, x * x]));
         let points: Vec<(f64, f64)> =
             (0..9).map(f64::from).map(|x| (x, 2.0 + 3.0 * x + 0.5 * x * x)).collect();

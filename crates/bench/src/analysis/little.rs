@@ -69,8 +69,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_that_agree_fit() {
-        // 50 connections, 500 us each: 100,000 requests a second.
+    fn consistent_figures_fit() {
+        // 50 connections, 500 us each: 100,000 requests per second.
         let ratio = littles_law(50.0, 100_000.0, 500e-6);
         assert!((ratio - 1.0).abs() < 1e-12);
         assert_eq!(balance(ratio), Balance::Fits);
@@ -78,15 +78,15 @@ mod tests {
     }
 
     #[test]
-    fn hidden_time_is_seen() {
-        // A stall: 33,000 requests a second came although the reported latency promises 193,000.
+    fn hidden_time_is_detected() {
+        // A stall: 33,000 requests per second, although the reported latency promises 193,000.
         let ratio = littles_law(800.0, 33_000.0, 800.0 / 193_000.0);
         assert_eq!(balance(ratio), Balance::HiddenTime);
         assert!(sentence(800.0, 33_000.0, 800.0 / 193_000.0).contains("does not show"));
     }
 
     #[test]
-    fn more_than_can_be_and_nothing_at_all_are_told_apart() {
+    fn impossible_throughput_and_no_throughput_are_distinguished() {
         assert_eq!(balance(littles_law(10.0, 100_000.0, 500e-6)), Balance::TooFast);
         assert_eq!(balance(littles_law(0.0, 1.0, 1.0)), Balance::Unknown);
     }

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_is_seen() {
+    fn a_fall_is_detected() {
         let found = fall(&levels(&[
             (1.0, &[10.0, 11.0, 10.5]),
             (10.0, &[80.0, 82.0, 81.0]),
@@ -95,9 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn a_plateau_noise_and_one_bad_level_are_no_fall() {
+    fn a_plateau_with_noise_or_one_bad_level_is_no_fall() {
         assert_eq!(fall(&levels(&[(1.0, &[10.0]), (10.0, &[80.0]), (100.0, &[75.0])])), None);
-        // As low at the end as at the peak now and then: noise.
+        // Sometimes as low at the end as at the peak: noise.
         let noisy: &[f64] = &[80.0, 40.0, 90.0];
         assert_eq!(fall(&levels(&[(10.0, noisy), (100.0, &[50.0, 55.0, 45.0])])), None);
         let hiccup = levels(&[(1.0, &[10.0]), (10.0, &[80.0]), (50.0, &[79.0]), (100.0, &[20.0])]);

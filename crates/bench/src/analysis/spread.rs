@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn known_values() {
+    fn the_spread_of_known_values_is_right() {
         // The median is 2, the deviations are 1 1 0 0 2 4 7, their median is 1.
         let spread = Spread::of(&[1.0, 9.0, 2.0, 1.0, 6.0, 4.0, 2.0]).expect("there are values");
         assert!(same(spread.median, 2.0) && same(spread.mad, 1.0));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_number_has_its_median_between_two() {
+    fn the_median_of_an_even_number_is_the_mean_of_the_middle_two() {
         for (values, want) in
             [(&[4.0, 1.0, 3.0, 2.0][..], 2.5), (&[3.0, 1.0, 2.0], 2.0), (&[7.0], 7.0)]
         {
@@ -89,13 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn one_outlier_moves_nothing() {
+    fn one_outlier_does_not_change_the_spread() {
         let spread = Spread::of(&[100.0, 101.0, 99.0, 100.0, 5.0]).expect("there are values");
         assert!(same(spread.median, 100.0) && spread.relative() < 0.02);
     }
 
     #[test]
-    fn nothing_has_no_spread() {
+    fn no_values_have_no_spread() {
         assert_eq!(Spread::of(&[]), None);
         assert_eq!(Spread::of(&[1.0, f64::NAN]), None);
         assert!(Spread::of(&[7.0]).is_some_and(|s| same(s.relative(), 0.0)));

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plateau_has_settled_a_ramp_has_not() {
+    fn a_plateau_is_steady_and_a_ramp_is_not() {
         let ramp: Vec<f64> = (1..=10).map(|i| f64::from(i) * 100.0).collect();
         assert!(!is_steady(&ramp, 6, TOLERANCE));
         let mut plateau = ramp.clone();
@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn swings_and_silence_have_not() {
+    fn oscillation_and_silence_are_not_steady() {
         assert!(!is_steady(&[100.0, 150.0, 100.0, 150.0, 100.0, 150.0], 6, TOLERANCE));
         assert!(!is_steady(&[0.0; 8], 6, TOLERANCE));
         assert!(!is_steady(&[1.0, 1.0, 1.0], 6, TOLERANCE));

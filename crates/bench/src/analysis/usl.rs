@@ -160,9 +160,9 @@ mod tests {
     const LEVELS: [f64; 12] =
         [1.0, 2.0, 5.0, 6.0, 15.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0, 10_000.0];
 
-    /// The Cisco benchmark of Schwartz 2015 and the coefficients printed there.
+    /// The Cisco benchmark of Schwartz 2015, and the coefficients published there.
     #[test]
-    fn published_data_give_the_published_coefficients() {
+    fn published_data_yield_the_published_coefficients() {
         let throughput = [
             955.16, 1878.91, 2688.01, 3548.68, 4315.54, 5130.43, 5931.37, 6531.08, 7219.8, 7867.61,
             8278.71, 8646.7, 9047.84, 9426.55, 9645.37, 9897.24, 10097.6, 10240.5, 10532.39,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn constructed_data_give_back_their_coefficients() {
+    fn constructed_data_yield_their_coefficients() {
         for (lambda, sigma, kappa) in [
             (15_000.0, 0.03, 1e-4),
             (50_000.0, 0.4, 1e-8),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_moves_the_coefficients_little() {
+    fn noise_hardly_changes_the_coefficients() {
         let mut prng = Prng::new(1);
         let mut points = made(15_000.0, 0.05, 2e-5, &LEVELS);
         for point in &mut points {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flat_line_is_all_contention() {
+    fn a_flat_line_is_pure_contention() {
         let points: Vec<(f64, f64)> = LEVELS.iter().map(|n| (*n, 70_000.0)).collect();
         let found = fit(&points).expect("enough levels");
         close(found.sigma, 1.0, 1e-3);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_is_not_fitted() {
+    fn too_few_data_are_not_fitted() {
         assert!(fit(&[(1.0, 1.0), (2.0, 2.0), (2.0, 2.1), (3.0, 3.0)]).is_none());
         assert!(fit(&[(1.0, f64::NAN), (2.0, 2.0), (3.0, 2.1), (4.0, 0.0)]).is_none());
         assert!(fit(&[]).is_none());

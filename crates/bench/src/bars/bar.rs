@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_holds_or_misses_its_bar() {
+    fn a_figure_meets_or_misses_its_bar() {
         let bar = |value, decimals, bound| Bar {
             what: "x".to_owned(),
             value,

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_tables() {
+    fn sizes_are_parsed_and_tables_formatted() {
         assert_eq!(size("10x20000"), Ok((10, 20_000)));
         assert!(size("10").is_err() && size("0x1").is_err() && size("1xx").is_err());
         assert_eq!(

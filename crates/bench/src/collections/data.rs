@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_are_different_and_never_a_number() {
+    fn letters_are_distinct_and_never_a_number() {
         let all: HashSet<[u8; 8]> = (0..200_000).map(letters).collect();
         assert_eq!(all.len(), 200_000);
         assert!(all.iter().all(|one| one.iter().all(u8::is_ascii_alphabetic)));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn all_members_come_once() {
+    fn every_member_is_added_once() {
         let sizes = Sizes { divisor: 1000 };
         let words = Data::Zset.requests(sizes).flat_map(|mut words| words.split_off(2));
         let members: HashSet<Vec<u8>> = words.skip(1).step_by(2).collect();

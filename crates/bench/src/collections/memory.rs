@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_of_a_collection_are_its_elements() {
+    fn batches_of_a_collection_cover_its_elements() {
         let all = |kind: Kind, size: u64, step: usize| -> usize {
             let batches = 0..size.div_ceil(kind.batch());
             batches.map(|batch| request(kind, size, 3, batch, 8).len() - 2).sum::<usize>() / step

@@ -78,8 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_of_the_distribution() {
-        // 97.5 % quantiles as every table has them.
+    fn quantiles_match_published_tables() {
+        // 97.5 % quantiles from published tables.
         for (freedom, t) in
             [(1.0, 12.7062), (2.0, 4.30265), (5.0, 2.57058), (10.0, 2.22814), (30.0, 2.04227)]
         {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn gamma_of_known_arguments() {
+    fn gamma_is_right_for_known_arguments() {
         near(ln_gamma(0.5), std::f64::consts::PI.sqrt().ln());
         near(ln_gamma(5.0), 24f64.ln());
         near(ln_gamma(100.0), 359.134_205_4);

@@ -1,11 +1,11 @@
-//! Comparisons of measurements whose difference is known.
+//! Comparisons of measurements with a known difference.
 
 use base::prng::Prng;
 
 use super::*;
 use crate::result::{Failures, ServerUse};
 
-/// Repetitions with these throughputs; latency is its inverse.
+/// Repetitions with these throughputs. Latency is the inverse.
 fn results(throughputs: &[f64]) -> Results {
     let one = |&throughput: &f64| {
         let mut one = Measurement { load: "set".to_owned(), throughput, ..Measurement::default() };
@@ -21,7 +21,7 @@ fn verdicts(a: &[f64], b: &[f64]) -> Vec<Verdict> {
 }
 
 #[test]
-fn a_difference_beyond_the_spread_is_called() {
+fn a_difference_beyond_the_spread_is_significant() {
     let (slow, fast) = ([100.0, 101.0, 99.0, 100.5, 99.5], [120.0, 121.0, 119.0, 118.0, 122.0]);
     let all = compare(&results(&slow), &results(&fast)).rows;
     assert_eq!(all.len(), FIGURES.len());
@@ -32,7 +32,7 @@ fn a_difference_beyond_the_spread_is_called() {
 }
 
 #[test]
-fn noise_few_repetitions_and_failures_are_no_win() {
+fn noise_few_repetitions_and_failures_are_not_significant() {
     let noisy = verdicts(&[100.0, 130.0, 80.0, 110.0], &[125.0, 95.0, 140.0, 105.0]);
     assert!(noisy.iter().all(|verdict| *verdict == Verdict::Same), "{noisy:?}");
     let few = verdicts(&[100.0, 100.1], &[200.0, 200.1, 200.2]);
@@ -46,9 +46,10 @@ fn noise_few_repetitions_and_failures_are_no_win() {
     assert!(made.warnings.iter().any(|warning| warning == "B: 1 of 3 runs failed"));
 }
 
-/// 400 comparisons of equals with 5 % spread: at most one in twenty may call something different.
+/// 400 comparisons of equal distributions with 5 % spread: at most one in twenty may be called
+/// different.
 #[test]
-fn equals_are_called_different_no_more_often_than_promised() {
+fn the_rate_of_false_differences_is_bounded() {
     let mut prng = Prng::new(9);
     let mut called = 0;
     for _ in 0..400 {
@@ -60,12 +61,12 @@ fn equals_are_called_different_no_more_often_than_promised() {
             ((0..5).map(|_| draw()).collect(), (0..5).map(|_| draw()).collect());
         called += usize::from(verdicts(&a, &b).iter().any(|v| *v != Verdict::Same));
     }
-    // Expected at most 20; four standard deviations more are 37.
+    // At most 20 are expected. Four standard deviations more are 37.
     assert!(called <= 37, "{called} of 400");
 }
 
 #[test]
-fn loads_are_matched_by_parameters_and_by_target_where_there_are_several() {
+fn loads_are_matched_by_parameters_and_by_target_if_several() {
     let mut a = results(&[1.0, 1.0, 1.0]);
     let mut b = results(&[1.0, 1.0, 1.0]);
     for (results, name) in [(&mut a, "redis"), (&mut b, "sheafdb")] {

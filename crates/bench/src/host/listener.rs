@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_owns_the_sockets_it_listens_at() {
+    fn listening_sockets_of_this_process_are_found() {
         let tcp = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = Address::Tcp(tcp.local_addr().expect("it is bound"));
         assert_eq!(listening_pid(&address), Some(std::process::id()));

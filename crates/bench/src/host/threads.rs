@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// Works until this thread alone has used so much, however busy the machine is.
+    /// Works until this thread has used this much CPU time, however busy the machine is.
     fn work(time: Duration) -> u64 {
         let used = || {
             let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_has_ended_counts_as_it_was_last_seen() {
+    fn an_ended_thread_keeps_its_last_sample() {
         let mut watch = ThreadWatch::begin(std::process::id()).expect("this process lives");
         assert!(watch.shares().is_empty(), "nothing was looked at");
         let (worked, seen) = (Barrier::new(2), Barrier::new(2));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_the_time_between() {
+    fn shares_are_relative_to_the_sampled_interval() {
         let began = Instant::now();
         let at = began + Duration::from_secs(2);
         let watch = ThreadWatch {

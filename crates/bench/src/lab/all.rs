@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_fails_does_not_keep_the_others_from_the_report() {
+    fn a_failed_experiment_does_not_suppress_the_others() {
         let good: Run = |setup, say| {
             assert!(setup.short);
             say("at work");

@@ -155,15 +155,15 @@ mod tests {
     use crate::load::{Address, Amount};
     use crate::models::{Model, Options, serve};
 
-    /// By the end of a load the client's threads are joined, and those of a server with a thread
-    /// per connection end with their connections: a look that comes only then finds nobody who
-    /// worked.
+    /// At the end of a load the client's threads have been joined, and a server's threads per
+    /// connection have ended with their connections: a sample taken only then would miss all of
+    /// them.
     #[test]
-    fn threads_are_looked_at_while_they_are_there() {
-        crate::undisturbed::undisturbed(try_threads_are_looked_at_while_they_are_there);
+    fn threads_are_sampled_while_they_run() {
+        crate::undisturbed::undisturbed(try_threads_are_sampled_while_they_run);
     }
 
-    fn try_threads_are_looked_at_while_they_are_there() {
+    fn try_threads_are_sampled_while_they_run() {
         let running = serve(Model::ThreadPerConnection, &Options::default()).expect("a free port");
         let spec = Spec {
             address: Address::Tcp(running.address),
@@ -175,8 +175,8 @@ mod tests {
         let sight = Sight { pid: Some(std::process::id()), mixed: true };
         let seen = run(&spec, sight, &mut |_| false).expect("it is served");
         let busiest = seen.threads.expect("this process can be seen").busiest;
-        // However little of the processor they got: the client's thread, or the server's, had its
-        // part of it.
+        // However busy the machine is, the client's thread or the server's used its share of the
+        // time.
         let cpus = seen.measurement.client_cpu_s / seen.measurement.seconds;
         assert!(busiest >= 0.1 * cpus, "the busiest {busiest}, all {cpus} CPUs");
         assert!(seen.measurement.server.is_none(), "its CPU cannot be told from the client's");

@@ -142,7 +142,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn many_connections_come_from_several_addresses() {
+    fn many_connections_use_several_source_addresses() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let to = listener.local_addr().expect("it has one");
         assert_eq!(source(&to, PER_SOURCE - 1), None);

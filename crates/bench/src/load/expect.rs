@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn every_expectation_is_met_or_not() {
+    fn every_expectation_accepts_and_refuses_replies() {
         use Expect::{Any, Integer, Members, Nil, Present, Simple, Value};
         let of = |expect, input: &[u8]| kinds(checked(&[expect], input).1);
         let fine = failures(0, 0, 0);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_judged_one_by_one_and_the_next_reply_is_in_step() {
+    fn elements_are_checked_one_by_one_and_the_next_reply_is_aligned() {
         let next = Expect::Integer(7);
         let two = [Expect::Value { key: 1, version: 1 }, Expect::Value { key: 2, version: 1 }];
         let expects = [&[Expect::Members(2)], &two[..], &[next]].concat();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_finds_errors_and_nil_at_any_depth_once_per_reply() {
+    fn errors_and_nil_are_counted_once_per_reply_at_any_depth() {
         let (mut judge, mut tally) = (Judge::default(), Tally::default());
         let mut sink = Count { judge: &mut judge, tally: &mut tally, nil_fails: true };
         let input = b"+OK\r\n-ERR a\r\n*2\r\n-ERR b\r\n-ERR c\r\n*2\r\n_\r\n$-1\r\n:1\r\n";

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_understood_and_what_is_not() {
+    fn commands_are_classified_by_name_and_arguments() {
         assert_eq!(of("ping"), Meaning::Ping);
         assert_eq!(of("PING hello"), Meaning::Other);
         assert_eq!(of("SET __key__ __data__"), Meaning::Set);

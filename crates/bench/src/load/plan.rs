@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cycle_holds_the_weights_spread_out() {
+    fn a_cycle_distributes_commands_by_weight() {
         assert_eq!(cycle(&[1]), [0]);
         assert_eq!(cycle(&[10, 10]).len(), 2);
         let mix = cycle(&[1, 10]);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_follow_from_the_commands() {
+    fn the_plan_follows_from_the_commands() {
         let spec = |words: &[&str]| Spec {
             commands: vec![Command::new(words)],
             connections: 1,

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_known_distribution_has_its_figures() {
+    fn figures_of_a_known_distribution_are_right() {
         let mut latencies = histogram();
         for us in 1..=1000 {
             latencies.record(us * 1000).expect("inside the bounds");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_threads_are_merged_and_the_last_is_cut() {
+    fn samples_of_threads_are_merged_and_the_last_is_dropped() {
         let (to, from) = channel();
         let mut gathered = Gathered::new(0.5);
         let ns = |s: f64| (s * 1e9) as u64;
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_warm_up_is_forgotten() {
+    fn the_warm_up_is_not_recorded() {
         let (to, from) = channel();
         let mut one = Recorder::new(0, 100, to);
         one.latency(5, 7);

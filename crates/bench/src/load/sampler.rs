@@ -179,8 +179,8 @@ mod tests {
         seen
     }
 
-    /// Pearson's statistic against the exact probabilities 1/(k^s H), with ranks whose expectation
-    /// is small taken together.
+    /// Pearson's statistic for the exact probabilities 1/(k^s H). Ranks with a small expectation
+    /// are combined.
     fn chi_squared_of_zipf(exponent: f64, count: u64, draws: u32) -> (f64, f64) {
         let seen = counts(Pattern::Zipf { exponent }, count, draws);
         let weight = |rank: u64| (rank as f64).powf(-exponent);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_has_the_probabilities_of_its_definition() {
+    fn zipf_samples_have_the_defined_probabilities() {
         // Known data: H(10, 1) = 7381/2520, so rank 1 of 10 has 34.14 %.
         let seen = counts(Pattern::Zipf { exponent: 1.0 }, 10, 200_000);
         assert!((seen[0] / 200_000.0 - 2520.0 / 7381.0).abs() < 0.004, "{seen:?}");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_set_takes_its_share() {
+    fn a_hot_set_receives_its_share() {
         let seen = counts(Pattern::HotSet { keys: 0.1, requests: 0.9 }, 1000, 100_000);
         let hot: f64 = seen[..100].iter().sum();
         assert!((hot / 100_000.0 - 0.9).abs() < 0.006, "{hot}");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_and_gaussian_have_their_shapes() {
+    fn uniform_and_gaussian_samples_have_their_distributions() {
         let even = counts(Pattern::Uniform, 10, 100_000);
         assert!(even.iter().all(|n| (n - 10_000.0).abs() < 600.0), "{even:?}");
         let bell = counts(Pattern::Gaussian, 600, 100_000);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_walk_their_shares() {
+    fn sequential_patterns_cover_their_shares() {
         let mut prng = Prng::new(1);
         let (all, own) =
             (Sampler::new(Pattern::Sequential, 10), Sampler::new(Pattern::Parallel, 10));

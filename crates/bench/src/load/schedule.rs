@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn constant_distances_are_even_over_all_threads() {
+    fn constant_intervals_are_even_over_all_threads() {
         for of in [1, 4] {
             let all = distances(Arrivals::Constant, of, 4000);
             assert!(all.iter().all(|ms| (ms - 1.0).abs() < 1e-4), "{of}: {:?}", &all[..8]);
@@ -84,10 +84,10 @@ mod tests {
     }
 
     #[test]
-    fn poisson_distances_have_mean_and_deviation_of_the_exponential_distribution() {
+    fn poisson_intervals_are_exponentially_distributed() {
         for of in [1, 4] {
             let all = distances(Arrivals::Poisson, of, 100_000);
-            let all = &all[..90_000]; // the threads' last arrivals come alone
+            let all = &all[..90_000]; // the threads' last arrivals are sparse
             let mean = all.iter().sum::<f64>() / all.len() as f64;
             let variance = all.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / all.len() as f64;
             // Five standard errors: 5/sqrt(90000) of the mean, 5 sqrt(8/90000) of the variance.
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_the_same_whenever_it_is_asked_for() {
+    fn peek_returns_the_time_of_the_next_advance() {
         let mut one = Schedule::new(10.0, Arrivals::Poisson, Prng::new(1), 0, (0, 1));
         let peeked = one.peek();
         assert_eq!((one.advance(), one.peek() > peeked), (peeked, true));

@@ -159,7 +159,7 @@ mod tests {
     use crate::load::Command;
 
     #[test]
-    fn a_value_may_be_larger_than_those_of_a_model() {
+    fn a_value_may_be_larger_than_in_a_model() {
         let value = vec![b'x'; 3 << 20];
         let mut server = Server::new(&Arc::new(Table::new(SHARED)));
         let set = client::encode(&[b"SET", b"k", &value]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_does_not_know_is_refused() {
+    fn unsupported_commands_are_refused() {
         let told = |words: &[&str]| {
             let commands = vec![Command::new(&["set", "a", "b"]), Command::new(words)];
             check(&Spec { commands, ..Spec::default() }).map_err(|error| error.to_string())

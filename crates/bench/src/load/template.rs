@@ -304,7 +304,7 @@ pub fn draw_len(prng: &mut Prng, (low, high): (usize, usize)) -> usize {
 mod tests {
     use super::*;
 
-    /// Keys from the first on; always the same number; values of one more byte each time.
+    /// Sequential keys, a constant number, and values which grow by one byte each time.
     struct Count {
         key: u64,
         number: u64,
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_filled_where_they_are() {
+    fn placeholders_are_filled_in_place() {
         assert_eq!(written(&["PING"], Data::Constant(3)), "*1|$4|PING|");
         assert_eq!(
             written(&["SET", "__key__", "__data__"], Data::Constant(3)),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_as_many_digits_as_they_need() {
+    fn numbers_have_no_leading_zeros() {
         assert_eq!(
             written(&["ZRANGE", "z", "__int__", "__int+9__"], Data::Constant(3)),
             "*4|$6|ZRANGE|$1|z|$3|100|$3|109|"
@@ -373,14 +373,14 @@ mod tests {
     }
 
     #[test]
-    fn an_inline_command_is_its_words() {
+    fn an_inline_command_is_written_as_its_words() {
         let (mut out, mut count) = (Vec::new(), Count { key: 0, number: 0, len: 0 });
         Template::inline(&[b"PING".to_vec(), b"x".to_vec()]).write(&mut out, &mut count);
         assert_eq!(out, b"PING x\r\n");
     }
 
     #[test]
-    fn digits_are_the_numbers() {
+    fn put_digits_writes_twelve_digits() {
         let mut prng = Prng::new(5);
         let edges = [0, 9, 10, 99, 100, 9_999, 10_000, 99_999_999, 100_000_000, TEN_TO_TWELVE - 1];
         let drawn: Vec<u64> = (0..20_000).map(|_| prng.below(TEN_TO_TWELVE)).collect();
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_reach_both_ends() {
+    fn random_lengths_include_both_limits() {
         let mut prng = Prng::new(1);
         let drawn: Vec<usize> = (0..200).map(|_| draw_len(&mut prng, (3, 5))).collect();
         assert_eq!((drawn.iter().min(), drawn.iter().max()), (Some(&3), Some(&5)));

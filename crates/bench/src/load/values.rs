@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_belongs_to_its_key_and_version_alone() {
+    fn a_value_is_determined_by_key_and_version() {
         for len in [4, 7, 8, 9, 64, 1000] {
             let mut value = vec![0; len];
             fill(12, 3, &mut value);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_fill_their_range_and_do_not_change() {
+    fn lengths_cover_their_range_and_are_stable() {
         let lens: Vec<usize> = (0..500).map(|key| len(key, 1, (10, 12))).collect();
         assert_eq!((lens.iter().min(), lens.iter().max()), (Some(&10), Some(&12)));
         assert_eq!(len(7, 2, (10, 12)), len(7, 2, (10, 12)));

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn each_read_that_completes_a_message_is_acknowledged_once() {
+    fn each_read_with_a_complete_message_is_acknowledged_once() {
         let bytes = conversation();
         for at in 1..bytes.len() {
             let (mut producer, mut out) = (Producer::new(), Vec::new());
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn flush_and_bye_are_answered_and_a_gap_ends_it() {
+    fn flush_and_bye_are_answered_and_a_gap_ends_the_connection() {
         let (mut producer, mut out) = (Producer::new(), Vec::new());
         let mut bytes = conversation();
         write_flush(&mut bytes);

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_add_up() {
+    fn shards_are_added() {
         let counters = Counters::default();
         for _ in 0..=SHARDS {
             let mine = counters.shard();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn polls_are_told_by_their_events() {
+    fn polls_are_counted_by_their_events() {
         let counters = Counters::default();
         assert_eq!(counters.events_per_poll(), "");
         for events in [0, 1, 1, 2, 3, 4, 255, 256, 100_000] {

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_messages_are_answered_wherever_they_are_split() {
+    fn only_complete_messages_are_acknowledged_for_any_split() {
         let mut bytes = Vec::new();
         for (id, size) in [(1u64, 0), (2, 5), (3, 70_000), (4, 1)] {
             bytes.extend(id.to_be_bytes());

@@ -1,9 +1,8 @@
 //! One connection's conversation without its socket: bytes in, replies out, one request at a time.
 
-use base::Blob;
 use resp::{
-    Args, Assembler, BULK_MAX_LEAST, Framed, Limits, OutBuf, Proto, ProtocolError, Reply, Span,
-    frame,
+    Args, Assembler, BULK_MAX_LEAST, BigArg, Framed, Limits, OutBuf, Proto, ProtocolError, Reply,
+    Span, frame,
 };
 
 use super::input::Input;
@@ -49,7 +48,7 @@ pub struct RespSession<E> {
     limits: Limits,
     request_max: usize,
     spans: Vec<Span>,
-    blobs: Vec<Blob>,
+    blobs: Vec<BigArg>,
     /// A request that is too big to be executed where it arrives.
     big: Option<Box<Assembler>>,
     end: Option<Ending>,
@@ -203,7 +202,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Answers with the request's arguments.
+    /// Replies with the request's arguments.
     struct Mirror;
 
     impl Executor for Mirror {
@@ -217,7 +216,7 @@ mod tests {
         }
     }
 
-    /// What a conversation answers to these pieces, and how it ends.
+    /// The replies to these pieces, and how the conversation ends.
     fn converse(pieces: &[&[u8]]) -> (Vec<u8>, Step) {
         let mut session = RespSession::new(Mirror);
         let (mut input, mut out, mut last) = (Input::default(), OutBuf::new(), Step::Starved);
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_behind_a_quit_or_an_error() {
+    fn nothing_is_read_after_quit_or_an_error() {
         let (out, last) = converse(&[b"QUIT\r\nPING\r\n"]);
         assert_eq!((&out[..], last), (&b"*1\r\n$4\r\nQUIT\r\n"[..], Step::End));
         let (out, last) = converse(&[b"PING\r\n*1\r\n!4\r\nPING\r\nPING\r\n"]);
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_bounds() {
+    fn the_size_of_a_request_is_limited() {
         let (out, last) = converse(&[b"*2\r\n$3\r\nGET\r\n$1048577\r\n"]);
         assert_eq!(&out[..], b"-ERR Protocol error: invalid bulk length\r\n");
         assert_eq!(last, Step::End);
@@ -288,7 +287,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(
+        fn any_bytes_are_parsed_without_a_panic(
             pieces in prop::collection::vec(prop::collection::vec(prop::sample::select(
                 b"*$-+0123456789\r\n\"' abGETPING\0\xff".as_slice()), 0..40), 0..20)
         ) {

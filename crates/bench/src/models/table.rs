@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_increment_says_why_not() {
+    fn a_refused_increment_returns_its_reason() {
         let table = Table::new(SHARED);
         assert_eq!(table.increment(b"n"), Ok(1));
         table.set(b"n", b"9223372036854775807");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn many_keys_change_at_once() {
+    fn many_keys_change_atomically() {
         let table = Table::new(SHARED);
         let names: Vec<String> = (0..64).map(|n| format!("key:{n}")).collect();
         let done = AtomicBool::new(false);

@@ -46,7 +46,7 @@ mod tests {
     use crate::report::{Kind, Series};
 
     #[test]
-    fn one_line_per_point() {
+    fn a_point_is_one_line() {
         let plot = Plot::new(Kind::Line, "t", "connections", "requests/s, thousands")
             .with(Series::new("a \"b\"", vec![(1.0, 0.1), (2.0, 1e9)]))
             .with(Series::repeated("c", &[(5.0, vec![3.0, 1.0, 2.0])]));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_have_their_names() {
+    fn categories_are_written_by_name() {
         let mut plot = Plot::new(Kind::Bar, "t", "target", "polls");
         plot.categories = vec!["x".to_owned(), "y".to_owned()];
         let plot = plot.with(Series::new("s", vec![(0.0, 4.0), (1.0, 5.0)]));

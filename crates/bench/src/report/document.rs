@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_about_servers_and_models_are_an_appendix() {
+    fn the_summary_covers_servers_and_models_are_in_an_appendix() {
         let own = |name: &str, text: &str| (name.to_owned(), text.to_owned());
         let mut section = Section {
             answers: vec![
@@ -317,7 +317,7 @@ mod tests {
         bars.categories = names.map(str::to_owned).to_vec();
         let bars = bars.without(|target| section.is_appendix(target));
         assert_eq!(bars.series, [Series::new("all", vec![(1.0, 2.0)])]);
-        // Where only models were measured, they are what the answer is about.
+        // If only models were measured, the summary covers them.
         section.findings.drain(..2);
         section.answers.remove(0);
         assert_eq!(section.answer(), ["model:m: One connection at a time. It is slow."]);

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_become_entities_and_control_characters_signs() {
+    fn markup_is_escaped_and_control_characters_are_replaced() {
         assert_eq!(
             escape("<b a='x'>&\"\u{1b}[0m\n"),
             "&lt;b a=&#39;x&#39;&gt;&amp;&quot;\u{fffd}[0m\n"
@@ -68,12 +68,12 @@ mod tests {
     }
 
     #[test]
-    fn links_hold_only_unreserved_characters() {
+    fn links_contain_only_unreserved_characters() {
         assert_eq!(percent("a b,\"µ\n"), "a%20b%2C%22%C2%B5%0A");
     }
 
     #[test]
-    fn titles_become_names() {
+    fn titles_are_converted_to_anchor_names() {
         assert_eq!(slug("Latency (p99), 50 connections!"), "latency-p99-50-connections");
         assert_eq!(slug("µ"), "part");
     }

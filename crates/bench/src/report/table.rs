@@ -112,7 +112,7 @@ mod tests {
     use crate::report::{Kind, Series};
 
     #[test]
-    fn figures_stand_to_the_right_and_text_is_escaped() {
+    fn figures_are_right_aligned_and_text_is_escaped() {
         let table = Table {
             title: "a<b".to_owned(),
             columns: vec!["who".to_owned(), "rate".to_owned()],
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_a_number_with_its_unit() {
+    fn numbers_with_a_unit_are_recognised_as_figures() {
         for cell in ["-", "1,000", "12 %", "1.5 ms", "2,000 (1,000 to 3,000)", "6.51e-4"] {
             assert!(is_figure(cell), "{cell}");
         }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_behind_a_plot_joins_its_series() {
+    fn the_table_of_a_plot_joins_its_series() {
         let plot = Plot::new(Kind::Line, "t", "n", "rate")
             .with(Series::new("a", vec![(1.0, 10.0), (2.0, 0.123_456)]))
             .with(Series::repeated("b", &[(2.0, vec![3_000.0, 1_000.0, 2_000.0])]))

@@ -1,4 +1,4 @@
-//! What the tests of models share.
+//! Shared by the tests of models.
 #![allow(dead_code, unused_imports)] // each test program uses a part of it
 
 mod undisturbed;
@@ -12,9 +12,9 @@ use client::{Address, Client, Value};
 
 pub use undisturbed::undisturbed;
 
-/// Longer than anything takes that is not stuck.
+/// Longer than any operation which is not stuck.
 pub const LONG: Duration = Duration::from_secs(20);
-/// Long enough to call it stuck.
+/// Long enough to conclude that an operation is stuck.
 pub const STUCK: Duration = Duration::from_millis(300);
 
 /// Starts a model.
@@ -38,7 +38,7 @@ pub fn resp_models() -> Vec<(Model, Options)> {
     ]
 }
 
-/// The same with each way to flush that leaves no reply behind.
+/// The same with each flush policy which strands no reply.
 pub fn resp_models_by_flush() -> Vec<(Model, Options)> {
     let flushed = |flush| {
         resp_models().into_iter().map(move |(model, options)| (model, Options { flush, ..options }))
@@ -46,7 +46,7 @@ pub fn resp_models_by_flush() -> Vec<(Model, Options)> {
     [Flush::Idle, Flush::Reply, Flush::Size].into_iter().flat_map(flushed).collect()
 }
 
-/// A connection that waits so long for a reply.
+/// A connection with this timeout for a reply.
 pub fn connect_for(running: &Running, timeout: Duration) -> Client {
     let address = Address::Tcp(running.address.to_string());
     Client::connect(&address, timeout).expect("it listens")
@@ -74,14 +74,14 @@ pub fn exchange(running: &Running, bytes: &[u8], piece: usize) -> Vec<u8> {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for piece in bytes.chunks(piece) {
-                // It may have closed after an error.
+                // The server may have closed after an error.
                 if writer.write_all(piece).is_err() {
                     return;
                 }
             }
             let _ = writer.shutdown(Shutdown::Write);
         });
-        // It may close before it has read everything, and that end is a reset.
+        // The server may close before it has read everything. Then the end is a reset.
         if let Err(error) = stream.read_to_end(&mut replies) {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset, "replies, then the end");
         }
@@ -89,7 +89,7 @@ pub fn exchange(running: &Running, bytes: &[u8], piece: usize) -> Vec<u8> {
     replies
 }
 
-/// Waits until something holds: a counter may be a moment behind what the network tells.
+/// Waits until a condition holds: a counter may lag behind what the network shows.
 pub fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     let since = Instant::now();
     while !holds() {
@@ -106,7 +106,7 @@ pub fn pong() -> Value {
     Value::simple("PONG")
 }
 
-/// Is it answered?
+/// Whether a PING is answered.
 pub fn is_served(client: &mut Client, timeout: Duration) -> bool {
     client.set_timeout(Some(timeout)).expect("not zero");
     client.call(&[b"PING"]).is_ok_and(|reply| reply == pong())

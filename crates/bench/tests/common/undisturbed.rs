@@ -1,4 +1,5 @@
-//! Trying again what others with the machine may have spoilt. The unit tests include this file too.
+//! Retries tests which other load on the machine may have disturbed. The unit tests include this
+//! file, too.
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -6,26 +7,26 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const TRIES: usize = 5;
-/// Processors that others use of a machine that is busy.
+/// From this many processors used by others, the machine counts as busy.
 const BUSY: f64 = 0.5;
-/// What Linux counts processor time in.
+/// Clock ticks per second in which Linux counts processor time.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Runs a test that reads the clock: alone in its program, and up to five times. What others do
-/// with the machine meanwhile may spoil one try, while what is broken stays broken in each. If each
-/// fails and others used the processors each time, nothing is known: that is said, and is no
-/// failure unless `make timing` asks.
+/// Runs a timing test exclusively within its program, up to five times. Other load may disturb
+/// single tries, while a defect fails each of them. If each try fails and others used the
+/// processors each time, the result is unknown: this is printed, and is no failure unless `make
+/// timing` requests it.
 pub fn undisturbed(mut test: impl FnMut()) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (mut calmest, mut panic) = (f64::INFINITY, None);
     for _ in 0..TRIES {
         let (began, before) = (Instant::now(), others_s());
-        // A panic of this try has been printed; what it leaves behind is its own.
+        // The panic of this try has been printed. Each try sets up its own state.
         let Err(why) = catch_unwind(AssertUnwindSafe(&mut test)) else { return };
         panic = Some(why);
         std::thread::sleep(Duration::from_millis(500));
-        // With the pause: a short try is no measure.
+        // Including the pause, because a short try is no measure.
         calmest = calmest.min((others_s() - before) / began.elapsed().as_secs_f64());
     }
     let thread = std::thread::current();
@@ -33,14 +34,14 @@ pub fn undisturbed(mut test: impl FnMut()) {
     let told = format!("{name}: others used {calmest:.1} processors or more in {TRIES} tries");
     let is_busy = calmest >= BUSY && std::env::var_os("SHEAFDB_TIMING").is_none();
     let verdict = if is_busy { "not judged" } else { "failed" };
-    // Also where the output of tests that pass is not shown.
+    // Shown even if the output of passing tests is captured.
     let _ = writeln!(std::io::stderr(), "{verdict}: {told}");
     if !is_busy {
         resume_unwind(panic.expect("each try failed"));
     }
 }
 
-/// Processor seconds of everybody but this process and the children that it has waited for.
+/// Processor seconds used by everything except this process and its finished children.
 fn others_s() -> f64 {
     let number = |word: &str| word.parse::<f64>().unwrap_or(0.0);
     let all = std::fs::read_to_string("/proc/stat").unwrap_or_default();

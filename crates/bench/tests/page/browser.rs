@@ -1,4 +1,4 @@
-//! Chromium without a window, and a proxy that is all the network it sees.
+//! Headless Chromium, and a proxy as its only network.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-/// The browser, or how to get it.
+/// The path of the browser, or how to install it.
 fn chromium() -> PathBuf {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -16,7 +16,7 @@ fn chromium() -> PathBuf {
         .expect("this test needs chromium: make deps")
 }
 
-/// A proxy that answers nothing and keeps what was asked of it.
+/// A proxy which answers nothing and records the requests.
 pub struct Network {
     address: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -35,21 +35,21 @@ impl Network {
                 if BufReader::new(&stream).read_line(&mut line).is_ok() {
                     heard.lock().expect("nobody panics with it").push(line.trim().to_owned());
                 }
-                // The peer may be gone.
+                // The peer may have closed.
                 let _ = stream.write_all(b"HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n");
             }
         });
         Self { address, asked }
     }
 
-    /// The request lines that came, without the browser's own: clock, updates, account.
+    /// The recorded request lines, without the browser's own: clock, updates, account.
     pub fn asked(&self) -> Vec<String> {
         let asked = self.asked.lock().expect("nobody panics with it");
         asked.iter().filter(|line| !OWN.contains(&host(line))).cloned().collect()
     }
 }
 
-/// Hosts that the browser asks on every start, whatever it shows. None of them serves parts of
+/// Hosts which the browser contacts on every start, whatever it shows. None of them serves parts of
 /// pages.
 const OWN: &[&str] = &[
     "accounts.google.com",
@@ -99,7 +99,7 @@ pub fn screenshot(page: &Path, dark: bool, height: u32, network: &Network) -> Pa
         .expect("chromium can be started");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && picture.is_file(), "chromium: {told}");
-    // Only room is lost if it stays.
+    // Failing to remove it only wastes disk space.
     let _ = std::fs::remove_dir_all(&profile);
     picture
 }

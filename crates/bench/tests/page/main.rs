@@ -1,5 +1,4 @@
-//! The report as a browser and a strict parser see it. The sample is left in the target folder's
-//! `tmp`.
+//! The report in a browser and in a strict parser. The sample is kept in the target folder's `tmp`.
 
 mod browser;
 mod sample;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bench::report::{Document, html};
 use browser::{Network, screenshot};
 
-/// Plots of the sample whose section shows servers and models.
+/// Plots of the sample whose sections show servers and models.
 const WITH_MODELS: usize = 5;
 
 /// The sample's page.
@@ -29,14 +28,15 @@ fn write(name: &str, text: &str) -> PathBuf {
 }
 
 #[test]
-fn the_page_is_well_formed_and_holds_everything() {
+fn the_page_is_well_formed_and_complete() {
     let page = page();
     let tree = parse(&page);
     let count = |name: &str| tree.descendants().filter(|n| n.has_tag_name(name)).count();
     let document = sample::document();
     let plots: usize = document.sections.iter().map(|s| s.plots.len()).sum();
     let findings: usize = document.sections.iter().map(|s| s.findings.len()).sum();
-    // A plot with models stands twice: of the servers alone, and with the models in the appendix.
+    // A plot with models appears twice: with the servers alone, and with the models in the
+    // appendix.
     let figures = plots + WITH_MODELS;
     assert_eq!((count("section"), count("figure"), count("article")), (4, figures, findings));
     let classes =
@@ -57,7 +57,7 @@ fn the_page_is_well_formed_and_holds_everything() {
 }
 
 #[test]
-fn nothing_is_run_or_loaded() {
+fn the_page_contains_no_script_and_loads_nothing() {
     let page = page();
     let tree = parse(&page);
     for node in tree.descendants().filter(roxmltree::Node::is_element) {
@@ -81,7 +81,7 @@ fn nothing_is_run_or_loaded() {
 }
 
 #[test]
-fn links_lead_to_sections_and_every_plot_comes_as_csv() {
+fn links_point_to_sections_and_every_plot_is_available_as_csv() {
     let page = page();
     let tree = parse(&page);
     let ids: Vec<&str> = tree.descendants().filter_map(|n| n.attribute("id")).collect();
@@ -101,7 +101,7 @@ fn links_lead_to_sections_and_every_plot_comes_as_csv() {
 }
 
 #[test]
-fn an_empty_document_is_a_page() {
+fn an_empty_document_is_rendered() {
     let page = html(&Document::default(), &bench::result::Machine::default());
     assert!(page.contains("unknown"));
     parse(&page);
@@ -118,19 +118,19 @@ fn pixels(picture: &Path) -> (u32, u32, Vec<[u8; 3]>) {
     (info.width, info.height, pixels)
 }
 
-/// How many pixels have exactly this colour, written `#rrggbb`.
+/// The number of pixels with exactly this colour, written `#rrggbb`.
 fn painted(pixels: &[[u8; 3]], colour: &str) -> usize {
     let part = |at: usize| u8::from_str_radix(&colour[at..at + 2], 16).expect("a colour");
     let wanted = [part(1), part(3), part(5)];
     pixels.iter().filter(|pixel| **pixel == wanted).count()
 }
 
-/// Paper, ink and the colours of the first three series, as `page.css` has them.
+/// Paper, ink and the colours of the first three series, as in `page.css`.
 const LIGHT: [&str; 5] = ["#ffffff", "#1d2026", "#0072b2", "#d55e00", "#008a66"];
 const DARK: [&str; 5] = ["#15181d", "#e4e7eb", "#4aa8e8", "#ff8b3d", "#2fc79c"];
 
 #[test]
-fn a_browser_shows_the_page_in_both_schemes_and_asks_the_network_for_nothing() {
+fn a_browser_renders_both_colour_schemes_without_network_requests() {
     let network = Network::start();
     let path = write("sample.html", &page());
     let (light, dark) = std::thread::scope(|scope| {
@@ -150,9 +150,9 @@ fn a_browser_shows_the_page_in_both_schemes_and_asks_the_network_for_nothing() {
     assert_eq!(network.asked(), Vec::<String>::new());
 }
 
-/// What the test above would miss without the proxy: a page that does ask is seen to ask.
+/// Checks the proxy used above: the request of a page which loads a part is recorded.
 #[test]
-fn a_page_that_asks_the_network_is_seen() {
+fn a_network_request_of_a_page_is_recorded() {
     let network = Network::start();
     let text = "<html><body><img src=\"http://example.invalid/x.png\"/>\
                 <img src=\"https://fonts.googleapis.com/x.png\"/></body></html>";

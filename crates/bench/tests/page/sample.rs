@@ -1,6 +1,6 @@
-//! A report as an evening in the laboratory would give it: five experiments, findings with
-//! evidence, names and replies from outside that try to break the page. Figures are made by
-//! formulas; nothing is measured.
+//! A report like that of a full run of the laboratory: five experiments, findings with evidence,
+//! and names and replies from outside which try to break the page. Figures are computed by
+//! formulas, not measured.
 
 use bench::analysis::findings::{Admission, Evidence, Polls, Stall, Trust, Wakeups, judge};
 use bench::analysis::retrograde::Level;
@@ -8,14 +8,14 @@ use bench::analysis::usl;
 use bench::report::{Document, Kind, Plot, Section, Series, Table};
 use bench::result::{Finding, Latency, Machine};
 
-/// A name that a page must not take for a tag.
+/// A name which a page must not interpret as a tag.
 pub const HOSTILE: &str =
     "<script>alert('x')</script> & \"co\"\u{1b}[31m http://example.invalid/x.png";
 
 const LEVELS: [f64; 12] =
     [1.0, 2.0, 5.0, 6.0, 15.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0, 10_000.0];
 
-/// Name, throughput of one, contention and coherency.
+/// Name, throughput of one client, contention and coherency.
 const TARGETS: [(&str, f64, f64, f64); 4] = [
     ("sheafdb", 31_000.0, 0.08, 1e-9),
     ("redis-server", 24_000.0, 0.13, 4e-8),
@@ -61,7 +61,7 @@ fn findings(experiment: &str, target: &str, change: impl FnOnce(&mut Evidence)) 
     judge(&evidence)
 }
 
-/// A repeatable wobble around 1.
+/// A repeatable deviation around 1.
 fn wobble(a: usize, b: usize) -> f64 {
     let mixed = (a * 7919 + b * 104_729 + 13) % 101;
     0.96 + mixed as f64 / 1250.0
@@ -139,7 +139,8 @@ fn concurrency() -> Section {
     }
 }
 
-/// Share of requests at or below each latency: a body around `middle`, and a stalled part at 41 ms.
+/// The share of requests at or below each latency: a body around `middle`, and a stalled part at 41
+/// ms.
 fn distribution(middle: f64, stalled: f64) -> Vec<(f64, f64)> {
     let body = |us: f64| 1.0 / (1.0 + (us / middle).powf(-4.5));
     let stall = |us: f64| 1.0 / (1.0 + (us / 41_000.0).powf(-90.0));

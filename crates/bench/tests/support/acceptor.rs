@@ -1,4 +1,4 @@
-//! A listener with a thread for each connection. It ends when it is dropped.
+//! A listener with a thread per connection. It ends when it is dropped.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// On a free port.
+    /// Listens on a free port.
     pub fn start(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").expect("a free port"), serve)
     }

@@ -1,6 +1,6 @@
-//! What the tests of experiments share.
+//! Shared by the tests of experiments.
 
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code)] // each test file uses a part of it
 
 use bench::analysis::findings::{Blame, entry};
 use bench::lab::target::Target;
@@ -13,12 +13,12 @@ pub fn short(targets: &[impl AsRef<str>], seconds: Option<f64>) -> Setup {
     Setup { targets: targets.collect(), seconds, short: true, repetitions: 1 }
 }
 
-/// What was found of a target.
+/// The kinds of findings for a target.
 pub fn kinds(output: &Output, target: &str) -> Vec<FindingKind> {
     output.findings.iter().filter(|f| f.target == target).map(|f| f.kind).collect()
 }
 
-/// Defects of the server that were found of a target, about which something must be said.
+/// Findings for a target which are defects of the server.
 pub fn defects(output: &Output, target: &str) -> Vec<FindingKind> {
     let found = kinds(output, target);
     assert!(!found.is_empty(), "{target} was judged");

@@ -1,6 +1,6 @@
 //! Small servers with known behaviour, in this process, on free ports.
 
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code)] // each test file uses a part of it
 
 pub mod acceptor;
 
@@ -11,20 +11,20 @@ use acceptor::Acceptor;
 use bench::load::{Address, Spec};
 use client::{Decoder, Value};
 
-/// What a server does with the n-th request of a connection.
+/// What a server does on the n-th request of a connection.
 pub type Answer = dyn Fn(u64, &[Vec<u8>]) -> Reply + Send + Sync;
 
-/// What it does then.
+/// The reaction to a request.
 pub enum Reply {
-    /// These bytes.
+    /// Sends these bytes.
     Bytes(Vec<u8>),
-    /// Nothing, ever.
+    /// Never replies.
     Nothing,
-    /// What was answered so far is sent, and the connection closed.
+    /// Sends the replies so far and closes the connection.
     Close,
 }
 
-/// A server with a thread per connection; ends when it is dropped.
+/// A server with a thread per connection. It ends when it is dropped.
 pub struct Server {
     pub address: SocketAddr,
     _acceptor: Acceptor,
@@ -36,14 +36,14 @@ impl Server {
         Self { address: acceptor.address, _acceptor: acceptor }
     }
 
-    /// A load at this server: one connection, so that its requests are numbered.
+    /// A load for this server: one connection, so that its requests are numbered.
     pub fn spec(&self) -> Spec {
         Spec { address: Address::Tcp(self.address), connections: 1, ..Spec::default() }
     }
 }
 
-/// Requests are arrays of bulk strings, which the reply decoder reads too. What arrived together is
-/// answered together.
+/// Requests are arrays of bulk strings, which the reply decoder reads, too. Requests received
+/// together are answered together.
 fn serve(stream: TcpStream, answer: &Answer) {
     stream.set_nodelay(true).expect("a TCP socket");
     let mut writer = stream.try_clone().expect("another handle");

@@ -1,6 +1,6 @@
-//! A server of protocol 2 that keeps to it, or lies; its credit is counted to the byte.
+//! A server of protocol 2 which follows or violates it. Credit is counted to the byte.
 
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code)] // each test file uses a part of it
 
 #[path = "acceptor.rs"]
 pub mod acceptor;
@@ -16,47 +16,46 @@ use ingest::v2::{
     write_welcome,
 };
 
-/// How the server is wrong.
+/// How the server violates the protocol.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Lie {
-    /// It is not.
+    /// Not at all.
     No,
-    /// `skipped` is one more than it may be.
+    /// `skipped` is one too high.
     Skipped,
-    /// The id is that of a message to come.
+    /// The id is that of a later message.
     Ahead,
-    /// It covers one message less than it says, from the second acknowledgement on: the one in
-    /// front is left out.
+    /// From the second acknowledgement on, it covers one message fewer than it says: the first one
+    /// is left out.
     Forgets,
-    /// Every acknowledgement comes twice.
+    /// Every acknowledgement is sent twice.
     Twice,
-    /// Nothing is acknowledged.
+    /// It acknowledges nothing.
     Silent,
-    /// Readers see less than what is acknowledged.
+    /// Fewer messages are readable than acknowledged.
     Hidden,
-    /// Readers see more than what was sent.
+    /// More messages are readable than sent.
     Foreseen,
-    /// More is fsynced than was sent.
+    /// More messages are fsynced than sent.
     Fsynced,
-    /// Credit falls.
+    /// Credit decreases.
     Falls,
     /// The connection is closed after the first acknowledgement.
     Closes,
-    /// An error frame instead of it.
+    /// An error frame is sent instead of the acknowledgement.
     Errs,
-    /// Something that is no frame.
+    /// Bytes which are no frame are sent.
     Babbles,
-    /// It knows a producer that is new.
+    /// It reports stored messages of a new producer.
     Knows,
-    /// It acknowledges by another strategy than it was asked for.
+    /// It acknowledges by another strategy than requested.
     Other,
 }
 
-/// A server with a thread per connection, whose credit is counted to the byte.
+/// A server with a thread per connection. Credit is counted to the byte.
 pub struct Two {
     pub address: SocketAddr,
-    /// Messages that it took, and connections at which more came than was granted, or what was no
-    /// message.
+    /// Messages received, and connections which exceeded their credit or sent an invalid message.
     pub took: Arc<AtomicU64>,
     pub faults: Arc<AtomicU64>,
     _acceptor: Acceptor,

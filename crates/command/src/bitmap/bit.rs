@@ -1,13 +1,14 @@
 //! One bit: SETBIT, GETBIT.
 
-use value::{IntText, bitmap};
+use value::bitmap;
 
 use super::offset::offset;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
 use crate::events;
-use crate::string::text::{insert_raw, lookup, text_of};
+use crate::string::captured::byte;
+use crate::string::text::{insert_at, lookup, text_of};
 
 /// `SETBIT key offset value`: replies what was there. A bit that is as wanted changes nothing.
 pub fn setbit(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
@@ -21,8 +22,7 @@ pub fn setbit(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (at, mask) = ((offset >> 3) as usize, bitmap::mask(offset));
     let with = |byte: u8| if on { byte | mask } else { byte & !mask };
     let was_on = if let Some(mut entry) = ctx.guard.entry_mut(events::SETBIT, ctx.db, &key) {
-        let mut scratch = IntText::default();
-        let old = text_of(&entry.entry())?.bytes(&mut scratch).get(at).copied();
+        let old = byte(text_of(&entry.entry())?, at);
         let byte = old.unwrap_or(0);
         if old == Some(with(byte)) {
             entry.make_raw();
@@ -31,9 +31,7 @@ pub fn setbit(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
         byte & mask != 0
     } else {
-        let mut text = vec![0; at + 1];
-        text[at] = with(0);
-        insert_raw(events::SETBIT, ctx.guard, ctx.db, &key, text);
+        insert_at(events::SETBIT, ctx.guard, ctx.db, &key, at, &[with(0)]);
         false
     };
     ctx.reply.integer(i64::from(was_on));
@@ -45,7 +43,8 @@ pub fn getbit(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let offset = offset(ctx.arg(2), ctx.settings)?;
     let key = ctx.key(1);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
-    let on = text.is_some_and(|text| bitmap::bit(text.bytes(&mut IntText::default()), offset));
+    let byte = text.and_then(|text| byte(text, (offset >> 3) as usize)).unwrap_or(0);
+    let on = byte & bitmap::mask(offset) != 0;
     ctx.reply.integer(i64::from(on));
     Ok(Done::Replied)
 }

@@ -1,9 +1,10 @@
 //! Integers of any width in a string: BITFIELD, BITFIELD_RO.
 
+use base::Blob;
 use base::num::parse_i64;
 use keyspace::EntryMut;
 use resp::{Args, Reply};
-use value::IntText;
+use value::Str;
 use value::bitmap::{Field, Overflow, WINDOW_MAX};
 
 use super::offset::{offset, scaled_offset};
@@ -13,7 +14,8 @@ use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
 use crate::spec::KeyFlags;
-use crate::string::text::{insert_raw, lookup, text_of};
+use crate::string::captured::fill;
+use crate::string::text::{insert_blob, lookup, text_of};
 
 /// What is done to a field.
 #[derive(Clone, Copy)]
@@ -89,29 +91,31 @@ pub fn bitfield(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         let has_grown = prepare(&mut entry, len);
         ctx.reply.array(steps.len());
         for step in &steps {
-            let old = get(&entry, step);
+            let old = get(entry.str(), step);
             let (reply, new) = step.run(old);
             changed += u64::from(new.is_some_and(|new| has_grown || new != old));
             if let Some(new) = new.filter(|new| *new != old) {
-                put(&mut entry, step, new);
+                let (first, window, len) = patched(entry.str(), step, new);
+                entry.write_at(first, &window[..len]);
             }
             answer(&mut ctx.reply, reply);
         }
         ctx.guard.count_as(before, changed);
         return Ok(Done::Replied);
     }
-    let mut text = vec![0; len];
+    let mut text = Blob::default();
+    text.write_at(len - 1, &[0]);
     ctx.reply.array(steps.len());
     for step in &steps {
-        let (reply, new) = step.run(step.field.get(&text, step.offset));
+        let (reply, new) = step.run(get(Str::Blob(&text), step));
         if let Some(new) = new {
             changed += 1;
-            let (first, len) = step.field.window(step.offset);
-            step.field.put(&mut text[first as usize..][..len], step.offset, new);
+            let (first, window, len) = patched(Str::Blob(&text), step, new);
+            text.write_at(first, &window[..len]);
         }
         answer(&mut ctx.reply, reply);
     }
-    insert_raw(events::SETBIT, ctx.guard, ctx.db, &key, text);
+    insert_blob(events::SETBIT, ctx.guard, ctx.db, &key, text);
     ctx.guard.count_as(before, changed);
     Ok(Done::Replied)
 }
@@ -128,11 +132,10 @@ pub fn bitfield_ro(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 fn read(ctx: &mut Ctx<'_, '_>, steps: &[Step]) -> Result<Done, Error> {
     let key = ctx.key(1);
     let text = lookup(ctx.guard, ctx.tally, ctx.db, &key)?;
-    let mut scratch = IntText::default();
-    let bytes = text.as_ref().map_or(&b""[..], |text| text.bytes(&mut scratch));
+    let text = text.unwrap_or(Str::Bytes(b""));
     ctx.reply.array(steps.len());
     for step in steps {
-        ctx.reply.integer(step.field.get(bytes, step.offset));
+        ctx.reply.integer(get(text, step));
     }
     Ok(Done::Replied)
 }
@@ -156,18 +159,22 @@ fn prepare(entry: &mut EntryMut<'_, '_>, len: usize) -> bool {
     grows
 }
 
-fn get(entry: &EntryMut<'_, '_>, step: &Step) -> i64 {
-    step.field.get(entry.str().bytes(&mut IntText::default()), step.offset)
+/// The value of a field; bits beyond the end are zero.
+fn get(text: Str<'_>, step: &Step) -> i64 {
+    let (first, len) = step.field.window(step.offset);
+    let mut window = [0; WINDOW_MAX];
+    let filled = fill(text, first as usize, &mut window[..len]);
+    step.field.get(&window[..filled], step.offset & 7)
 }
 
-fn put(entry: &mut EntryMut<'_, '_>, step: &Step, value: i64) {
+/// The bytes around a field, which lie within the text, with another value in it: where they
+/// begin, and how many they are.
+fn patched(text: Str<'_>, step: &Step, value: i64) -> (usize, [u8; WINDOW_MAX], usize) {
     let (first, len) = step.field.window(step.offset);
-    let first = first as usize;
     let mut window = [0; WINDOW_MAX];
-    let window = &mut window[..len];
-    window.copy_from_slice(&entry.str().bytes(&mut IntText::default())[first..first + len]);
-    step.field.put(window, step.offset, value);
-    entry.write_at(first, window);
+    fill(text, first as usize, &mut window[..len]);
+    step.field.put(&mut window[..len], step.offset, value);
+    (first as usize, window, len)
 }
 
 fn parse(args: &Args<'_>, settings: &Settings) -> Result<Vec<Step>, Error> {

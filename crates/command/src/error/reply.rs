@@ -79,8 +79,8 @@ impl std::error::Error for Error {}
 mod tests {
     use super::super::*;
 
-    /// The texts that clients know. A row that changes or goes is a decision; a new one is added
-    /// here, too.
+    /// The texts which clients rely on. Changing or removing a row must be a deliberate decision. A
+    /// new row is added here, too.
     #[test]
     fn texts_are_frozen() {
         let rows = ROWS.iter().map(|(name, _, text)| format!("{name}: {text}"));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_stands_in_its_text() {
+    fn every_field_is_used_in_its_text() {
         for (name, fields, text) in ROWS {
             let named: Vec<&str> = text.split(['{', '}']).skip(1).step_by(2).collect();
             assert_eq!(named, *fields, "{name}");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_all_kinds_are_filled_in() {
+    fn fields_of_all_kinds_are_formatted() {
         let text = |error: Error| error.to_string();
         assert_eq!(
             text(InvalidExpire { command: "set" }.into()),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_commands_and_arguments_are_cut() {
+    fn names_of_commands_and_arguments_are_truncated() {
         assert_eq!(
             Error::unknown_command([&b"foo\r\n"[..], b"a", b"b\0c", b"d"]).to_string(),
             "ERR unknown command 'foo  ', with args beginning with: 'a' 'b' 'd' "
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_sent_breaks_no_line() {
+    fn line_breaks_in_client_input_are_replaced() {
         let option = |word: &[u8]| Error::from(ExpireOption { word: word.into() });
         assert_eq!(*option(b"a\r\nb\xff").text(), *b"ERR Unsupported option a  b\xff");
         assert_eq!(option(b"a\r\nb\xff").to_string(), "ERR Unsupported option a  b\u{fffd}");

@@ -1,23 +1,26 @@
 //! DUMP and RESTORE: a value as bytes of the RDB format, and back.
 
 use base::{Blob, UnixMs};
-use keyspace::{Event, Key, Uses};
+use keyspace::{Event, Key, Parts, ReclaimOnDrop, Uses};
+use rdb::TextRestore;
 use resp::Reply;
 
-use super::migrate::ValueSnapshot;
-use crate::ctx::{Ctx, Progress, Resumable};
+use super::migrate::{LongText, ValueSnapshot};
+use crate::ctx::{Ctx, Progress, Resumable, Settings};
 use crate::done::Done;
 use crate::error::{Error, Payload};
 use crate::events;
 use crate::parse::{integer, is};
 use crate::parts::{Built, is_packed};
+use crate::prepare::{self, Found, Preparation, Sources};
+use crate::string::captured::STEP_BYTES;
 
 /// A longer payload is replied by reference.
 const COPIED_MAX: usize = 16 * 1024;
-/// Reading a longer payload is long work: others park behind its slot.
+/// A longer payload is read ahead of the command.
 const LONG_PAYLOAD: usize = 64 * 1024;
 
-/// `DUMP key`. A value of many parts is captured, and written with its slot released.
+/// `DUMP key`. A long value is captured, and written with its slot released: a string in steps.
 pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let keyspace = ctx.guard.keyspace();
@@ -25,6 +28,7 @@ pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     ctx.tally.count(entry.is_some());
     match entry.map(|entry| ValueSnapshot::of(keyspace, entry)) {
         None => ctx.reply.null(),
+        Some(ValueSnapshot::Text(text)) => return Ok(Done::Steps(Box::new(text))),
         Some(ValueSnapshot::Payload(payload)) => reply_payload(&mut ctx.reply, payload),
         Some(kept) => return Ok(Done::Steps(Box::new(DumpReply(Some(kept))))),
     }
@@ -39,7 +43,24 @@ fn reply_payload(reply: &mut Reply<'_>, payload: Vec<u8>) {
     }
 }
 
-/// The reply of DUMP: in one step, however long.
+/// The reply of DUMP for a long string.
+impl Resumable for ReclaimOnDrop<LongText> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        let Some(payload) = self.0.step(STEP_BYTES) else { return Ok(Progress::More) };
+        ctx.reply.bulk_header(payload.len());
+        ctx.reply.raw(&payload.head);
+        ctx.reply.raw_blob(&payload.body);
+        ctx.reply.raw(&payload.tail);
+        ctx.reply.raw(b"\r\n");
+        Ok(Progress::Complete)
+    }
+
+    fn memory(&self) -> usize {
+        self.0.memory()
+    }
+}
+
+/// The reply of DUMP for a collection: in one step, however long.
 struct DumpReply(Option<ValueSnapshot>);
 
 impl Resumable for DumpReply {
@@ -124,14 +145,17 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if ttl < 0 {
         return Err(Error::RestoreTtl);
     }
-    let payload = ctx.arg(3);
-    if payload.len() > LONG_PAYLOAD
-        && let Err(parked) = ctx.guard.try_mark_long()
-    {
-        return Ok(Done::Park(parked));
-    }
-    let mut built = Built::new(ctx.settings, is_packed(payload));
-    rdb::restore(payload, &mut built).map_err(|why| Payload { text: why.reply() })?;
+    let ahead = match prepare::found::<Restoring>(ctx) {
+        Found::Ready(ahead) => Some(ahead),
+        Found::Begin(_) => None,
+    };
+    let built = match (ahead, ctx.args.blob(3)) {
+        (Some(ahead), _) => ahead.into_built()?,
+        (None, Some(payload)) if payload.len() > LONG_PAYLOAD => {
+            return Ok(Done::Prepare(Box::new(Restoring::new(ctx, payload.clone()))));
+        }
+        (None, _) => read(ctx.settings, ctx.arg(3)).map_err(refused)?,
+    };
     let expiry = match ttl {
         0 => None,
         _ if options.absolute => Some(UnixMs(ttl)),
@@ -149,4 +173,93 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     ctx.reply.ok();
     Ok(Done::Replied)
+}
+
+fn refused(why: rdb::Error) -> Error {
+    Payload { text: why.reply() }.into()
+}
+
+/// The value of a payload.
+fn read(settings: &Settings, payload: &[u8]) -> Result<Built, rdb::Error> {
+    let mut built = Built::new(settings, is_packed(payload));
+    rdb::restore(payload, &mut built)?;
+    Ok(built)
+}
+
+/// A value that is read ahead of its command: a string in steps, a collection in one, with no slot
+/// locked. It depends on no key.
+struct Restoring {
+    sources: Sources,
+    settings: Settings,
+    work: ReclaimOnDrop<Restored>,
+}
+
+/// How far it is read.
+enum Restored {
+    /// A collection, or nothing that can be read.
+    Whole(Blob),
+    Text(TextRestore),
+    Read(Result<Box<Built>, rdb::Error>),
+}
+
+impl Parts for Restored {
+    fn memory(&self) -> usize {
+        match self {
+            Restored::Whole(payload) => payload.len(),
+            Restored::Text(text) => text.memory(),
+            Restored::Read(built) => built.as_ref().map_or(0, |built| built.memory()),
+        }
+    }
+}
+
+impl Restoring {
+    fn new(ctx: &Ctx<'_, '_>, payload: Blob) -> Self {
+        let text = TextRestore::new(payload.clone());
+        let work = text.map_or_else(|| Restored::Whole(payload), Restored::Text);
+        let work = ctx.guard.keyspace().reclaim_on_drop(work);
+        Restoring { sources: Sources::new(0), settings: ctx.settings.clone(), work }
+    }
+
+    fn into_built(self) -> Result<Built, Error> {
+        match self.work.into_inner() {
+            Restored::Read(built) => built.map(|built| *built).map_err(refused),
+            Restored::Whole(_) | Restored::Text(_) => unreachable!("all steps were taken"),
+        }
+    }
+}
+
+impl Resumable for Restoring {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        let built = match &mut *self.work {
+            Restored::Whole(payload) => {
+                // Nothing is locked; who wants World does not wait for this section.
+                ctx.guard.mark_long();
+                read(&self.settings, &payload.to_slice())
+            }
+            Restored::Text(text) => match text.step(STEP_BYTES) {
+                Ok(false) => return Ok(Progress::More),
+                Ok(true) => Ok(Built::of_text(&self.settings, text.take_text())),
+                Err(why) => Err(why),
+            },
+            Restored::Read(_) => return Ok(Progress::Complete),
+        };
+        let read = Restored::Read(built.map(Box::new));
+        self.work = ctx.guard.keyspace().reclaim_on_drop(read);
+        Ok(Progress::Complete)
+    }
+
+    fn memory(&self) -> usize {
+        Parts::memory(&*self.work)
+    }
+}
+
+impl Preparation for Restoring {
+    fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+        ctx.set_prepared(Box::new(self));
+        restore(ctx)
+    }
 }

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_are_rounded() {
+    fn milliseconds_are_rounded_to_seconds() {
         for (ms, expected) in [(0, 0), (499, 0), (500, 1), (1_499, 1), (1_500, 2)] {
             assert_eq!(seconds(ms), expected, "{ms}");
         }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn times_end_at_64_bits() {
+    fn times_beyond_64_bits_are_refused() {
         let now = UnixMs(1_700_000_000_000);
         let most = (i64::MAX - now.0) / SECOND;
         assert!(absolute(most, now, SECOND, "expire").is_ok());

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use base::{Blob, DbIndex, UnixMs};
-use keyspace::{Captured, Entry, Guard};
-use rdb::Saver;
+use keyspace::{Captured, Entry, Guard, Parts, ReclaimOnDrop};
+use rdb::{Saver, TextDump};
 use resp::Args;
 use value::{Encoding, Str};
 
@@ -116,7 +116,17 @@ pub struct Parcel {
 pub(super) enum ValueSnapshot {
     Payload(Vec<u8>),
     Big(Captured, Encoding),
-    Text(Blob),
+    /// A string of many bytes.
+    Text(ReclaimOnDrop<LongText>),
+}
+
+/// The payload of a long string under way.
+pub(super) struct LongText(pub TextDump);
+
+impl Parts for LongText {
+    fn memory(&self) -> usize {
+        self.0.memory()
+    }
 }
 
 impl ValueSnapshot {
@@ -125,7 +135,7 @@ impl ValueSnapshot {
         if let Some(big) = entry.big() {
             ValueSnapshot::Big(keyspace.capture(big), entry.encoding())
         } else if let Some(blob) = long_text(entry) {
-            ValueSnapshot::Text(blob.clone())
+            ValueSnapshot::Text(keyspace.reclaim_on_drop(LongText(TextDump::new(blob.clone()))))
         } else {
             ValueSnapshot::Payload(Saver::default().dump(&Stored::of(entry)))
         }
@@ -138,7 +148,11 @@ impl ValueSnapshot {
             ValueSnapshot::Big(big, encoding) => {
                 Saver::default().dump(&Stored::captured(&big, encoding))
             }
-            ValueSnapshot::Text(blob) => Saver::default().dump(&Stored::text(Str::Blob(&blob))),
+            ValueSnapshot::Text(mut text) => loop {
+                if let Some(payload) = text.0.step(usize::MAX) {
+                    return payload.to_vec();
+                }
+            },
         }
     }
 }

@@ -63,8 +63,8 @@ mod tests {
     use crate::spec::Wait;
     use resp::{Args, Span};
 
-    /// What a request is answered whose arguments are these words.
-    fn asked(handler: fn(Args<'_>) -> Result<Wait, Error>, words: &[&str]) -> Option<u64> {
+    /// The timeout which the handler returns for a request of these words.
+    fn timeout_of(handler: fn(Args<'_>) -> Result<Wait, Error>, words: &[&str]) -> Option<u64> {
         let mut spans = Vec::new();
         let mut at = 0;
         for word in words {
@@ -75,12 +75,12 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_a_replica_waits() {
+    fn wait_blocks_only_if_replicas_are_requested() {
         for (replicas, timeout, expected) in
             [("0", "100", Some(0)), ("1", "100", Some(100)), ("1", "0", None), ("0", "0", Some(0))]
         {
-            assert_eq!(asked(wait, &["WAIT", replicas, timeout]), expected);
-            assert_eq!(asked(waitaof, &["WAITAOF", "0", replicas, timeout]), expected);
+            assert_eq!(timeout_of(wait, &["WAIT", replicas, timeout]), expected);
+            assert_eq!(timeout_of(waitaof, &["WAITAOF", "0", replicas, timeout]), expected);
         }
     }
 }

@@ -46,7 +46,7 @@ fn raise(text: &mut Vec<u8>, args: &Args<'_>, first: usize, max: usize) -> Resul
 fn add(entry: &mut EntryMut<'_, '_>, args: &Args<'_>, max: usize) -> Result<u64, Error> {
     let mut scratch = IntText::default();
     let stored = text_of(&entry.entry())?;
-    let text = stored.bytes(&mut scratch);
+    let text = &*stored.bytes(&mut scratch);
     let sketch = Hll::new(text).map_err(refused)?;
     let mut first = 2;
     while first < args.len() && !sketch.is_news(place(args.get(first))).map_err(refused)? {
@@ -75,7 +75,7 @@ fn add_dense(entry: &mut EntryMut<'_, '_>, args: &Args<'_>, first: usize) -> u64
     for i in first..args.len() {
         let place = place(args.get(i));
         let stored = entry.str();
-        let text = stored.bytes(&mut scratch);
+        let text = &*stored.bytes(&mut scratch);
         if matches!(Hll::new(text).map(|sketch| sketch.is_news(place)), Ok(Ok(true))) {
             let (at, bytes, len) = patch_of(text, place.index, place.rank);
             entry.write_at(at, &bytes[..len]);

@@ -29,7 +29,7 @@ fn count_one(ctx: &mut Ctx<'_, '_>) -> Result<u64, Error> {
     };
     let mut scratch = IntText::default();
     let stored = text_of(&entry.entry())?;
-    let text = stored.bytes(&mut scratch);
+    let text = &*stored.bytes(&mut scratch);
     let sketch = Hll::new(text).map_err(refused)?;
     if let Some(count) = Hll::cached(text) {
         make_raw(&mut entry);

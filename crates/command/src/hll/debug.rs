@@ -19,7 +19,7 @@ pub fn pfdebug(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     };
     let mut scratch = IntText::default();
     let stored = text_of(&entry.entry())?;
-    let text = stored.bytes(&mut scratch);
+    let text = &*stored.bytes(&mut scratch);
     let sketch = Hll::new(text).map_err(refused)?;
     let reply = &mut ctx.reply;
     match sketch {

@@ -28,7 +28,8 @@ pub(super) fn raise_all(
         let key = ctx.key(i);
         if let Some(text) = lookup(ctx.guard, ctx.tally, ctx.db, &key)? {
             let mut scratch = IntText::default();
-            let sketch = Hll::new(text.bytes(&mut scratch)).map_err(refused)?;
+            let text = text.bytes(&mut scratch);
+            let sketch = Hll::new(&text).map_err(refused)?;
             dense |= matches!(sketch, Hll::Dense(_));
             sketch.raise(registers).map_err(refused)?;
         }

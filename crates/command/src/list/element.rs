@@ -22,8 +22,10 @@ pub(super) fn write(reply: &mut Reply<'_>, item: Item<'_>) {
     match item {
         Item::Near(Elem::Bytes(bytes)) => reply.bulk(bytes),
         Item::Near(Elem::Int(number)) => reply.bulk_int(number),
-        Item::Far(blob) if blob.len() > COPIED_MAX => reply.bulk_blob(blob),
-        Item::Far(blob) => reply.bulk(blob.as_slice()),
+        Item::Far(blob) => match blob.contiguous() {
+            Some(bytes) if bytes.len() <= COPIED_MAX => reply.bulk(bytes),
+            _ => reply.bulk_blob(blob),
+        },
     }
 }
 
@@ -32,7 +34,7 @@ pub(super) fn write(reply: &mut Reply<'_>, item: Item<'_>) {
 pub(super) fn equals(item: Item<'_>, text: Elem<'_>) -> bool {
     match (item, text) {
         (Item::Near(elem), text) => elem == text,
-        (Item::Far(blob), Elem::Bytes(text)) => blob.as_slice() == text,
+        (Item::Far(blob), Elem::Bytes(text)) => *blob == *text,
         (Item::Far(_), Elem::Int(_)) => false,
     }
 }

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_mean_bytes_or_elements() {
+    fn settings_limit_bytes_or_elements() {
         let bytes = [-1, -2, -3, -4, -5, -6, i64::MIN].map(|n| limit(n).bytes >> 10);
         assert_eq!(bytes, [4, 8, 16, 32, 64, 64, 64]);
         assert_eq!((limit(128).len, limit(128).bytes), (128, 8192));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_small_again_at_half_the_limit() {
+    fn a_list_becomes_a_listpack_again_at_half_the_limit() {
         use Encoding::{Listpack, Quicklist};
         for (setting, len, half) in [(-2, 79, 39), (-1, 39, 19), (10, 10, 5), (1000, 79, 79)] {
             let limit = limit(setting);
@@ -219,9 +219,10 @@ mod tests {
         }
     }
 
-    /// Seen on 7.2: where elements are counted, one of any size that is left is small again.
+    /// Observed on 7.2: with a limit on elements, a single remaining element of any size makes a
+    /// listpack again.
     #[test]
-    fn one_that_is_left_is_small_where_elements_are_counted() {
+    fn a_single_element_is_a_listpack_under_an_element_limit() {
         for (setting, called) in [
             (128, Encoding::Listpack),
             (2, Encoding::Listpack),
@@ -238,9 +239,10 @@ mod tests {
         }
     }
 
-    /// To the byte: 79 elements of 103 bytes and one of 48 are 8192 with what is around them.
+    /// Exact to the byte: 79 elements of 103 bytes and one of 48, with header and terminator, are
+    /// 8192 bytes.
     #[test]
-    fn a_listpack_may_be_full_to_its_last_byte() {
+    fn a_listpack_can_be_filled_to_its_last_byte() {
         for (len, called) in [(46, Encoding::Listpack), (47, Encoding::Quicklist)] {
             let (mut list, mut packed) = list(79);
             list.build(value::list::NewItem::of(&vec![b'x'; len]));
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn no_listpack_takes_more_than_expected() {
+    fn no_listpack_is_larger_than_estimated() {
         let texts = ["", "0", "47", "48", "128", "-1", "4096", "40000", "9000000", "3000000000"];
         for text in
             texts.map(str::to_owned).into_iter().chain([64, 125, 191, 192].map(|n| "x".repeat(n)))

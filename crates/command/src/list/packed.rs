@@ -53,7 +53,10 @@ pub(super) fn coming<'t>(texts: impl Iterator<Item = NewItem<'t>>) -> (u64, u64)
 pub(super) fn append(out: &mut Vec<u8>, new: &NewItem<'_>) -> bool {
     let elem = match new {
         NewItem::Near(elem) => *elem,
-        NewItem::Far(blob) => Elem::Bytes(blob.as_slice()),
+        NewItem::Far(blob) => match blob.contiguous() {
+            Some(bytes) => Elem::Bytes(bytes),
+            None => return false, // pages are more than a packed list takes
+        },
     };
     let fits = out.len() + elem.size() <= PACKED_MAX;
     if fits {

@@ -19,7 +19,7 @@ mod tests {
     use super::{bounds, position};
 
     #[test]
-    fn indexes() {
+    fn indexes_count_from_both_ends() {
         assert_eq!(position(0, 0), None);
         assert_eq!((position(2, 3), position(3, 3)), (Some(2), None));
         assert_eq!((position(-3, 3), position(-4, 3)), (Some(0), None));
@@ -27,7 +27,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges() {
+    fn ranges_are_clamped_to_the_list() {
         assert_eq!(bounds(0, -1, 5), (0, 5));
         assert_eq!(bounds(-3, -2, 5), (2, 2));
         assert_eq!(bounds(-100, 100, 5), (0, 5));

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use base::{DbIndex, UnixMs};
-use keyspace::{Event, Guard, Key, Kind, Parts};
+use base::{Blob, DbIndex, UnixMs};
+use keyspace::{Event, Guard, INLINE_MAX, Key, Kind, Parts};
 use rdb::{Error, Sink, listpack, types};
 use value::packed::{Elem, LISTPACK_MAX, PACKED_INTS_MAX, PACKED_MAX, Packed, push};
 use value::zset::small;
@@ -18,8 +18,6 @@ use crate::list::limit::Limit;
 const PACKED_LIST_MAX: usize = 2048;
 /// Bytes of tags and of a score beside the texts of a part, at most.
 const BESIDE_MAX: usize = 3 + 9;
-/// A longer string gets a buffer of its own.
-const TEXT_MAX: usize = 16 * 1024;
 
 /// A value in the making.
 pub struct Built {
@@ -27,7 +25,7 @@ pub struct Built {
     /// It comes from a listpack, which stays one whatever its elements are, if they are few.
     was_packed: bool,
     kind: Kind,
-    text: Vec<u8>,
+    text: Blob,
     packed: Vec<u8>,
     big: Option<Big>,
     log: Log,
@@ -45,7 +43,7 @@ impl Built {
             settings: settings.clone(),
             was_packed,
             kind: Kind::String,
-            text: Vec::new(),
+            text: Blob::default(),
             packed: Vec::new(),
             big: None,
             log: Log::default(),
@@ -54,6 +52,11 @@ impl Built {
             integers: true,
             entries: 0,
         }
+    }
+
+    /// A string.
+    pub fn of_text(settings: &Settings, text: Blob) -> Self {
+        Self { text, ..Self::new(settings, false) }
     }
 
     /// Puts the value under a key, replacing what it holds.
@@ -67,12 +70,12 @@ impl Built {
     ) {
         let encoding = self.encoding();
         if self.kind == Kind::String {
-            let text = if self.text.len() > TEXT_MAX {
-                NewStr::Blob(base::Blob::new(self.text))
-            } else {
-                return guard.insert(event, db, key, encode(&self.text), expiry);
-            };
-            guard.insert(event, db, key, text, expiry);
+            match self.text.contiguous() {
+                Some(short) if short.len() <= INLINE_MAX => {
+                    guard.insert(event, db, key, encode(short), expiry);
+                }
+                _ => guard.insert(event, db, key, NewStr::Blob(self.text), expiry),
+            }
         } else if let Some(big) = self.big {
             guard.insert_big(event, db, key, encoding, big, expiry);
         } else {
@@ -204,7 +207,7 @@ impl Parts for Built {
 
 impl Sink for Built {
     fn string(&mut self, bytes: Cow<'_, [u8]>) -> Result<(), Error> {
-        self.text = bytes.into_owned();
+        self.text = Blob::new(bytes.into_owned());
         Ok(())
     }
 

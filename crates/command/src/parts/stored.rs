@@ -45,6 +45,7 @@ impl<'a> Stored<'a> {
     }
 
     /// A string.
+    #[cfg(test)]
     pub fn text(text: Str<'a>) -> Self {
         Self { kind: Kind::String, encoding: Encoding::Raw, form: Form::Text(text) }
     }
@@ -76,7 +77,7 @@ impl<'a> Stored<'a> {
         let _ = match self.form {
             Form::Text(Str::Int(number)) => f(Item::Element(IntText::new(number).as_bytes())),
             Form::Text(Str::Bytes(bytes)) => f(Item::Element(bytes)),
-            Form::Text(Str::Blob(blob)) => f(Item::Element(blob.as_slice())),
+            Form::Text(Str::Blob(blob)) => f(Item::Element(&blob.to_slice())),
             Form::Packed(packed) => {
                 let mut elements = Packed::new(packed).iter();
                 match self.kind {
@@ -95,7 +96,7 @@ impl<'a> Stored<'a> {
                 }
             }
             Form::Big(Big::List(list)) => {
-                list.iter_from(from).take(take).all(|item| f(Item::Element(item.bytes(&mut text))))
+                list.iter_from(from).take(take).all(|item| f(Item::Element(&item.bytes(&mut text))))
             }
             Form::Big(Big::Set(set)) => {
                 set.iter_at(from).take(take).all(|member| f(Item::Element(member)))
@@ -109,7 +110,7 @@ impl<'a> Stored<'a> {
                 let expires = hash.expires();
                 hash.iter_at(from).take(take).all(|(name, value)| {
                     let at = if expires { hash.expiry(name).map(UnixMs) } else { None };
-                    f(Item::Field(name, value.bytes(), at))
+                    f(Item::Field(name, &value.bytes(), at))
                 })
             }
         };
@@ -124,7 +125,7 @@ impl<'a> Stored<'a> {
                 let mut text = IntText::default();
                 f(found.map(|(_, value)| value.bytes(&mut text)))
             }
-            Form::Big(Big::Hash(hash)) => f(hash.get(name).map(Val::bytes)),
+            Form::Big(Big::Hash(hash)) => f(hash.get(name).map(Val::bytes).as_deref()),
             _ => f(None),
         }
     }

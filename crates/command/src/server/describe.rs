@@ -2,6 +2,7 @@
 
 use base::UnixMs;
 use keyspace::Entry;
+use rdb::primitive::put_length;
 use rdb::{Item, Nodes, Options, Saver, Source};
 use std::fmt::Write;
 use value::{Encoding, Str};
@@ -21,11 +22,14 @@ pub fn describe(entry: Entry<'_>, now: UnixMs, settings: &Settings) -> String {
         (None, Some(big)) => std::ptr::from_ref(big).cast(),
         (None, None) => match entry.str() {
             Str::Bytes(bytes) => bytes.as_ptr(),
-            Str::Blob(blob) => blob.as_slice().as_ptr(),
+            Str::Blob(blob) => blob.pages().next().map_or(std::ptr::null(), <[u8]>::as_ptr),
             Str::Int(_) => entry.key().as_ptr_range().end,
         },
     };
-    let len = serialized_len(&Stored::of(entry));
+    let len = match entry.is_string().then(|| entry.str()) {
+        Some(Str::Blob(blob)) => text_len(blob.len()),
+        _ => serialized_len(&Stored::of(entry)),
+    };
     let idle = entry.idle_seconds(now);
     let used = (now.0 / 1000 - idle as i64).rem_euclid(CLOCK_SECONDS);
     let mut text = format!(
@@ -104,13 +108,22 @@ pub fn text_lengths(entry: Entry<'_>) -> Option<String> {
     let (len, room, own) = match entry.is_string().then(|| entry.str())? {
         Str::Int(_) => return None,
         Str::Bytes(bytes) => (bytes.len(), allocated - used, 0),
-        Str::Blob(blob) => (blob.len(), blob.capacity() - blob.len(), blob.capacity()),
+        Str::Blob(blob) => {
+            (blob.len(), blob.capacity().saturating_sub(blob.len()), blob.capacity())
+        }
     };
     Some(format!(
         "key_sds_len:{}, key_sds_avail:0, key_zmalloc: {allocated}, val_sds_len:{len}, \
          val_sds_avail:{room}, val_zmalloc: {own}",
         entry.key().len(),
     ))
+}
+
+/// The bytes that a string of `len` bytes takes in a snapshot, if it is no integer.
+fn text_len(len: usize) -> usize {
+    let mut head = Vec::new();
+    put_length(&mut head, len as u64);
+    head.len() + len
 }
 
 /// The bytes that a value takes in a snapshot.
@@ -123,6 +136,7 @@ fn serialized_len(stored: &Stored<'_>) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::text_len;
     use crate::parts::Stored;
     use value::Str;
 
@@ -130,9 +144,9 @@ mod tests {
         super::serialized_len(&Stored::text(text))
     }
 
-    /// As a server with `rdbcompression no` says.
+    /// Recorded from a server with `rdbcompression no`.
     #[test]
-    fn serialized_lengths() {
+    fn serialized_lengths_are_as_recorded() {
         let ints = [(0, 2), (127, 2), (-128, 2), (128, 3), (-32_768, 3), (32_768, 5)];
         let big = [(i64::from(i32::MAX), 5), (1 << 31, 11), (i64::MIN, 21)];
         for (int, expected) in ints.into_iter().chain(big) {
@@ -142,6 +156,7 @@ mod tests {
             let mut prng = base::prng::Prng::new(7);
             let text: Vec<u8> = (0..n).map(|_| prng.draw() as u8).collect();
             assert_eq!(len(Str::Bytes(&text)), expected, "{n}");
+            assert_eq!(text_len(n), expected, "{n}");
         }
         assert_eq!(len(Str::Bytes(b"12")), 2);
         assert_eq!(len(Str::Bytes(b"012")), 4);

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_lists_have_an_order() {
+    fn only_digests_of_lists_depend_on_order() {
         let (a, b) = (hash(&[b"a"]), hash(&[b"b"]));
         let sum = |x: Digest, y| {
             let mut sum = x;

@@ -125,7 +125,7 @@ mod tests {
     use base::prng::Prng;
 
     #[test]
-    fn a_sheaf_has_its_size_and_its_band() {
+    fn a_sheaf_has_the_requested_size_and_a_band() {
         for (columns, rows, stalks) in [(4, 3, 1), (44, 14, 24), (200, 100, 200)] {
             let mut prng = Prng::new(7);
             let text = sheaf(columns, rows, stalks, || prng.draw());

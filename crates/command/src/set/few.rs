@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_what_sets_are(sets in proptest::collection::vec(
+        fn combining_few_members_agrees_with_sets(sets in proptest::collection::vec(
             proptest::collection::btree_set("[a-b0-1-]{0,3}".prop_map(String::into_bytes), 0..20), 1..5)
         ) {
             let sources: Vec<SetSnapshot> = sets.iter().map(source).collect();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn many_members_are_not_few() {
+    fn many_members_take_the_general_path() {
         let set = |members: u64| {
             let names = (0..members).map(|n| format!("member:{n}").into_bytes());
             source(&names.collect())

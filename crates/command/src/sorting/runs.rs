@@ -103,10 +103,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Runs of any size give what a sort of all rows gives: what is equal is in the order in
-        /// which it came.
+        /// Merged runs of any size equal a stable sort of all rows.
         #[test]
-        fn runs_are_merged_as_all_are_sorted(
+        fn merged_runs_equal_a_stable_sort(
             numbers in prop::collection::vec(0..40_u8, 0..200),
             size in 1..50_usize,
             flags in any::<[bool; 4]>(),
@@ -118,7 +117,7 @@ mod tests {
                 .iter()
                 .enumerate()
                 .map(|(n, number)| {
-                    // Elements that differ where their weights do not.
+                    // With weights, elements differ even where their weights are equal.
                     let element = texts.push(format!("{}", if by { n as u8 } else { *number }).as_bytes());
                     let weight = match (alpha, by) {
                         (true, false) => Weight::None,

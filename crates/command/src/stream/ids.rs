@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids() {
+    fn ids_are_parsed_and_completed() {
         for (text, expected) in [("7", (7, 3)), ("007-+01", (7, 1)), (" 8-2", (8, 2))] {
             let id = strict_id(text.as_bytes(), 3).expect(text);
             assert_eq!((id.ms, id.seq), expected, "{text}");

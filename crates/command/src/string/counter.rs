@@ -53,7 +53,7 @@ pub fn incrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let mut text = Vec::new();
     if let Some(mut entry) = ctx.guard.entry_mut(events::INCRBYFLOAT, ctx.db, &key) {
-        let old = LongDouble::parse(text_of(&entry.entry())?.bytes(&mut IntText::default()));
+        let old = LongDouble::parse(&text_of(&entry.entry())?.bytes(&mut IntText::default()));
         write_sum(&mut text, old, increment)?;
         entry.set_str(plain(&text), true);
     } else {

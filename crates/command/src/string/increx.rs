@@ -141,7 +141,7 @@ impl<'a> Options<'a> {
         match self.by {
             Some(By::Float(by)) => {
                 let text = old.map_or(Some(LongDouble::ZERO), |old| {
-                    LongDouble::parse(old.bytes(&mut IntText::default()))
+                    LongDouble::parse(&old.bytes(&mut IntText::default()))
                 });
                 let limits = Limits {
                     lower: self.lower.map_or(Ok(LongDouble::MAX.negated()), float)?,

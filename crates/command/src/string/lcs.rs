@@ -5,14 +5,16 @@
 //! follows from the row above by an addition of long integers. So a step handles 64 cells, and a
 //! cell takes a bit where its length would take four bytes. Where the way back through the table
 //! needs a length, it counts bits.
+//!
+//! Long work is done in steps, on references to the strings.
 
 use base::Blob;
-use keyspace::Entry;
+use keyspace::{Entry, Parts, ReclaimOnDrop};
 use resp::{Args, Reply};
 use value::{IntText, Str};
 
 use super::text::text_of;
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
@@ -20,8 +22,10 @@ use crate::parse::{integer, is};
 /// Bytes that a cell of the table is taken to cost when its size is compared with
 /// `proto-max-bulk-len`, as in Redis; here it costs less.
 const CELL_BYTES: u64 = 4;
-/// Words of rows from which on the work may take longer than others should wait for a slot.
-const LONG_WORDS: usize = 1 << 17;
+/// Words of rows that are computed at once. More are computed in steps of as many.
+const STEP_WORDS: usize = 1 << 15;
+/// What one place on the way back costs, in words of rows that are read meanwhile.
+const PLACE_WORDS: usize = 16;
 
 /// `LCS key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]`. The keys are looked at before the
 /// options are.
@@ -30,39 +34,17 @@ pub fn lcs(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (a, b) = (capture(ctx, 1), capture(ctx, 2));
     let (a, b) = (a?, b?);
     let options = options?;
-    let (a, b) = (a.as_slice(), b.as_slice());
     let cells = (a.len() as u64 + 1).saturating_mul(b.len() as u64 + 1);
     if cells.saturating_mul(CELL_BYTES) > ctx.settings.bulk_len_max {
         return Err(Error::LcsMemory);
     }
-    let table = Table::new(a, b);
-    if table.work() > LONG_WORDS
-        && let Err(parked) = ctx.guard.try_mark_long()
-    {
-        return Ok(Done::Park(parked));
+    let mut search = Search::new(Table::new(a, b), options);
+    if search.table.work() > STEP_WORDS {
+        let search = ctx.guard.keyspace().reclaim_on_drop(search);
+        return Ok(Done::Steps(Box::new(search)));
     }
-    match options.answer {
-        Answer::Text => {
-            let (rows, len) = table.rows();
-            let mut text = Vec::with_capacity(len);
-            table.walk_back(&rows, len, |x, _| text.push(a[x]));
-            text.reverse();
-            ctx.reply.bulk(&text);
-        }
-        Answer::Len => ctx.reply.integer(table.len() as i64),
-        Answer::Idx => {
-            let (rows, len) = table.rows();
-            let mut runs: Vec<Run> = Vec::new();
-            table.walk_back(&rows, len, |x, y| match runs.last_mut() {
-                Some(run) if run.a == x + 1 && run.b == y + 1 => {
-                    *run = Run { a: x, b: y, len: run.len + 1 };
-                }
-                _ => runs.push(Run { a: x, b: y, len: 1 }),
-            });
-            runs.retain(|run| run.len as i64 >= options.match_len_min);
-            write_runs(&mut ctx.reply, &runs, len, options.with_match_len);
-        }
-    }
+    while !search.step() {}
+    search.reply(&mut ctx.reply);
     Ok(Done::Replied)
 }
 
@@ -148,26 +130,161 @@ fn write_runs(reply: &mut Reply<'_>, runs: &[Run], len: usize, with_match_len: b
     reply.integer(len as i64);
 }
 
+/// The work of one command.
+struct Search {
+    table: Table,
+    options: Options,
+    /// The row that was computed last.
+    row: Vec<u64>,
+    /// For each byte value the row of bits where it stands in the shorter string.
+    places: Vec<u64>,
+    /// Bytes of the longer string whose rows are computed.
+    done: usize,
+    /// All rows so far, if there is a way back.
+    rows: Vec<u64>,
+    len: usize,
+    /// Where the way back is.
+    back: Option<Place>,
+    text: Vec<u8>,
+    runs: Vec<Run>,
+}
+
+impl Parts for Search {
+    fn memory(&self) -> usize {
+        self.rows.capacity() * 8 + self.table.long.len()
+    }
+}
+
+impl Search {
+    fn new(table: Table, options: Options) -> Self {
+        let has_way_back = !matches!(options.answer, Answer::Len);
+        Search {
+            row: vec![u64::MAX; table.words],
+            places: table.places(),
+            done: 0,
+            rows: Vec::with_capacity(if has_way_back { table.work() } else { 0 }),
+            len: 0,
+            back: None,
+            text: Vec::new(),
+            runs: Vec::new(),
+            table,
+            options,
+        }
+    }
+
+    /// Computes some rows, or goes some places back; true if that was the end.
+    fn step(&mut self) -> bool {
+        let has_way_back = !matches!(self.options.answer, Answer::Len);
+        let Some(mut place) = self.back else {
+            self.compute_rows(has_way_back);
+            if self.done < self.table.long.len() {
+                return false;
+            }
+            self.len = length(&self.row, self.table.short.len());
+            self.back = Some(self.table.end(self.len));
+            return !has_way_back;
+        };
+        let (text, runs) = (&mut self.text, &mut self.runs);
+        let is_text = matches!(self.options.answer, Answer::Text);
+        let count = STEP_WORDS / (self.table.words + PLACE_WORDS) + 1;
+        self.table.walk_back(&self.rows, &mut place, count, |x, y, byte| {
+            if is_text {
+                return text.push(byte);
+            }
+            match runs.last_mut() {
+                Some(run) if run.a == x + 1 && run.b == y + 1 => {
+                    *run = Run { a: x, b: y, len: run.len + 1 };
+                }
+                _ => runs.push(Run { a: x, b: y, len: 1 }),
+            }
+        });
+        self.back = Some(place);
+        place.left == 0
+    }
+
+    fn compute_rows(&mut self, are_kept: bool) {
+        let table = &self.table;
+        // Nothing is in common with an empty string.
+        if table.words == 0 {
+            self.done = table.long.len();
+            return;
+        }
+        let count = (STEP_WORDS / table.words).max(1);
+        let end = table.long.len().min(self.done + count);
+        let (row, rows, places) = (&mut self.row, &mut self.rows, &self.places);
+        for &byte in table.long.pages_in(self.done..end).flatten() {
+            table.step(row, places, byte);
+            if are_kept {
+                rows.extend_from_slice(row);
+            }
+        }
+        self.done = end;
+    }
+
+    fn reply(&mut self, reply: &mut Reply<'_>) {
+        match self.options.answer {
+            Answer::Text => {
+                self.text.reverse();
+                reply.bulk(&self.text);
+            }
+            Answer::Len => reply.integer(self.len as i64),
+            Answer::Idx => {
+                self.runs.retain(|run| run.len as i64 >= self.options.match_len_min);
+                write_runs(reply, &self.runs, self.len, self.options.with_match_len);
+            }
+        }
+    }
+}
+
+impl Resumable for ReclaimOnDrop<Search> {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        let is_complete = Search::step(self);
+        if is_complete {
+            self.reply(&mut ctx.reply);
+        }
+        Ok(Progress::complete_if(is_complete))
+    }
+
+    fn memory(&self) -> usize {
+        self.rows.len() * 8
+    }
+}
+
+/// A place on the way back through the table: bytes of the longer and of the shorter string before
+/// it, and how many of them are common.
+#[derive(Clone, Copy)]
+struct Place {
+    i: usize,
+    j: usize,
+    left: usize,
+}
+
 /// The table of two strings: a row for each byte of the longer one.
-struct Table<'a> {
-    long: &'a [u8],
-    short: &'a [u8],
+struct Table {
+    long: Blob,
+    short: Vec<u8>,
     /// Whether the first string is the shorter one.
     swapped: bool,
     /// Words of a row.
     words: usize,
 }
 
-impl<'a> Table<'a> {
-    fn new(a: &'a [u8], b: &'a [u8]) -> Self {
+impl Table {
+    fn new(a: Blob, b: Blob) -> Self {
         let swapped = a.len() < b.len();
         let (long, short) = if swapped { (b, a) } else { (a, b) };
-        Table { long, short, swapped, words: short.len().div_ceil(64) }
+        let short = Str::Blob(&short).to_vec();
+        Table { long, swapped, words: short.len().div_ceil(64), short }
     }
 
     /// Words to compute.
     fn work(&self) -> usize {
         self.long.len() * self.words
+    }
+
+    /// The end of the table.
+    fn end(&self, len: usize) -> Place {
+        Place { i: self.long.len(), j: self.short.len(), left: len }
     }
 
     /// For each byte value the row of bits where it stands in the shorter string.
@@ -191,41 +308,35 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The length of the longest common subsequence.
-    fn len(&self) -> usize {
-        let places = self.places();
-        let mut row = vec![u64::MAX; self.words];
-        for &byte in self.long {
-            self.step(&mut row, &places, byte);
-        }
-        length(&row, self.short.len())
-    }
-
-    /// All rows, and the length.
-    fn rows(&self) -> (Vec<u64>, usize) {
-        let places = self.places();
-        let mut row = vec![u64::MAX; self.words];
-        let mut rows = Vec::with_capacity(self.work());
-        for &byte in self.long {
-            self.step(&mut row, &places, byte);
-            rows.extend_from_slice(&row);
-        }
-        (rows, length(&row, self.short.len()))
-    }
-
-    /// Calls `matched` with the places in the first and the second string of each common byte, last
-    /// ones first. Of several subsequences it is the one that Redis chooses: where two bytes
-    /// differ, back in the first string only if that keeps more than back in the second.
-    fn walk_back(&self, rows: &[u64], len: usize, mut matched: impl FnMut(usize, usize)) {
+    /// Goes up to `count` places back. Calls `matched` with each common byte, and where it stands
+    /// in the first and the second string, last ones first. Of several subsequences it is the one
+    /// that Redis chooses: where two bytes differ, back in the first string only if that keeps more
+    /// than back in the second.
+    fn walk_back(
+        &self,
+        rows: &[u64],
+        place: &mut Place,
+        count: usize,
+        mut matched: impl FnMut(usize, usize, u8),
+    ) {
         let row = |i: usize| &rows[(i - 1) * self.words..][..self.words];
-        let (mut i, mut j, mut left) = (self.long.len(), self.short.len(), len);
-        while left > 0 {
-            if self.long[i - 1] == self.short[j - 1] {
+        let whole = self.long.contiguous();
+        let long = |i: usize| match whole {
+            Some(bytes) => bytes[i],
+            None => self.long.byte(i).expect("a place in the string"),
+        };
+        let Place { mut i, mut j, mut left } = *place;
+        for _ in 0..count {
+            if left == 0 {
+                break;
+            }
+            let common = self.short[j - 1];
+            if long(i - 1) == common {
                 (i, j, left) = (i - 1, j - 1, left - 1);
                 if self.swapped {
-                    matched(j, i);
+                    matched(j, i, common);
                 } else {
-                    matched(i, j);
+                    matched(i, j, common);
                 }
                 continue;
             }
@@ -238,6 +349,7 @@ impl<'a> Table<'a> {
                 (j, left) = (j - 1, before);
             }
         }
+        *place = Place { i, j, left };
     }
 }
 
@@ -259,7 +371,8 @@ mod tests {
     use super::*;
     use base::prng::Prng;
 
-    /// The common bytes by the textbook table, and the way back that the comment above describes.
+    /// The common bytes by the textbook table, with the backward walk which the comment above
+    /// describes.
     fn plain(a: &[u8], b: &[u8]) -> Vec<(usize, usize)> {
         let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
         for x in 1..=a.len() {
@@ -286,16 +399,26 @@ mod tests {
     }
 
     fn by_bits(a: &[u8], b: &[u8]) -> Vec<(usize, usize)> {
-        let table = Table::new(a, b);
-        let (rows, len) = table.rows();
-        let mut found = Vec::new();
-        table.walk_back(&rows, len, |x, y| found.push((x, y)));
-        assert_eq!((found.len(), table.len()), (len, len));
+        let options = |answer| Options { answer, match_len_min: 0, with_match_len: false };
+        let search = |answer| {
+            let mut search = Search::new(Table::new(a.into(), b.into()), options(answer));
+            while !search.step() {}
+            search
+        };
+        let (len, text) = (search(Answer::Len).len, search(Answer::Text));
+        let runs = search(Answer::Idx).runs;
+        let of_run = |run: &Run| {
+            let Run { a, b, len } = *run;
+            (0..len).rev().map(move |n| (a + n, b + n))
+        };
+        let found: Vec<(usize, usize)> = runs.iter().flat_map(of_run).collect();
+        assert_eq!((found.len(), text.len), (len, len));
+        assert_eq!(text.text, found.iter().map(|(x, _)| a[*x]).collect::<Vec<_>>());
         found
     }
 
     #[test]
-    fn bits_agree_with_the_textbook() {
+    fn the_bit_vector_algorithm_agrees_with_the_textbook() {
         let mut random = Prng::new(11);
         for round in 0..3000 {
             let bytes = 1 + random.below(4) as u8;
@@ -310,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_end_at_every_bit_of_a_word() {
+    fn rows_can_end_at_any_bit_of_a_word() {
         for len in 0..200 {
             let a = vec![b'x'; len];
             for other in [len.saturating_sub(1), len, len + 1, 64, 128] {

@@ -3,7 +3,7 @@
 use keyspace::Event;
 use resp::Args;
 
-use super::digest::mark_if_long;
+use super::digest::{Ahead, Command, judge};
 use super::options::Condition;
 use super::set::holds;
 use crate::ctx::Ctx;
@@ -13,7 +13,7 @@ use crate::spec::KeyFlags;
 
 /// `DELIFEQ key text`.
 pub fn delifeq(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    remove_if(ctx, Condition::Equal(ctx.arg(2)))
+    remove_if(ctx, Condition::Equal(ctx.arg(2)), delifeq)
 }
 
 /// What DELEX does to its key: with a condition it looks at what was there.
@@ -30,22 +30,28 @@ pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         4 => Condition::comparison(ctx.arg(2), ctx.arg(3)).ok_or(Error::ConditionWanted)?,
         _ => return Err(Arity { command: "delex" }.into()),
     };
-    remove_if(ctx, condition).map_err(|error| match error {
+    remove_if(ctx, condition, delex).map_err(|error| match error {
         Error::WrongType => Error::ConditionOnString,
         other => other,
     })
 }
 
 /// Removes the key in the first argument if the condition holds, and replies whether it is gone
-/// for that.
-fn remove_if(ctx: &mut Ctx<'_, '_>, condition: Condition<'_>) -> Result<Done, Error> {
-    if let Err(parked) = mark_if_long(ctx, condition) {
-        return Ok(Done::Park(parked));
-    }
+/// for that; `command` is what calls this.
+fn remove_if(
+    ctx: &mut Ctx<'_, '_>,
+    condition: Condition<'_>,
+    command: Command,
+) -> Result<Done, Error> {
+    let judged = match judge(ctx, condition, command)? {
+        Ahead::Done(done) => return Ok(done),
+        Ahead::Holds(holds) => Some(holds),
+        Ahead::Unknown => None,
+    };
     let key = ctx.key(1);
     let removed = match ctx.guard.entry_mut(Event::DEL, ctx.db, &key) {
         Some(entry) => {
-            let holds = holds(condition, Some(entry.entry()))?;
+            let holds = judged.map_or_else(|| holds(condition, Some(entry.entry())), Ok)?;
             if holds {
                 entry.remove();
             }

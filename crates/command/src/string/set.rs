@@ -5,7 +5,7 @@ use keyspace::{Entry, Guard, Key};
 use resp::Args;
 use value::NewStr;
 
-use super::digest::{has_digest, mark_if_long};
+use super::digest::{Ahead, has_digest, judge};
 use super::options::{Condition, NewExpiry, SetOptions, When};
 use super::text::{equals, new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
@@ -50,9 +50,11 @@ fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         ctx.reply.ok();
         return Ok(Done::Replied);
     }
-    if let Err(parked) = mark_if_long(ctx, options.condition) {
-        return Ok(Done::Park(parked));
-    }
+    let judged = match judge(ctx, options.condition, set)? {
+        Ahead::Done(done) => return Ok(done),
+        Ahead::Holds(holds) => Some(holds),
+        Ahead::Unknown => None,
+    };
     let old = if options.get { ctx.guard.look_up(db, &key) } else { ctx.guard.read(db, &key) };
     if options.get {
         ctx.tally.count(old.is_some());
@@ -61,7 +63,7 @@ fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         Some(entry) if options.get => Some(text_of(entry)?),
         _ => None,
     };
-    let holds = holds(options.condition, old)?;
+    let holds = judged.map_or_else(|| holds(options.condition, old), Ok)?;
     if options.get {
         write_or_null(&mut ctx.reply, text);
     } else if holds {

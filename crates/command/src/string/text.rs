@@ -9,9 +9,6 @@ use value::{IntText, NewStr, Str};
 use crate::error::Error;
 use crate::tally::Tally;
 
-/// From so many bytes on, a command that reads all of them says that it holds its keys for long.
-pub(crate) const LONG_BYTES: usize = 1 << 20;
-
 /// The string that a key holds.
 #[inline(always)]
 pub(crate) fn text_of<'a>(entry: &Entry<'a>) -> Result<Str<'a>, Error> {
@@ -64,7 +61,10 @@ pub(super) fn new_text<'a>(args: &Args<'a>, i: usize) -> NewStr<'a> {
 
 #[cold]
 fn adopt(blob: &Blob) -> NewStr<'_> {
-    if blob.len() > INLINE_MAX { NewStr::Blob(blob.clone()) } else { encode(blob.as_slice()) }
+    match blob.contiguous() {
+        Some(bytes) if bytes.len() <= INLINE_MAX => encode(bytes),
+        _ => NewStr::Blob(blob.clone()),
+    }
 }
 
 /// Stores a text that is `raw` however short it is, under a key that was not there or is replaced
@@ -83,7 +83,40 @@ pub(crate) fn insert_raw(
     }
 }
 
+/// As [`insert_raw`], a text that is in pages if it is big.
+pub(crate) fn insert_blob(
+    event: Event,
+    guard: &mut Guard<'_>,
+    db: DbIndex,
+    key: &Key<'_>,
+    text: Blob,
+) {
+    match text.contiguous() {
+        Some(short) if short.len() <= INLINE_MAX => {
+            guard.insert(event, db, key, NewStr::Raw(short), None);
+        }
+        _ => guard.insert(event, db, key, NewStr::Blob(text), None),
+    }
+}
+
+/// As [`insert_raw`], zeros and `bytes` behind them from `at` on.
+pub(crate) fn insert_at(
+    event: Event,
+    guard: &mut Guard<'_>,
+    db: DbIndex,
+    key: &Key<'_>,
+    at: usize,
+    bytes: &[u8],
+) {
+    let mut text = Blob::default();
+    text.write_at(at, bytes);
+    insert_blob(event, guard, db, key, text);
+}
+
 /// True if a stored string is this text.
 pub(super) fn equals(stored: Str<'_>, text: &[u8]) -> bool {
-    stored.len() == text.len() && stored.bytes(&mut IntText::default()) == text
+    match stored {
+        Str::Blob(blob) => *blob == *text,
+        short => *short.bytes(&mut IntText::default()) == *text,
+    }
 }

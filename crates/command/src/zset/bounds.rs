@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_as_c_reads_them() {
+    fn bounds_are_parsed_like_strtod() {
         let read: [(&[u8], Option<f64>); 9] = [
             (b"", Some(0.0)),
             (b" 1", Some(1.0)),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_from_both_ends() {
+    fn ranks_count_from_both_ends() {
         for (start, stop, len, expected) in [
             (0, -1, 3, 0..3),
             (-2, 5, 3, 1..3),

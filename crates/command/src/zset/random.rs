@@ -162,7 +162,7 @@ mod tests {
     use base::prng::Prng;
 
     #[test]
-    fn every_choice_is_equally_likely() {
+    fn every_selection_is_equally_likely() {
         let mut seed = 0;
         let mut draw = || {
             seed += 1;

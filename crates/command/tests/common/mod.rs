@@ -1,5 +1,5 @@
-//! What the tests of this room share: requests from words, replies as values, a live redis-server.
-#![allow(dead_code)] // each test file uses its part
+//! Shared by the tests of this crate: requests from words, replies as values, a live redis-server.
+#![allow(dead_code)] // each test file uses a part of it
 
 pub mod requests;
 pub mod session;
@@ -11,21 +11,29 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use base::Blob;
 use command::Error;
-use resp::{Args, OutBuf, Proto, Reply, Span};
+use resp::{Args, BigArg, OutBuf, Proto, Reply, Span};
 
-/// Calls `f` with a request of these arguments.
+/// A longer argument arrives in a buffer of its own.
+const BIG_BULK: usize = 32 * 1024;
+
+/// Calls `f` with a request of these arguments; long ones stand in buffers of their own.
 pub fn with_args<T>(words: &[&[u8]], f: impl FnOnce(Args<'_>) -> T) -> T {
-    let mut base = Vec::new();
-    let mut spans = Vec::new();
+    let (mut base, mut spans, mut big) = (Vec::new(), Vec::new(), Vec::new());
     for word in words {
-        spans.push(Span { start: base.len() as u32, len: word.len() as u32 });
-        base.extend_from_slice(word);
+        if word.len() >= BIG_BULK {
+            spans.push(Span { start: Span::BLOB | big.len() as u32, len: 0 });
+            big.push(BigArg::from(Blob::from(*word)));
+        } else {
+            spans.push(Span { start: base.len() as u32, len: word.len() as u32 });
+            base.extend_from_slice(word);
+        }
     }
-    f(Args::new(&base, &spans, &[]))
+    f(Args::new(&base, &spans, &big))
 }
 
-/// The words of a line; `""` is an empty one.
+/// The words of a line. `""` is an empty word.
 pub fn words(line: &str) -> Vec<&[u8]> {
     line.split_ascii_whitespace()
         .map(|word| if word == "\"\"" { &b""[..] } else { word.as_bytes() })
@@ -37,7 +45,7 @@ pub fn is_built(request: &[&[u8]]) -> bool {
     request.first().is_some_and(|name| command::lookup(name).is_some())
 }
 
-/// The bytes that `f` replies, an error as an error reply.
+/// The bytes which `f` replies. An error becomes an error reply.
 pub fn reply_of(proto: Proto, f: impl FnOnce(&mut Reply<'_>) -> Result<(), Error>) -> Vec<u8> {
     let mut out = OutBuf::new();
     let mut reply = Reply::new(&mut out, proto);
@@ -106,7 +114,7 @@ impl Value {
     }
 }
 
-/// A redis-server of its own on a unix socket, gone when dropped.
+/// A redis-server of its own on a unix socket, stopped when dropped.
 pub struct Oracle {
     child: Child,
     dir: PathBuf,
@@ -152,7 +160,7 @@ impl Oracle {
         }
         self.stream.get_mut().write_all(&bytes).expect("the server takes the request");
         let mut reply = Value::read(&mut self.stream);
-        // The last line of a help, which 7.2 words otherwise than 7.0.
+        // The last line of a help text, which 7.2 words differently than 7.0.
         if let Value::Array(lines) = &mut reply
             && let Some(Value::Simple(last)) = lines.last_mut()
             && last.as_str() == "    Prints this help."
@@ -168,7 +176,7 @@ impl Oracle {
         self.stream.get_mut()
     }
 
-    /// The same for the words of a line.
+    /// Like `ask`, with the words of a line.
     pub fn ask_line(&mut self, line: &str) -> Value {
         self.ask(&words(line))
     }

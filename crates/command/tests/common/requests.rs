@@ -1,5 +1,5 @@
-//! Requests of every command of the table, made from its syntax: with values that look like
-//! options, and options in any place and order. The same ones in each run.
+//! Requests of every command of the table, generated from its syntax: with values which look like
+//! options, and options in any place and order. They are the same in each run.
 
 use base::DbIndex;
 use command::CommandSpec;
@@ -8,8 +8,8 @@ use command::spec::{Arg, ArgKind, Group};
 use super::Value;
 use super::session::Session;
 
-/// Names of keys, groups, consumers and members: whatever stands there may look like an option, a
-/// count or an id.
+/// Names of keys, groups, consumers and members. Any of them may look like an option, a count or an
+/// id.
 pub const NAMES: [&str; 24] = [
     "a",
     "b",
@@ -43,7 +43,7 @@ pub const NUMBERS: [&str; 8] = ["0", "1", "2", "3", "1", "2", "10", "-1"];
 /// The groups of each stream.
 pub const GROUPS: [&str; 5] = ["a", "STREAMS", "streams", "COUNT", "1"];
 
-/// Kinds of values, each in a database of its own.
+/// Kinds of values, each in its own database.
 pub const STRINGS: u32 = 0;
 pub const LISTS: u32 = 1;
 pub const SETS: u32 = 2;
@@ -72,10 +72,10 @@ impl Dice {
     }
 }
 
-/// A request under construction: pieces that belong together.
+/// A request under construction.
 struct Maker<'a> {
     dice: &'a mut Dice,
-    /// How often what may be repeated is said in this request.
+    /// How often repeatable arguments are repeated in this request.
     times: usize,
 }
 
@@ -105,7 +105,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A text for the argument of this name: mostly one that fits, else anything.
+    /// A text for the argument of this name: mostly a valid one, otherwise any.
     fn value(&mut self, name: &str) -> String {
         if self.dice.one_in(4) {
             return self.dice.pick(&NAMES);
@@ -134,8 +134,8 @@ impl Maker<'_> {
     }
 }
 
-/// A request of a command: mostly right, often with its options in another order, sometimes with a
-/// word that is changed, left out or one too many.
+/// A request of a command: mostly valid, often with its options in another order, sometimes with a
+/// word changed, left out or added.
 pub fn request(spec: &CommandSpec, dice: &mut Dice) -> Vec<String> {
     let times = 1 + dice.below(3);
     let mut maker = Maker { dice, times };
@@ -149,7 +149,7 @@ pub fn request(spec: &CommandSpec, dice: &mut Dice) -> Vec<String> {
     }
     if maker.dice.one_in(2) {
         let options: Vec<usize> = (0..pieces.len()).filter(|i| pieces[*i].0).collect();
-        // The last of them stays where it is, as it mostly must.
+        // The last option keeps its place, because that is mostly required.
         let movable = options.len().saturating_sub(usize::from(!maker.dice.one_in(8)));
         for i in 1..movable {
             pieces.swap(options[i], options[maker.dice.below(i + 1)]);
@@ -173,7 +173,7 @@ pub fn request(spec: &CommandSpec, dice: &mut Dice) -> Vec<String> {
     request
 }
 
-/// Puts every name in every database back to what it holds at first; of some it is nothing.
+/// Resets every name in every database to its initial value. Some names have none.
 pub fn populate(session: &mut Session) {
     let fill = |db: u32, name: &str| -> Vec<Vec<String>> {
         let line = |line: String| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -215,7 +215,7 @@ pub fn populate(session: &mut Session) {
     session.whole = whole;
 }
 
-/// The database whose keys a command mostly fits.
+/// The database whose keys mostly have the type of the command.
 pub fn database(spec: &CommandSpec, dice: &mut Dice) -> u32 {
     if dice.one_in(8) {
         return MIXED;

@@ -1,5 +1,5 @@
-//! A session on a keyspace of its own: requests run under the locks that the table says, as a
-//! worker runs them.
+//! A session on a keyspace of its own: requests run under the locks which the table declares, as in
+//! a worker.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,21 +19,21 @@ pub struct Session {
     pub access: Access,
     pub settings: Settings,
     pub tally: Tally,
-    /// What was done ahead of the request.
+    /// What was prepared before the request.
     prepared: Prepared,
     pub db: DbIndex,
     pub proto: Proto,
     pub now: UnixMs,
-    /// Steps that the last request took.
+    /// The number of steps of the last request.
     pub steps: usize,
-    /// The next request panics after so many changes; 0 for never.
-    pub fuse: u32,
-    /// Requests run with the whole keyspace locked, not only the slots of the keys that the table
-    /// finds.
+    /// The next request panics at this change. 0: never.
+    pub panic_after: u32,
+    /// Requests run with the whole keyspace locked, not only the slots of the keys found by the
+    /// table.
     pub whole: bool,
-    /// The last request was answered with an error, although its handler had changed something.
+    /// The last request was answered with an error, although its handler had changed data.
     pub changed_before_error: bool,
-    /// The last request has changed something.
+    /// The last request has changed data.
     pub changed: bool,
 }
 
@@ -51,7 +51,7 @@ impl Session {
             proto: Proto::Resp2,
             now: wall_clock(),
             steps: 0,
-            fuse: 0,
+            panic_after: 0,
             whole: false,
             changed_before_error: false,
             changed: false,
@@ -67,23 +67,23 @@ impl Session {
         guard.insert(Event::SILENT, self.db, &key, encode(text), expiry);
     }
 
-    /// Runs a request at the present time.
+    /// Runs a request at the current time.
     pub fn ask(&mut self, request: &[&[u8]]) -> Value {
         self.now = wall_clock();
         self.ask_at(request)
     }
 
-    /// The same for the words of a line.
+    /// Like `ask`, with the words of a line.
     pub fn ask_line(&mut self, line: &str) -> Value {
         self.ask(&words(line))
     }
 
-    /// Runs a request at the time of the last one.
+    /// Runs a request at the time of the previous one.
     pub fn ask_at(&mut self, request: &[&[u8]]) -> Value {
         Value::parse(&with_args(request, |args| self.reply_to(args)).to_vec())
     }
 
-    /// The reply to a request as a worker gets it: references to big values are not resolved.
+    /// The reply to a request as a worker gets it: references to shared values are not resolved.
     pub fn reply_to(&mut self, args: Args<'_>) -> OutBuf {
         let mut out = OutBuf::new();
         if let Err(error) = self.run(&mut out, args) {
@@ -93,7 +93,7 @@ impl Session {
         out
     }
 
-    /// What `f` says of the entry of a key.
+    /// Returns the result of `f` on the entry of a key.
     pub fn entry<T>(&mut self, name: &[u8], f: impl FnOnce(Option<Entry<'_>>) -> T) -> T {
         let keyspace = Arc::clone(self.access.keyspace());
         let key = keyspace.key(name);
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// Calls a handler under its locks, and does what it leaves.
+    /// Calls a handler under its locks, and executes the work which it leaves.
     fn run_data(
         &mut self,
         spec: &'static CommandSpec,
@@ -137,7 +137,7 @@ impl Session {
         let class = keys::lock_class(spec, args);
         if matches!(class, LockClass::Keys | LockClass::Growing) {
             let keyspace = self.access.keyspace();
-            // A request whose keys cannot be told fails by itself when it runs.
+            // A request whose keys cannot be determined fails by itself when it runs.
             let _ = keys::for_each(spec, args, |key| {
                 slots.push(keyspace.key(args.get(key.arg)).slot);
             });
@@ -157,9 +157,9 @@ impl Session {
             _ => Ok(self.access.free(now)),
         };
         let mut guard = guard.expect("nobody else locks");
-        let fuse = std::mem::take(&mut self.fuse);
-        if fuse > 0 {
-            guard.panic_after(fuse);
+        let panic_after = std::mem::take(&mut self.panic_after);
+        if panic_after > 0 {
+            guard.panic_after(panic_after);
         }
         let begin = guard.mark();
         let changes = guard.keyspace().changes();
@@ -180,9 +180,9 @@ impl Session {
             Done::Steps(mut rest) => self.run_steps(out, &mut rest),
             Done::Prepare(mut work) => {
                 self.run_steps(out, &mut work)?;
-                // As a worker does it: the work is done, the command runs again.
+                // As in a worker: after the work is complete, the command runs again.
                 self.prepared = Some(work);
-                self.fuse = fuse;
+                self.panic_after = panic_after;
                 self.run_data(spec, out, args, handler)
             }
             Done::Nothing | Done::NothingYet(_) => Err(Error::made("WAITS")),
@@ -190,7 +190,7 @@ impl Session {
         }
     }
 
-    /// Steps until the work is done, without locks between them.
+    /// Runs steps until the work is complete, without locks between them.
     fn run_steps(&mut self, out: &mut OutBuf, work: &mut Box<dyn Resumable>) -> Result<(), Error> {
         let none = Args::new(&[], &[], &[]);
         let (of, settings) = ((self.proto, self.db), &self.settings);

@@ -3,6 +3,9 @@
 pub(crate) mod listen;
 pub(crate) mod signals;
 
+use crate::files::SystemFile;
+use crate::files::raw::{RawDone, RawFiles, RawOp};
+use crate::files::thread::FileThread;
 use crate::mailbox::Waker;
 use crate::poller::{EVENTS_MAX, Poller, Ready, Token, Wait};
 use crate::process::{cpus_allowed, draw_seeds, involuntary_switches};
@@ -63,6 +66,7 @@ pub struct Epoll {
     /// Ends waits that are shorter than epoll's resolution.
     timer: OwnedFd,
     signals: Signals,
+    files: FileThread,
     seed: u64,
     secret: u128,
 }
@@ -94,7 +98,8 @@ impl Epoll {
             epoll::add(&set, stream, data, EventFlags::IN)?;
         }
         let (seed, secret) = draw_seeds()?;
-        Ok(Self { set, wake, timer, signals, seed, secret })
+        let files = FileThread::new(Box::new(EventFdWaker(wake.clone())));
+        Ok(Self { set, wake, timer, signals, files, seed, secret })
     }
 
     fn timeout(&self, wait: Wait) -> Option<Timespec> {
@@ -120,6 +125,18 @@ const TIMER_NS: u64 = 1_000_000;
 
 /// Flags of every send: no signal if the peer is gone, no blocking.
 pub(crate) const SEND: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
+
+impl RawFiles for Epoll {
+    type File = SystemFile;
+
+    fn submit_file(&mut self, number: u32, op: RawOp<SystemFile>) {
+        self.files.submit(number, op);
+    }
+
+    fn completed_files(&mut self, into: &mut Vec<RawDone<SystemFile>>) {
+        self.files.take_completed(into);
+    }
+}
 
 impl Poller for Epoll {
     const SLEEPS: bool = true;
@@ -152,7 +169,7 @@ impl Poller for Epoll {
 
     fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait) {
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_MAX];
-        let timeout = self.timeout(wait);
+        let timeout = self.timeout(self.files.before_wait(wait));
         match epoll::wait(&self.set, &mut room, timeout.as_ref()) {
             Ok((events, _)) => ready.extend(events.iter().filter_map(|event| {
                 let token = Token(event.data.u64());
@@ -160,6 +177,9 @@ impl Poller for Epoll {
             })),
             // Counts as an empty poll; the caller polls again.
             Err(error) => is_interruption("epoll_wait", error),
+        }
+        if self.files.after_wait() {
+            ready.push(Ready { token: Token::FILES, flags: EventFlags::IN });
         }
     }
 

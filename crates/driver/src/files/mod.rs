@@ -10,10 +10,42 @@
 //! needs an order waits for the completion of the first before it starts the second. The driver
 //! owns the memory of an operation until it completes. Short reads and writes are continued by the
 //! driver: a write completes when all bytes are written or with an error.
+//!
+//! Every operation completes once, in a later turn, also one which is refused at once: an
+//! identifier that is not open (`BADF`), more than [`OPERATIONS_MAX`] in flight (`AGAIN`), more
+//! than [`FILES_MAX`] files (`MFILE`). What is in flight when a driver is dropped may or may not
+//! take effect, and does not complete.
+//!
+//! ```text
+//! engine.rs   the table of open files, continued reads and writes, operations of several steps
+//! raw.rs      single system calls: what the engine asks of a back end (`RawFiles`)
+//! thread.rs   the helper thread of epoll, and of io_uring for what a ring cannot do
+//! calls.rs    what that thread runs
+//! ```
+//!
+//! `docs/design/0016-files.md` gives the reasons, and what a user of files owes to durability.
+
+mod calls;
+pub(crate) mod engine;
+pub mod raw;
+pub(crate) mod thread;
+
+pub use calls::SystemFile;
+pub(crate) use calls::{MODE_BITS, open_flags};
 
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// Operations of one driver in flight.
+pub const OPERATIONS_MAX: usize = 1024;
+/// Open files of one driver.
+pub const FILES_MAX: usize = 1024;
+/// Bytes that one system call reads at most. A longer read is continued, so its buffer grows with
+/// what is there and not with what was asked for.
+pub const READ_MAX: usize = 1 << 20;
+/// Bytes that one system call writes at most: the kernel's own limit.
+pub const WRITE_MAX: usize = 0x7fff_f000;
 
 /// An open file of this driver. The generation distinguishes files that used the same index one
 /// after the other.
@@ -40,7 +72,7 @@ pub struct OpenHow {
     pub create_new: bool,
     /// Remove its contents.
     pub truncate: bool,
-    /// Permissions of a file that is created.
+    /// Permissions of a file that is created, less the process's umask.
     pub mode: u32,
 }
 
@@ -63,7 +95,8 @@ pub enum FileOp {
         /// How many.
         bytes: usize,
     },
-    /// Writes all bytes at an offset: [`FileValue::Written`].
+    /// Writes all bytes at an offset: [`FileValue::Written`]. Not on a file that was opened with
+    /// `append` (`INVAL`).
     Write {
         /// The file.
         file: FileId,
@@ -100,7 +133,7 @@ pub enum FileOp {
         /// The file.
         file: FileId,
     },
-    /// Closes a file. Operations in flight on it complete first.
+    /// Closes a file. Operations in flight on it complete first; later ones are refused.
     Close {
         /// The file.
         file: FileId,

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reused_place_has_another_name() {
+    fn a_reused_index_has_a_new_generation() {
         let mut conns = Conns::new();
         let a = conns.next_id();
         conns.insert(a, 'a', EventFlags::IN);

@@ -19,11 +19,12 @@ pub use receive::{SPARE_BYTES, SPARES_MAX};
 pub use transmit::{ARENA_KEPT, DISCARD_MAX, FLUSH_MAX};
 
 use crate::clock::WallClock;
+use crate::files::engine::Files;
 use crate::mailbox::{Mailbox, MailboxSender};
 use crate::poller::{Poller, Ready, Target, Token, Wait};
 use crate::spin::{Spin, SpinOptions};
 use crate::{
-    AREA, Clock, CloseReason, ConnId, Driver, DriverStats, Event, ListenAddr, ListenError,
+    AREA, Clock, CloseReason, ConnId, Driver, DriverStats, Event, FileOp, ListenAddr, ListenError,
     ListenOptions, ListenerId, OutBuf, PeerAddr, Segment, Socket, SocketOptions,
 };
 use accept::Listening;
@@ -63,6 +64,7 @@ pub struct Reactor<P: Poller, M> {
     ended: VecDeque<(ConnId, CloseReason)>,
     /// Connections whose next read is delayed, and until when; ascending by time.
     gathering: VecDeque<(MonoNs, ConnId)>,
+    files: Files<P::File>,
     mailbox: Mailbox<M>,
     mail: VecDeque<M>,
     now: MonoNs,
@@ -97,6 +99,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             redeliver_now: VecDeque::new(),
             ended: VecDeque::new(),
             gathering: VecDeque::new(),
+            files: Files::new(),
             mailbox: Mailbox::new(poller.waker()),
             mail: VecDeque::new(),
             now,
@@ -203,7 +206,10 @@ impl<P: Poller, M: Send> Reactor<P, M> {
 
     /// True if the coming turn has work even if the poll reports nothing.
     fn has_work(&self) -> bool {
-        !self.redeliver_now.is_empty() || !self.ended.is_empty() || !self.mailbox.is_empty()
+        !self.redeliver_now.is_empty()
+            || !self.ended.is_empty()
+            || !self.mailbox.is_empty()
+            || self.files.has_done()
     }
 
     fn spin_or_sleep(&mut self, until: Option<MonoNs>, started: MonoNs) {
@@ -268,7 +274,23 @@ impl<P: Poller, M: Send> Reactor<P, M> {
                 self.ready_at += 1;
                 None
             }
+            Target::Files => self.on_files(ready.flags),
         }
+    }
+}
+
+impl<P: Poller, M: Send> Reactor<P, M> {
+    /// Operations on files have completed: handles them once per turn, and reports all.
+    fn on_files(&mut self, flags: EventFlags) -> Option<Event<M>> {
+        if flags.contains(EventFlags::IN) {
+            self.ready[self.ready_at].flags.remove(EventFlags::IN);
+            self.files.advance_all(&mut self.poller);
+        }
+        let done = self.files.next_done();
+        if done.is_none() {
+            self.ready_at += 1;
+        }
+        done.map(Event::File)
     }
 }
 
@@ -361,6 +383,10 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         } else {
             self.spin_or_sleep(until, started);
             self.poll_released();
+        }
+        if self.files.has_done() {
+            // Refused operations, of which the poller knows nothing.
+            self.ready.push(Ready { token: Token::FILES, flags: EventFlags::empty() });
         }
         self.mailbox.take_all(&mut self.mail);
         self.refresh_now();
@@ -491,6 +517,10 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
             self.poller.close(c.stream);
         }
         self.accept_after_release();
+    }
+
+    fn file(&mut self, token: u64, op: FileOp) {
+        self.files.start(&mut self.poller, token, op);
     }
 
     fn mailbox(&self) -> MailboxSender<M> {

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spare_buffers_are_few_and_small() {
+    fn spare_buffers_are_bounded_in_number_and_size() {
         let mut spares = Vec::new();
         recycle(&mut spares, Vec::with_capacity(SPARE_BYTES + 1));
         assert!(spares.is_empty());

@@ -5,6 +5,7 @@ use super::backlog::{Backlog, PIECES_MAX};
 use crate::poller::Poller;
 use crate::trouble::Stream;
 use crate::{CloseReason, ConnId, Event, OutBuf, Segment};
+use base::out::BlobPart;
 use rustix::io::Errno;
 use std::io::IoSlice;
 
@@ -153,7 +154,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
             let (mut count, mut full) = (0, 0);
             for (place, run) in pieces.iter_mut().zip(runs.by_ref()) {
-                *place = IoSlice::new(run.bytes(&self.out));
+                *place = IoSlice::new(run);
                 count += 1;
                 full += place.len();
             }
@@ -183,12 +184,12 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
         let backlog = conn.backlog.get_or_insert_default();
         let mut skip = sent;
-        for run in runs(&self.out, s) {
-            let n = skip.min(run.bytes(&self.out).len());
+        for piece in pieces(&self.out, s) {
+            let n = skip.min(piece.len());
             skip -= n;
-            match run {
-                Run::Bytes { from, to } => backlog.push(&self.out.bytes[from + n..to]),
-                Run::Blob(i) => backlog.push_shared(&self.out.blobs[i].1, n),
+            match piece {
+                Piece::Bytes(bytes) => backlog.push(&bytes[n..]),
+                Piece::Blob(part) => backlog.push_shared(part, n),
             }
         }
         let left = backlog.len();
@@ -273,35 +274,46 @@ fn send_front<P: Poller>(
 
 /// A piece of a segment.
 #[derive(Clone, Copy)]
-enum Run {
-    Bytes { from: usize, to: usize },
-    Blob(usize),
+enum Piece<'a> {
+    Bytes(&'a [u8]),
+    Blob(&'a BlobPart),
 }
 
-impl Run {
-    fn bytes(self, out: &OutBuf) -> &[u8] {
+impl<'a> Piece<'a> {
+    fn len(self) -> usize {
         match self {
-            Run::Bytes { from, to } => &out.bytes[from..to],
-            Run::Blob(i) => out.blobs[i].1.as_slice(),
+            Piece::Bytes(bytes) => bytes.len(),
+            Piece::Blob(part) => part.len(),
         }
+    }
+
+    /// Its bytes, as runs of contiguous memory.
+    fn runs(self) -> impl Iterator<Item = &'a [u8]> {
+        let (bytes, part) = match self {
+            Piece::Bytes(bytes) => (Some(bytes), None),
+            Piece::Blob(part) => (None, Some(part)),
+        };
+        bytes.into_iter().chain(part.into_iter().flat_map(BlobPart::pages))
     }
 }
 
-/// The pieces of a segment in order, empty ones left out.
-fn runs(out: &OutBuf, s: Segment) -> impl Iterator<Item = Run> {
-    let starts =
-        std::iter::once(s.start).chain(out.blobs[s.blob_start..s.blob_end].iter().map(|b| b.0));
-    let ends = out.blobs[s.blob_start..s.blob_end].iter().map(|b| b.0).chain([s.end]);
-    let blobs = (s.blob_start..s.blob_end).map(Some).chain([None]);
-    starts
-        .zip(ends)
-        .zip(blobs)
-        .flat_map(|((from, to), blob)| [Some(Run::Bytes { from, to }), blob.map(Run::Blob)])
-        .flatten()
-        .filter(|run| !run.bytes(out).is_empty())
+/// The pieces of a segment in order.
+fn pieces(out: &OutBuf, s: Segment) -> impl Iterator<Item = Piece<'_>> {
+    let parts = &out.blobs[s.blob_start..s.blob_end];
+    let starts = std::iter::once(s.start).chain(parts.iter().map(|part| part.position));
+    let ends = parts.iter().map(|part| part.position).chain([s.end]);
+    let parts = parts.iter().map(Some).chain([None]);
+    starts.zip(ends).zip(parts).flat_map(|((from, to), part)| {
+        [Some(Piece::Bytes(&out.bytes[from..to])), part.map(Piece::Blob)].into_iter().flatten()
+    })
+}
+
+/// The bytes of a segment in order, as runs of contiguous memory; none is empty.
+fn runs(out: &OutBuf, s: Segment) -> impl Iterator<Item = &[u8]> {
+    pieces(out, s).flat_map(Piece::runs).filter(|run| !run.is_empty())
 }
 
 fn segment_len(out: &OutBuf, s: Segment) -> usize {
-    let blobs = out.blobs[s.blob_start..s.blob_end].iter().map(|(_, b)| b.len()).sum::<usize>();
+    let blobs = out.blobs[s.blob_start..s.blob_end].iter().map(BlobPart::len).sum::<usize>();
     s.end - s.start + blobs
 }

@@ -1,11 +1,12 @@
-//! A simulated network and clock: the real driver over streams in memory.
+//! A simulated network, disk and clock: the real driver over streams and files in memory.
 //!
 //! One [`SimNet`] is a world: the drivers of several workers, and clients that the test controls.
 //! Everything runs in one thread, one turn of one worker at a time, in the order in which the test
 //! calls them. All randomness comes from one seed, so a run can be repeated exactly.
 //!
 //! Faults that are rare in a real network are frequent here, as [`Faults`] says: partial writes and
-//! reads, delays, full buffers, resets, polls that report nothing.
+//! reads, delays, full buffers, resets, polls that report nothing. The files of a driver are on a
+//! simulated [`disk`], whose machine can crash.
 //!
 //! **Time** is virtual and stands still while any worker has work. A wait that finds nothing marks
 //! its worker as asleep and returns. When all workers are asleep and none has an event ready or
@@ -16,6 +17,7 @@
 //! their own instead, and the clock is the world's. A poll that finds nothing blocks its thread,
 //! and whoever changes what it waits for wakes it.
 
+pub mod disk;
 mod net;
 mod peer;
 mod pipe;
@@ -23,6 +25,7 @@ mod poller;
 #[cfg_attr(not(sim), path = "no_world.rs")]
 mod world;
 
+pub use disk::{DiskFaultCounts, DiskFaults, SimDisk};
 pub use peer::{Ending, SimClient};
 pub use poller::{SimListener, SimPoller, SimStream};
 #[cfg(sim)]
@@ -91,8 +94,18 @@ impl SimNet {
 
     /// The driver of one more worker. (It does not spin: a poll takes no virtual time.)
     pub fn driver<M: Send>(&self) -> SimDriver<M> {
-        let poller = SimPoller::new(self.clone());
+        self.driver_on(&self.disk())
+    }
+
+    /// The driver of one more worker, of a machine with this disk.
+    pub fn driver_on<M: Send>(&self, disk: &SimDisk) -> SimDriver<M> {
+        let poller = SimPoller::new(self.clone(), disk.clone());
         Reactor::on(poller, SpinOptions { busy_poll_us: 0, workers: 1, cpus: 1 })
+    }
+
+    /// The disk of the drivers that get no other one. It has no faults.
+    pub fn disk(&self) -> SimDisk {
+        self.state().disk.clone()
     }
 
     /// Connects to a listener; `None` if there is none or its queue is full.

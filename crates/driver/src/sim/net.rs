@@ -1,6 +1,7 @@
 //! The state of a simulated world.
 
 use super::Faults;
+use super::disk::{DiskFaults, DiskSource, SimDisk};
 use super::pipe::Pipe;
 use super::world::World;
 use crate::PeerAddr;
@@ -54,6 +55,8 @@ pub struct Listener {
 pub struct Worker {
     pub streams: BTreeMap<usize, (Token, EventFlags)>,
     pub listeners: BTreeMap<usize, Token>,
+    /// Its operations on files.
+    pub disk: Option<DiskSource>,
     /// The last wait, if it found nothing.
     asleep: Option<Wait>,
     pub woken: bool,
@@ -69,6 +72,8 @@ pub struct State {
     pub accept_error: Errno,
     /// The next change of a registration fails.
     pub failing_changes: bool,
+    /// The disk of workers which get no other one.
+    pub disk: SimDisk,
     pub streams: Vec<Stream>,
     pub listeners: Vec<Listener>,
     pub workers: Vec<Worker>,
@@ -85,6 +90,7 @@ impl State {
             failing_accepts: 0,
             accept_error: Errno::MFILE,
             failing_changes: false,
+            disk: SimDisk::new(seed, DiskFaults::NONE),
             streams: Vec::new(),
             listeners: Vec::new(),
             workers: Vec::new(),
@@ -124,8 +130,8 @@ impl State {
 
     // ---- workers
 
-    pub fn add_worker(&mut self) -> usize {
-        self.workers.push(Worker::default());
+    pub fn add_worker(&mut self, disk: DiskSource) -> usize {
+        self.workers.push(Worker { disk: Some(disk), ..Worker::default() });
         self.world.add_worker();
         self.workers.len() - 1
     }
@@ -166,7 +172,9 @@ impl State {
             .filter(|(listener, _)| !self.listeners[**listener].queue.is_empty())
             .map(|(_, token)| Ready { token: *token, flags: EventFlags::IN });
         let streams = w.streams.keys().filter_map(|stream| self.ready(worker, *stream));
-        listeners.chain(streams).collect()
+        let files = w.disk.as_ref().filter(|disk| disk.has_done(self.now()));
+        let files = files.map(|_| Ready { token: Token::FILES, flags: EventFlags::IN });
+        listeners.chain(streams).chain(files).collect()
     }
 
     pub fn ready(&self, worker: usize, stream: usize) -> Option<Ready> {
@@ -253,9 +261,10 @@ impl State {
     fn next_arrival(&self) -> Option<u64> {
         let now = self.now().0;
         let open = self.streams.iter().filter(|s| !s.reset);
-        open.flat_map(|s| [s.to_server.next_arrival(now), s.to_client.next_arrival(now)])
-            .flatten()
-            .min()
+        let bytes =
+            open.flat_map(|s| [s.to_server.next_arrival(now), s.to_client.next_arrival(now)]);
+        let disks = self.workers.iter().filter_map(|w| w.disk.as_ref());
+        bytes.chain(disks.map(|disk| disk.next_arrival(MonoNs(now)))).flatten().min()
     }
 
     pub fn is_at_rest(&self) -> bool {

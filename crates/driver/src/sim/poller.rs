@@ -1,7 +1,9 @@
 //! The simulated world as one worker's reactor sees it.
 
+use super::disk::{DiskUser, SimDisk, SimFile};
 use super::net::Side;
 use super::{SimNet, SimSocket, world};
+use crate::files::raw::{RawDone, RawFiles, RawOp};
 use crate::mailbox::Waker;
 use crate::poller::{Poller, Ready, Token, Wait};
 use crate::socket::Inner;
@@ -14,6 +16,7 @@ use std::io::IoSlice;
 pub struct SimPoller {
     net: SimNet,
     worker: usize,
+    disk: DiskUser,
 }
 
 /// An adopted connection; dropping it closes the server's side.
@@ -40,9 +43,10 @@ impl Waker for SimWaker {
 }
 
 impl SimPoller {
-    pub(super) fn new(net: SimNet) -> Self {
-        let worker = net.state().add_worker();
-        Self { net, worker }
+    pub(super) fn new(net: SimNet, disk: SimDisk) -> Self {
+        let disk = DiskUser::new(disk);
+        let worker = net.state().add_worker(disk.source());
+        Self { net, worker, disk }
     }
 }
 
@@ -62,6 +66,20 @@ impl Drop for SimStream {
 impl Drop for SimListener {
     fn drop(&mut self) {
         self.net.state().close_listener(self.listener);
+    }
+}
+
+impl RawFiles for SimPoller {
+    type File = SimFile;
+
+    fn submit_file(&mut self, number: u32, op: RawOp<SimFile>) {
+        let now = self.net.now();
+        self.disk.submit(now, number, op);
+    }
+
+    fn completed_files(&mut self, into: &mut Vec<RawDone<SimFile>>) {
+        let now = self.net.now();
+        self.disk.take_done(now, into);
     }
 }
 

@@ -83,7 +83,9 @@ impl State {
         }
         self.world.workers[worker].1 = Waker::of_this_thread();
         let arrivals = self.workers[worker].streams.keys().map(|s| self.next_arrival_at(*s));
-        Some(arrivals.chain([limit]).flatten().min())
+        let disk = self.workers[worker].disk.as_ref();
+        let files = disk.and_then(|disk| disk.next_arrival(self.now()));
+        Some(arrivals.chain([limit, files]).flatten().min())
     }
 
     /// When the next bytes, or the end, arrive at an end of this stream.
@@ -116,6 +118,9 @@ impl State {
     fn end_group(&mut self, group: Group) {
         for worker in 0..self.workers.len() {
             if self.world.workers[worker].0 == Some(group) {
+                // The thread is stopped for ever and never drops its driver.
+                let disk = self.workers[worker].disk.take();
+                disk.into_iter().for_each(|disk| disk.end());
                 self.remove_worker(worker);
             }
         }

@@ -110,7 +110,7 @@ impl Listeners {
     /// An accept completed.
     pub fn on_done(&mut self, done: Completion) {
         let (tag, error, more) = (done.tag(), done.error(), done.more());
-        let accepted = done.accepted();
+        let accepted = done.descriptor();
         let place = self.places.get_mut(tag.place as usize).expect("places are never taken away");
         // A listener's place is reused when its accept has completed: else a connection would come
         // to another port.

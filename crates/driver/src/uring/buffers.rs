@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_link_what_was_taken() {
+    fn filled_buffers_are_linked_into_lists() {
         let mut buffers = Buffers::new().expect("memory");
         assert_eq!(buffers.filled_count(), 0);
         buffers.mark_filled(3, 5);
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(buffers.filled_count(), 0);
     }
 
-    /// The kernel has `n` more of them, and they come back.
+    /// The kernel fills these buffers, and they are released.
     fn pass(buffers: &mut Buffers, numbers: std::ops::Range<u16>) {
         for number in numbers.clone() {
             buffers.mark_filled(number, 1);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_more_when_they_are_needed_and_fewer_when_not() {
+    fn the_number_of_buffers_grows_and_shrinks_with_demand() {
         let mut buffers = Buffers::new().expect("memory");
         assert_eq!(buffers.withheld.len(), BUFFERS - BUFFERS_MIN);
         for has in [2, 4, 8, 16] {
@@ -286,11 +286,11 @@ mod tests {
         for _ in 0..TURNS {
             buffers.begin_turn();
         }
-        // It withholds as they come back.
+        // Buffers are withheld as they are released.
         assert_eq!(buffers.withheld.len(), 0);
         pass(&mut buffers, 0..BUFFERS as u16);
         assert_eq!(buffers.withheld.len(), BUFFERS / 2);
-        // What is needed stays.
+        // Buffers in use are not withheld.
         let held = BUFFERS as u16 / 8;
         let last = BUFFERS as u16 / 2;
         (last..last + held).for_each(|number| buffers.mark_filled(number, 1));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_lie_apart_in_their_mapping() {
+    fn buffers_do_not_overlap_in_their_mapping() {
         for number in 0..BUFFERS as u16 {
             let (from, to) = (place(number), place(number) + BUFFER_BYTES);
             let stride = RING_BYTES + number as usize * STRIDE;
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "it was taken")]
-    fn a_buffer_comes_back_once() {
+    fn a_buffer_released_twice_panics() {
         let mut buffers = Buffers::new().expect("memory");
         buffers.mark_filled(1, 1);
         buffers.release(1);

@@ -6,8 +6,9 @@
 //! Uring
 //!    +-- streams.rs    per connection: wanted and active operations, unread input
 //!    +-- accept.rs     per listener: accepted connections that were not taken
+//!    +-- files.rs      calls on files in flight, and the memory they point to
 //!    +-- buffers.rs    memory that the kernel receives into
-//!    +-- ring.rs       submission and completion queues; the only file with operations
+//!    +-- ring.rs       submission and completion queues, operations on sockets
 //!    +-- tag.rs        which operation a completion belongs to
 //! ```
 //!
@@ -20,6 +21,7 @@
 
 mod accept;
 mod buffers;
+mod files;
 mod ring;
 mod streams;
 mod tag;
@@ -31,6 +33,8 @@ pub use streams::Stream;
 use crate::epoll::listen::Listener;
 use crate::epoll::signals::Signals;
 use crate::epoll::{EpollOptions, EventFdWaker, SEND};
+use crate::files::SystemFile;
+use crate::files::raw::{RawDone, RawFiles, RawOp};
 use crate::mailbox::Waker;
 use crate::poller::{Poller, Ready, Token, Wait};
 use crate::process::{cpus_allowed, draw_seeds, involuntary_switches};
@@ -42,6 +46,7 @@ use crate::{
 };
 use accept::Listeners;
 use base::sync::Arc;
+use files::RingFiles;
 use ring::{Completion, Ring};
 use rustix::event::epoll::EventFlags;
 use rustix::event::{EventfdFlags, eventfd};
@@ -84,6 +89,7 @@ pub struct Uring {
     signalled: Vec<usize>,
     /// Completions that arrived during a batch of sends, which borrows the streams.
     deferred: Vec<Completion>,
+    files: RingFiles,
     seed: u64,
     secret: u128,
 }
@@ -97,6 +103,7 @@ impl Uring {
         let mut unwatched = vec![Tag::new(Kind::Wake, 0, 0)];
         unwatched.extend(places.map(|place| Tag::new(Kind::Signal, 0, place)));
         let (seed, secret) = draw_seeds()?;
+        let files = RingFiles::new(Box::new(EventFdWaker(wake.clone())));
         Ok(Self {
             ring,
             streams: Streams::default(),
@@ -106,6 +113,7 @@ impl Uring {
             unwatched,
             signalled: Vec::new(),
             deferred: Vec::new(),
+            files,
             seed,
             secret,
         })
@@ -132,11 +140,12 @@ impl Uring {
     }
 
     fn drain(&mut self) {
-        let Self { ring, streams, listeners, unwatched, signalled, .. } = self;
+        let Self { ring, streams, listeners, unwatched, signalled, files, .. } = self;
         ring.drain(|buffers, done| match done.tag().kind {
             Kind::Receive | Kind::Poll => streams.on_done(buffers, &done),
             Kind::Accept => listeners.on_done(done),
             Kind::Wake | Kind::Signal => on_special(unwatched, signalled, &done),
+            Kind::File | Kind::Open => files.on_done(done),
             Kind::Ignored => {}
             Kind::Send => debug_assert!(false, "sends complete within their batch"),
         });
@@ -151,13 +160,24 @@ impl Uring {
                 Kind::Wake | Kind::Signal => {
                     on_special(&mut self.unwatched, &mut self.signalled, &done);
                 }
+                Kind::File | Kind::Open => self.files.on_done(done),
                 Kind::Ignored | Kind::Send => {}
             }
         }
     }
 
     fn has_report(&self) -> bool {
-        !self.signalled.is_empty() || self.streams.has_report() || self.listeners.has_report()
+        !self.signalled.is_empty()
+            || self.streams.has_report()
+            || self.listeners.has_report()
+            || self.files.has_done()
+    }
+}
+
+impl Drop for Uring {
+    /// The kernel may use the memory of calls on files until they complete.
+    fn drop(&mut self) {
+        self.files.end(&mut self.ring);
     }
 }
 
@@ -172,6 +192,18 @@ fn on_special(unwatched: &mut Vec<Tag>, signalled: &mut Vec<usize>, done: &Compl
     }
     if !done.more() {
         unwatched.push(done.tag());
+    }
+}
+
+impl RawFiles for Uring {
+    type File = SystemFile;
+
+    fn submit_file(&mut self, number: u32, op: RawOp<SystemFile>) {
+        self.files.submit(&mut self.ring, number, op);
+    }
+
+    fn completed_files(&mut self, into: &mut Vec<RawDone<SystemFile>>) {
+        self.files.take_completed(into);
     }
 }
 
@@ -206,6 +238,7 @@ impl Poller for Uring {
     }
 
     fn poll(&mut self, ready: &mut Vec<Ready>, wait: Wait) {
+        let wait = self.files.before_wait(&mut self.ring, wait);
         self.submit_changes();
         self.drain();
         let found = self.has_report();
@@ -226,6 +259,9 @@ impl Poller for Uring {
             self.ring.enter(1, timeout);
             self.ring.entered = false;
             self.drain();
+        }
+        if self.files.after_wait() {
+            ready.push(Ready { token: Token::FILES, flags: EventFlags::IN });
         }
         self.listeners.report(ready);
         ready.extend(

@@ -11,10 +11,10 @@ use super::tag::{Kind, Tag};
 use crate::trouble::{Enter, fatal};
 use base::sync::thread;
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
-use io_uring::{Builder, EnterFlags, IoUring, cqueue, opcode, squeue};
+use io_uring::{Builder, EnterFlags, IoUring, Probe, cqueue, opcode, squeue};
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum number of operations submitted with one call.
 pub const SUBMIT_MAX: u32 = 256;
@@ -22,11 +22,13 @@ pub const SUBMIT_MAX: u32 = 256;
 const COMPLETIONS: u32 = 2048;
 /// The number of the only group of buffers.
 const GROUP: u16 = 0;
+/// How long one wait for cancelled operations lasts.
+const CANCEL_STEP_NS: u64 = 20_000_000;
 /// How long to wait before retrying when the kernel lacks memory or room for completions.
 const SHORTAGE: Duration = Duration::from_millis(1);
 
 /// A completion. Only this file creates it, and it cannot be copied: the completion of an accept
-/// owns a descriptor.
+/// or an open owns a descriptor.
 #[derive(Debug)]
 pub struct Completion {
     tag: Tag,
@@ -64,12 +66,13 @@ impl Completion {
         (self.result < 0).then(|| Errno::from_raw_os_error(-self.result))
     }
 
-    /// The descriptor of an accepted connection; consumes the completion, so it is returned once.
-    pub fn accepted(self) -> Option<OwnedFd> {
-        let is_one = self.tag.kind == Kind::Accept && self.result >= 0;
-        // SAFETY: a successful accept returns a new descriptor that no other code knows. The kernel
-        // reports it in one completion, of which `drain` makes one `Completion`, and this function
-        // consumes that.
+    /// The descriptor of an accepted connection or an opened file; consumes the completion, so it
+    /// is returned once.
+    pub fn descriptor(self) -> Option<OwnedFd> {
+        let is_one = matches!(self.tag.kind, Kind::Accept | Kind::Open) && self.result >= 0;
+        // SAFETY: a successful accept or open returns a new descriptor that no other code knows.
+        // The kernel reports it in one completion, of which `drain` makes one `Completion`, and
+        // this function consumes that.
         is_one.then(|| unsafe { OwnedFd::from_raw_fd(self.result) })
     }
 }
@@ -160,6 +163,51 @@ impl Ring {
         self.push(cancel.flags(squeue::Flags::SKIP_SUCCESS), Tag::IGNORED);
     }
 
+    /// What this kernel's rings can do. Nothing, if it does not tell.
+    pub fn probe(&self) -> Box<Probe> {
+        let mut probe = Box::new(Probe::new());
+        // If it fails, the probe stays empty and the helper thread does everything.
+        let _ = self.kernel.submitter().register_probe(&mut probe);
+        probe
+    }
+
+    /// Queues a call on files.
+    ///
+    /// # Safety
+    /// Until `drain` delivers the completion with this tag, or for ever:
+    /// 1. the memory that `entry` points to stays where it is, and nobody else uses it;
+    /// 2. the descriptors in `entry` stay open, except the one that it closes.
+    pub unsafe fn push_file(&mut self, entry: squeue::Entry, tag: Tag) {
+        self.push(entry, tag.bits());
+    }
+
+    /// Cancels all operations and delivers completions, until `done` returns false, the time has
+    /// passed, or the ring fails (on a thread which does not own it, for instance).
+    pub fn cancel_all(&mut self, within: Duration, mut done: impl FnMut(Completion) -> bool) {
+        let since = Instant::now();
+        let cancel = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
+        let cancel = cancel.flags(squeue::Flags::SKIP_SUCCESS).user_data(Tag::IGNORED);
+        let mut is_queued = false;
+        while since.elapsed() < within {
+            // SAFETY: a cancellation points to no memory.
+            is_queued = is_queued || unsafe { self.kernel.submission().push(&cancel) }.is_ok();
+            if self.try_enter(1, Some(CANCEL_STEP_NS)).is_err_and(|e| !Enter::is_passing(errno(&e)))
+            {
+                return;
+            }
+            let mut goes_on = true;
+            let early = std::mem::take(&mut self.early);
+            let Self { kernel, buffers, .. } = self;
+            let fetched = kernel.completion().map(|entry| completion_of(buffers, &entry));
+            for completion in early.into_iter().chain(fetched) {
+                goes_on &= done(completion);
+            }
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
     /// Sends all items in order with as few calls as possible. A send of all its bytes completes
     /// silently; `done` receives the completions of the other sends and of other operations.
     pub fn send_all<'a>(
@@ -214,12 +262,21 @@ impl Ring {
             enabled.unwrap_or_else(|e| fatal("enabling a ring", errno(&e)));
             self.enabled = true;
         }
+        let trouble = self.try_enter(want, timeout_ns).err().map(|e| Enter::of(errno(&e)));
+        if trouble == Some(Enter::Short) {
+            thread::sleep(SHORTAGE);
+        }
+        trouble
+    }
+
+    fn try_enter(&mut self, want: u32, timeout_ns: Option<u64>) -> std::io::Result<usize> {
         let count = self.kernel.submission().len() as u32;
         let submitter = self.kernel.submitter();
-        let entered = match timeout_ns {
+        match timeout_ns {
             None => {
                 // SAFETY: the operations in the queue were built by this file's functions, which
-                // argue for the memory they point to. No argument is passed.
+                // argue for the memory they point to, or came through `push_file`. No argument is
+                // passed.
                 unsafe { submitter.enter::<libc::sigset_t>(count, want, self.enter.bits(), None) }
             }
             Some(ns) => {
@@ -231,12 +288,7 @@ impl Ring {
                 // and EXT_ARG says what kind of argument it is.
                 unsafe { submitter.enter(count, want, flags.bits(), Some(&args)) }
             }
-        };
-        let trouble = entered.err().map(|e| Enter::of(errno(&e)));
-        if trouble == Some(Enter::Short) {
-            thread::sleep(SHORTAGE);
         }
-        trouble
     }
 
     /// Delivers all completions.
@@ -274,9 +326,9 @@ impl Ring {
                 early.extend(kernel.completion().map(|entry| completion_of(buffers, &entry)));
             }
         }
-        // SAFETY: the operations of this driver point to no memory but the registered buffers,
-        // which outlive the ring, and to the bytes of `send_all`, which stay borrowed until they
-        // are sent.
+        // SAFETY: the operations of this file point to no memory but the registered buffers, which
+        // outlive the ring, and to the bytes of `send_all`, which stay borrowed until they are
+        // sent. The callers of `push_file` vouch for theirs.
         let pushed = unsafe { self.kernel.submission().push(&entry) };
         assert!(pushed.is_ok(), "there is room");
     }
@@ -326,9 +378,9 @@ mod tests {
     }
 
     /// Replaces the ring's descriptor by that of a file, so that every call on the ring fails.
-    fn lose(ring: &Ring) {
+    fn break_ring(ring: &Ring) {
         let null = std::fs::File::open("/dev/null").expect("it is there");
-        // SAFETY: the number belongs to the ring, which closes what stands there now when it is
+        // SAFETY: the number belongs to the ring, which closes the new descriptor when it is
         // dropped.
         assert!(unsafe { libc::dup2(null.as_raw_fd(), ring.kernel.as_raw_fd()) } >= 0);
     }
@@ -340,11 +392,11 @@ mod tests {
 
     const TAG: Tag = Tag::new(Kind::Poll, 0, 0);
 
-    /// Checks that `run` on a lost ring panics with the right message instead of looping for ever.
-    fn assert_ends(run: impl FnOnce(&mut Ring)) {
+    /// Checks that `run` on a lost ring panics with the right message instead of looping forever.
+    fn assert_panics(run: impl FnOnce(&mut Ring)) {
         let Some(mut ring) = ring() else { return };
         ring.enter(0, None);
-        lose(&ring);
+        break_ring(&ring);
         let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&mut ring)));
         let end = end.expect_err("a ring that is lost cannot be used");
         let text = end.downcast_ref::<String>().expect("a text");
@@ -352,15 +404,15 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_ring_ends_a_wait() {
-        assert_ends(|ring| {
+    fn a_wait_on_a_lost_ring_panics() {
+        assert_panics(|ring| {
             ring.enter(1, Some(1_000_000_000));
         });
     }
 
     #[test]
-    fn a_lost_ring_ends_a_full_queue() {
-        assert_ends(|ring| {
+    fn a_full_queue_of_a_lost_ring_panics() {
+        assert_panics(|ring| {
             let (a, _b) = pair();
             for _ in 0..=2 * SUBMIT_MAX {
                 ring.poll(a.as_fd(), 1, false, TAG);
@@ -369,16 +421,16 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_ring_ends_a_batch_of_sends() {
-        assert_ends(|ring| {
+    fn a_batch_of_sends_on_a_lost_ring_panics() {
+        assert_panics(|ring| {
             let (a, _b) = pair();
             ring.send_all([(0, a.as_fd(), &b"bytes"[..])].into_iter(), |_, _| ());
         });
     }
 
-    /// Completions that were fetched early are delivered before later ones.
+    /// Completions which were fetched early are delivered before later ones.
     #[test]
-    fn early_completions_come_first() {
+    fn early_completions_are_delivered_first() {
         let Some(mut ring) = ring() else { return };
         let done = |place| Completion { tag: Tag::new(Kind::Poll, 0, place), result: 1, flags: 0 };
         ring.early.extend([done(7), done(8)]);

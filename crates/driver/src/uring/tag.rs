@@ -28,6 +28,10 @@ pub enum Kind {
     Wake,
     /// Multishot poll of a signal's descriptor.
     Signal,
+    /// A call on files that returns no descriptor; the place is its number.
+    File,
+    /// The opening of a file; the place is its number.
+    Open,
 }
 
 /// Generations count up to this and start again.
@@ -68,6 +72,8 @@ impl Tag {
             4 => Kind::Send,
             5 => Kind::Wake,
             6 => Kind::Signal,
+            7 => Kind::File,
+            8 => Kind::Open,
             _ => Kind::Ignored,
         };
         Self { kind, generation: (bits >> 32) as u32 % GENERATIONS, place: bits as u32 }
@@ -79,9 +85,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_come_back_as_they_went() {
-        use Kind::{Accept, Poll, Receive, Send, Signal, Wake};
-        for kind in [Receive, Poll, Accept, Send, Wake, Signal] {
+    fn tags_round_trip_through_their_bits() {
+        use Kind::{Accept, File, Open, Poll, Receive, Send, Signal, Wake};
+        for kind in [Receive, Poll, Accept, Send, Wake, Signal, File, Open] {
             let tag = Tag::new(kind, GENERATIONS + 7, u32::MAX);
             assert_eq!(tag.generation, 7);
             assert_eq!(Tag::from_bits(tag.bits()), tag);

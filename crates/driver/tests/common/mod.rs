@@ -1,7 +1,7 @@
-//! Worlds behind one face: real loopback sockets under epoll and under io_uring, and the simulated
-//! network, so that every scenario runs on all of them.
+//! Worlds with one interface: real loopback sockets under epoll and under io_uring, and the
+//! simulated network, so that every scenario runs on all of them.
 
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code)] // each test file uses a part of it
 
 use base::prng::Prng;
 use driver::epoll::{Epoll, EpollDriver, EpollOptions};
@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 
 pub const OPTIONS: SocketOptions = SocketOptions { nodelay: true, keepalive_s: 300, gathers: true };
 
-/// A turn in which nothing happens lasts this long.
+/// How long a turn without an event lasts.
 pub const TURN_NS: u64 = 2_000_000;
 
-/// A client that never blocks.
+/// A client which never blocks.
 pub trait Client {
     fn write(&mut self, bytes: &[u8]) -> usize;
     /// Writes a few bytes, in as many pieces as it takes.
@@ -36,7 +36,7 @@ pub trait Client {
         }
     }
     fn read(&mut self, room: &mut [u8]) -> usize;
-    /// The end, if everything before it was read.
+    /// How the connection ended, once everything before the end was read.
     fn ending(&mut self) -> Option<Ending>;
     fn shutdown_write(&mut self);
     fn reset(&mut self);
@@ -46,13 +46,13 @@ pub trait World {
     type P: Poller;
     type C: Client;
     fn new() -> Self;
-    /// False where the system does not allow it.
+    /// False where the system does not support it.
     fn is_here() -> bool {
         true
     }
     fn driver(&self) -> Reactor<Self::P, u32>;
     fn connect(&self, to: &PeerAddr) -> Self::C;
-    /// Time for the world to do what it does by itself.
+    /// Gives the world time to make progress.
     fn breathe(&self);
 }
 
@@ -174,9 +174,9 @@ impl Client for RealClient {
     }
 }
 
-/// A simulated network that does what it is asked to.
+/// A simulated network without faults.
 pub struct Calm(pub SimNet);
-/// One that makes everything difficult.
+/// A simulated network with all faults.
 pub struct Rough(pub SimNet);
 
 impl World for Calm {
@@ -235,17 +235,18 @@ impl Client for SimClient {
     }
 }
 
-/// An event with its bytes taken out of the receive area.
+/// An event. Its bytes are copied out of the receive area.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Happened {
     Accepted(ConnId),
     Data(ConnId, Vec<u8>),
     Drained(ConnId),
-    /// And whether bytes wait to be read.
+    /// The flag says whether unread bytes are waiting.
     Hangup(ConnId, bool),
     Closed(ConnId, CloseReason),
     Message(u32),
     AreaFull,
+    File(driver::FileDone),
 }
 
 /// A driver with one listener.
@@ -257,7 +258,7 @@ pub struct Server<W: World> {
     pub patience: Patience,
 }
 
-/// Bounds a loop that waits for something.
+/// Bounds a loop which waits for an event.
 pub struct Patience {
     since: Instant,
     steps: u32,
@@ -270,7 +271,7 @@ impl Patience {
 
     pub fn step(&mut self) {
         self.steps += 1;
-        // Both: a machine that stands still for a while is no failure.
+        // Both bounds: a machine which is suspended for a while is no failure.
         let patient = self.steps < 20_000 || self.since.elapsed() < Duration::from_secs(30);
         assert!(patient, "after {} steps", self.steps);
     }
@@ -301,12 +302,12 @@ impl<W: World> Server<W> {
         }
     }
 
-    /// One turn; bytes are copied out and the area is rewound each time.
+    /// One turn. Bytes are copied out and the area is rewound after each event.
     pub fn turn(&mut self) -> Vec<Happened> {
         self.turn_with(|_, _, _, _| ())
     }
 
-    /// One turn; `on_data` sees bytes while they are in the area.
+    /// One turn. `on_data` sees bytes while they are in the area.
     pub fn turn_with(
         &mut self,
         mut on_data: impl FnMut(&mut Reactor<W::P, u32>, ConnId, usize, usize),
@@ -334,12 +335,13 @@ impl<W: World> Server<W> {
                 Event::Message(m) => Happened::Message(m),
                 Event::AreaFull => panic!("the area is rewound after every event"),
                 Event::Signal(s) => panic!("nobody sent signal {s}"),
+                Event::File(done) => Happened::File(done),
             });
         }
         happened
     }
 
-    /// Turns until this happens; everything else must not.
+    /// Turns until this event happens. Any other event fails the test.
     pub fn expect(&mut self, expected: &Happened) {
         loop {
             let happened = self.turn();
@@ -351,7 +353,7 @@ impl<W: World> Server<W> {
         }
     }
 
-    /// Bytes that arrive from one connection, until there are `count`.
+    /// Received bytes of one connection, until there are `count`.
     pub fn receive(&mut self, conn: ConnId, count: usize) -> Vec<u8> {
         let mut got = Vec::new();
         while got.len() < count {
@@ -365,16 +367,17 @@ impl<W: World> Server<W> {
         got
     }
 
-    /// Nothing happens and nothing keeps the loop awake: every turn lasts until its deadline.
+    /// Asserts that nothing happens and nothing keeps the loop awake: every turn lasts until its
+    /// deadline.
     pub fn rests(&mut self) {
-        self.quiet(5); // what was still under way
+        self.quiet(5); // for events still pending
         let since = self.driver.refresh_now();
         self.quiet(5);
         let rested = self.driver.now().since(since);
         assert!(rested >= 5 * TURN_NS, "{rested} ns");
     }
 
-    /// Turns in which nothing may happen.
+    /// Asserts that nothing happens in so many turns.
     pub fn quiet(&mut self, turns: usize) {
         for _ in 0..turns {
             let happened = self.turn();
@@ -396,14 +399,14 @@ pub fn send<P: Poller>(driver: &mut Reactor<P, u32>, conn: ConnId, bytes: &[u8])
     driver.backlog(conn)
 }
 
-/// Bytes that repeat nowhere near, so that a shift or a swap shows.
+/// Bytes without repetition, so that a shift or a swap is detected.
 pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     Prng::new(seed).fill(&mut bytes);
     bytes
 }
 
-/// Everything that can be read now.
+/// Reads everything which is available, at most `most` bytes.
 pub fn read_some(client: &mut impl Client, into: &mut Vec<u8>, most: usize) {
     let mut room = vec![0u8; 64 << 10];
     let most = most.min(room.len());
@@ -411,7 +414,7 @@ pub fn read_some(client: &mut impl Client, into: &mut Vec<u8>, most: usize) {
     into.extend_from_slice(&room[..n]);
 }
 
-/// One scenario on both worlds of real sockets.
+/// Runs a scenario with real sockets, under epoll and under io_uring.
 #[macro_export]
 macro_rules! on_real_worlds {
     ($($name:ident),* $(,)?) => {
@@ -426,7 +429,7 @@ macro_rules! on_real_worlds {
     };
 }
 
-/// One scenario on every world.
+/// Runs a scenario in every world.
 #[macro_export]
 macro_rules! on_every_world {
     ($($name:ident),* $(,)?) => {

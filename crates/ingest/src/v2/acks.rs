@@ -193,7 +193,7 @@ mod tests {
             Self { acks, now: MonoNs(7), last: 0 }
         }
 
-        /// A read of so many messages; what it acknowledges.
+        /// Receives this many messages. Returns the acknowledgement, if any.
         fn read(&mut self, count: u64) -> Option<Ack> {
             self.last += count;
             self.acks.add_taken(self.last, count, self.now);
@@ -202,7 +202,8 @@ mod tests {
             one(acks, &out)
         }
 
-        /// The next deadline, in nanoseconds from now, and what it acknowledges.
+        /// Waits for the next deadline. Returns the nanoseconds until then, and the
+        /// acknowledgement.
         fn wait(&mut self) -> (u64, Ack) {
             let due = self.acks.due().expect("something is due");
             let (wait, mut out) = (due.since(self.now), Vec::new());
@@ -212,7 +213,7 @@ mod tests {
             (wait, one(acks, &out).expect("it is due"))
         }
 
-        /// Reads that are acknowledged at once, until one is not.
+        /// Counts the reads which are acknowledged at once, until one is not.
         fn quick(&mut self) -> u32 {
             (0..=QUICK_MAX).find(|_| self.read(1).is_none()).expect("it ends")
         }
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_synchronous_one_acknowledges_each_read_that_completed_something() {
+    fn synchronous_acknowledges_each_read_with_a_complete_message() {
         let mut story = Story::new(Acking::Synchronous, 100, 100);
         assert_eq!(story.read(3), Some(ack(3, 3)));
         assert_eq!(story.read(0), None);
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batched_one_waits_for_reads_or_time() {
+    fn batched_waits_for_reads_or_time() {
         let mut story = Story::new(Acking::Batched, 0, 0);
         for _ in 1..READS_MAX {
             assert_eq!(story.read(2), None);
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adaptive_one_is_quick_for_longer_the_more_often_holding_was_in_vain() {
+    fn adaptive_doubles_its_quick_phase_after_each_useless_hold() {
         let mut story = Story::new(Acking::Adaptive, 0, 0);
         let mut expected = QUICK_FIRST;
         assert_eq!(story.quick(), 0);
@@ -266,7 +267,7 @@ mod tests {
             expected = (expected * 2).min(QUICK_MAX);
         }
         assert_eq!(expected, QUICK_MAX);
-        // The last of these reads is held; with 21 more holding was right.
+        // The last of these reads is held. After 21 more reads the hold was useful.
         for _ in 2..READS_MAX {
             assert_eq!(story.read(1), None);
         }
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_begins_anew_with_each_read() {
+    fn each_read_restarts_the_hold() {
         let mut story = Story::new(Acking::Adaptive, 0, 0);
         for _ in 0..3 {
             assert_eq!(story.read(1), None);
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_producers_bounds_make_it_earlier() {
+    fn limits_of_the_producer_shorten_the_hold() {
         for acking in [Acking::Adaptive, Acking::Batched] {
             let mut story = Story::new(acking, 5, 50);
             assert_eq!(story.read(4), None);
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_below_the_hold_still_finds_out_who_waits() {
+    fn a_limit_below_the_hold_still_detects_a_waiting_producer() {
         let mut story = Story::new(Acking::Adaptive, 0, 50);
         story.read(1);
         assert_eq!(story.wait().0, 50_000);
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn flush_says_what_is_held_even_if_that_is_nothing_new() {
+    fn flush_acknowledges_even_without_new_messages() {
         let mut acks = Acks::new(Acking::Batched, 0, 0, 9);
         let mut out = Vec::new();
         assert_eq!(acks.flush(&mut out, false), 0);
@@ -320,7 +321,8 @@ mod tests {
             one(1, &out),
             Some(Ack { nothing_new: true, id: 9, memory: 9, ..Ack::default() })
         );
-        // What was sent again lies below what is held: the number does not fall.
+        // Messages sent again are below the stored number, so the acknowledged number does not
+        // decrease.
         acks.add_taken(4, 2, MonoNs(1));
         assert_eq!(acks.waiting(), 2);
         out.clear();
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_covers_what_fits_its_field() {
+    fn an_acknowledgement_covers_at_most_what_fits_its_field() {
         let mut story = Story::new(Acking::Batched, 0, 0);
         assert_eq!(story.read(WAITING_MAX - 1), None);
         let count = crate::COVERED_MAX - (WAITING_MAX - 1);

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_lead_back() {
+    fn faults_round_trip_through_their_codes() {
         for (n, fault) in Fault::ALL.into_iter().enumerate() {
             assert_eq!(usize::from(fault.code()), n + 1);
             assert_eq!(Fault::from_code(fault.code()), Some(fault));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_names_them_the_same() {
+    fn the_document_lists_the_same_faults() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/ingest.md");
         let text = std::fs::read_to_string(path).expect("the document is there");
         for fault in Fault::ALL {

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_producer_begins_anywhere_but_at_0() {
+    fn an_unknown_producer_may_start_at_any_number_but_0() {
         let held = Held::default();
         for first in [1, 2, 1 << 40, u64::MAX] {
             assert_eq!(held.admit(first, 1), Ok(Admit { duplicates: 0 }));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_a_duplicate_and_what_is_missing_a_gap() {
+    fn stored_numbers_are_duplicates_and_missing_ones_a_gap() {
         assert_eq!(admit(10, 11, 5), Ok(0));
         assert_eq!(admit(10, 10, 5), Ok(1));
         assert_eq!(admit(10, 8, 5), Ok(3));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_end_at_the_largest() {
+    fn numbers_are_admitted_up_to_the_largest() {
         assert_eq!(admit(u64::MAX - 1, u64::MAX, 1), Ok(0));
         assert_eq!(admit(u64::MAX, u64::MAX, 1), Ok(1));
         assert_eq!(admit(u64::MAX - 1, u64::MAX, 2), Err(Fault::Gap));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_never_falls() {
+    fn the_stored_number_never_decreases() {
         let mut held = Held::default();
         held.hold(7);
         held.hold(3);

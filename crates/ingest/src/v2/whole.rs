@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_end_where_sizes_change() {
+    fn runs_of_equal_sizes_end_at_a_change() {
         let sizes = [5, 5, 5, 5, 5, 5, 5, 5, 5, 0, 0, 0, 0, 3, 5, 5, 5, 5];
         let bytes = messages(&sizes);
         let mut ends = vec![0];
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stands_in_front_of_what_is_too_large() {
+    fn counting_stops_before_a_message_which_is_too_large() {
         let bytes = messages(&[4, 4, 4, 4, 5, 4, 4, 4, 4]);
         assert_eq!(whole(&bytes, 5), (9, bytes.len()));
         assert_eq!(whole(&bytes, 4), (4, 32));

@@ -1,4 +1,4 @@
-//! The two ends of a connection, what a producer knows, and what is kept of it.
+//! The two ends of a connection, the state of a producer, and its stored messages.
 
 use ingest::v2::{Ack, Acking, Acks, Event, Fault, Held, Hello, Intake, Limits, Reader};
 use std::collections::VecDeque;
@@ -14,22 +14,22 @@ pub fn payload(producer: usize, id: u64) -> Vec<u8> {
     (0..size).map(|n| (seed + n * 7 + producer as u64) as u8).collect()
 }
 
-/// Both directions of a connection, and what each end knows of it.
+/// Both directions of a connection, and the state of each end.
 pub struct Connection {
     pub producer: usize,
     pub up: VecDeque<u8>,
     pub down: VecDeque<u8>,
-    /// The server's end; `None` once it closed.
+    /// The server's end. `None` once it closed.
     pub server: Option<ServerEnd>,
-    /// The producer's end; `None` once it gave up.
+    /// The producer's end. `None` once it closed.
     pub client: Option<ClientEnd>,
 }
 
 pub struct ServerEnd {
     pub intake: Intake,
     pub acks: Option<Acks>,
-    /// What the sink has not taken yet: the first number and the messages, then bytes that were not
-    /// looked at.
+    /// What the sink has not accepted yet: the first number and the messages, then bytes which are
+    /// not parsed yet.
     pub offered: Option<(u64, Vec<u8>)>,
     pub unread: Vec<u8>,
     pub granted: u64,
@@ -38,7 +38,7 @@ pub struct ServerEnd {
 
 pub struct ClientEnd {
     pub reader: Reader,
-    /// The next number to send; `None` before Welcome.
+    /// The next number to send. `None` before the Welcome.
     pub next: Option<u64>,
     pub limit: u64,
     pub sent_bytes: u64,
@@ -48,12 +48,12 @@ pub struct ClientEnd {
     pub said_bye: bool,
 }
 
-/// What the key holds of one producer, and what the server knows of it.
+/// The messages of one producer which the key holds, and the server's state of it.
 pub struct Producer {
     pub base: u64,
     pub held: Held,
     pub kept: u64,
-    /// What the producer itself knows to be safe.
+    /// What the producer itself knows to be stored.
     pub safe: Option<u64>,
     pub known: bool,
     pub acking: Acking,
@@ -72,7 +72,7 @@ impl Producer {
 }
 
 impl Connection {
-    /// True if the sink has taken all that it was offered.
+    /// True if the sink has accepted everything offered.
     pub fn is_taking(&self) -> bool {
         self.server.as_ref().is_some_and(|server| server.offered.is_none())
     }
@@ -91,14 +91,14 @@ impl ClientEnd {
     }
 }
 
-/// Why the server closes.
+/// The reason why the server closes.
 #[derive(Clone, Copy)]
 pub enum End {
     Bye,
     Fault(Fault),
 }
 
-/// An event that lives on its own.
+/// An owned copy of an event.
 pub enum Owned {
     Hello { acking: Acking, ack_messages: u32, ack_micros: u32, resume: bool },
     Messages(u64, Vec<u8>),

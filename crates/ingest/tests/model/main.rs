@@ -1,7 +1,7 @@
-//! Producers, a server and the network between them, all of it random: connections that break at
-//! any byte, that are resumed and taken over, a sink that takes what it is offered only in part.
-//! What is acknowledged is in the key, in order and once; acknowledgements are never ahead, credit
-//! never falls, and in the end everything has come.
+//! Random producers, a random server and a random network between them: connections break at any
+//! byte, are resumed and taken over, and the sink accepts only parts of what it is offered.
+//! Acknowledged messages are in the key, in order and once. Acknowledgements are never ahead,
+//! credit never decreases, and in the end every message is stored.
 
 mod ends;
 
@@ -46,7 +46,7 @@ impl World {
         self.now = self.now.plus(self.prng.below(100_000));
         for at in 0..self.producers.len() {
             let connected = self.connections.iter().any(|c| c.producer == at && c.client.is_some());
-            // Now and then one connects anew beside a connection that it takes for dead.
+            // Sometimes a producer reconnects while its previous connection is still open.
             let again = !self.calm && self.prng.chance(1, 60);
             if !self.producers[at].is_done() && (!connected || again) {
                 self.connect(at);
@@ -92,7 +92,7 @@ impl World {
                 ..Hello::default()
             },
         );
-        // An older connection of this producer is left to itself.
+        // The producer abandons its older connection.
         for old in self.connections.iter_mut().filter(|c| c.producer == at) {
             old.client = None;
         }
@@ -121,7 +121,7 @@ impl World {
         });
     }
 
-    /// The producer sends what it likes and may.
+    /// The producer sends a random amount within its credit.
     fn send(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let producer = &self.producers[connection.producer];
@@ -130,7 +130,7 @@ impl World {
         if client.said_bye || self.prng.chance(1, 2) {
             return;
         }
-        // The number behind the last one may not exist.
+        // There may be no number after the last one.
         let left = if (1..=producer.end()).contains(&next) { producer.end() - next + 1 } else { 0 };
         let mut messages = Vec::new();
         let most = left.min(1 + self.prng.below(8));
@@ -160,7 +160,7 @@ impl World {
         connection.up.extend(out);
     }
 
-    /// The server reads once, or offers the sink again what that did not take.
+    /// The server reads once, or offers the sink again what it has not accepted.
     fn read(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let Some(server) = &mut connection.server else {
@@ -179,8 +179,8 @@ impl World {
         }
         let mut input = &block[..];
         while end.is_none() && self.connections[at].is_taking() {
-            // The event lies in the intake, which lies in the world: it is moved out while it is
-            // worked on.
+            // The event borrows from the intake, which belongs to the world: the intake is moved
+            // out while the event is handled.
             let Some(mut server) = self.connections[at].server.take() else { break };
             let event = server.intake.next(&mut input).map(Owned::from);
             self.connections[at].server = Some(server);
@@ -208,7 +208,7 @@ impl World {
         }
     }
 
-    /// Works on one event. The connection's end, if it is one.
+    /// Handles one event. Returns the connection's end, if it is one.
     fn take(&mut self, at: usize, event: Owned, out: &mut Vec<u8>) -> Option<End> {
         let producer = self.connections[at].producer;
         match event {
@@ -240,7 +240,7 @@ impl World {
         None
     }
 
-    /// Offers messages to the sink, which takes some of those that are new.
+    /// Offers messages to the sink, which accepts some of the new ones.
     fn offer(&mut self, at: usize, first: u64, bytes: &[u8]) -> Option<End> {
         let index = self.connections[at].producer;
         let producer = &mut self.producers[index];
@@ -270,7 +270,7 @@ impl World {
         None
     }
 
-    /// The server closes; what it said before arrives.
+    /// The server closes. What it sent before is delivered.
     fn close(&mut self, at: usize, end: End) {
         let connection = &mut self.connections[at];
         let held = self.producers[connection.producer].held.last_id();
@@ -286,7 +286,7 @@ impl World {
         connection.down.extend(out);
     }
 
-    /// Some of what the server sent comes to the producer.
+    /// A part of what the server sent is delivered to the producer.
     fn answer(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let producer = &mut self.producers[connection.producer];
@@ -309,8 +309,7 @@ impl World {
                         safe => {
                             assert!(safe.is_none_or(|safe| safe <= welcome.last_id));
                             producer.safe = Some(welcome.last_id);
-                            // Some do not look, and send again what they had no acknowledgement
-                            // for.
+                            // Some producers ignore it, and send unacknowledged messages again.
                             let again = self.prng.below(4).min(welcome.last_id - producer.base);
                             welcome.last_id.wrapping_add(1).wrapping_sub(again)
                         }
@@ -343,7 +342,7 @@ impl World {
         }
     }
 
-    /// The connection breaks: of what is under way some arrives.
+    /// The connection breaks: a part of the data in flight is delivered.
     fn cut(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let len = self.prng.below(connection.up.len() as u64 + 1) as usize;
@@ -361,7 +360,7 @@ impl World {
 }
 
 #[test]
-fn whatever_happens_each_message_is_kept_once_and_acknowledged_after() {
+fn each_message_is_stored_once_and_then_acknowledged() {
     for seed in 0..60 {
         let mut world = World::new(seed);
         for _ in 0..1500 {

@@ -1,7 +1,7 @@
-//! Fences under the model checker: two EXECs that publish, a sleeper, a long holder and a worker
-//! that takes World. A worker that executes by rules whose change was answered fails an assertion,
-//! a wake-up that is lost is a deadlock. Each part of the protocol has a variant without it, which
-//! must be found.
+//! Fences under the model checker: two EXECs which publish, a sleeper, a long holder and a worker
+//! which takes World. A worker which executes under rules whose change was answered fails an
+//! assertion, and a lost wake is a deadlock. Each part of the protocol has a variant without it,
+//! which the model must find.
 
 use super::Fences;
 use crate::gate::Gate;
@@ -16,7 +16,7 @@ const ITERATIONS: usize = 10_000;
 const PUBLISHERS: usize = 2;
 const WORKERS: usize = 5;
 
-/// The part of the protocol that a variant leaves out.
+/// The part of the protocol which a variant leaves out.
 #[derive(Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
@@ -26,17 +26,17 @@ enum Without {
     DrawingFirst,
     /// The publisher passes in the middle of its EXEC.
     EndingExec,
-    /// The holder of World, and a worker that meets the closed gate, leave their sections.
+    /// The holder of World, and a worker which meets the closed gate, leave their sections.
     StayingBeside,
     /// A worker passes without adopting the new rules.
     TakingOver,
-    /// A worker that passes does not wake the workers that hold replies.
+    /// A worker which passes does not wake the workers which hold replies.
     Waking,
-    /// A worker that is executing is not asked to pass.
+    /// A worker which is executing is not asked to pass.
     Asking,
 }
 
-/// What a worker is sent.
+/// A message to a worker.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Mail {
     Ask,
@@ -53,7 +53,7 @@ impl Mailbox {
         self.1.notify_one();
     }
 
-    /// The worker sleeps until there is something.
+    /// The worker sleeps until there is mail.
     pub fn take(&self) -> Mail {
         let mut all = self.0.lock().expect("no panic under it");
         loop {
@@ -70,7 +70,7 @@ struct Server {
     fences: Fences,
     /// The rule that each publisher changes.
     rules: [AtomicU32; PUBLISHERS],
-    /// The changes whose clients have their replies.
+    /// The changes whose clients have received their replies.
     answered: [AtomicU32; PUBLISHERS],
     boxes: [Mailbox; WORKERS],
     without: Without,
@@ -134,7 +134,7 @@ impl Worker<'_> {
         s.fences.pass(self.me, latest, wake);
     }
 
-    /// A command that follows the worker's current rules.
+    /// A command under the worker's current rules.
     fn execute(&self) {
         let rules = self.rules;
         thread::yield_now();
@@ -200,7 +200,7 @@ impl Worker<'_> {
         if s.without == Without::EndingExec {
             let rules = self.rules;
             self.follow();
-            self.rules = rules; // the remaining commands were admitted by the old rules
+            self.rules = rules; // the remaining commands were admitted under the old rules
         }
         self.execute();
         self.leave();
@@ -220,7 +220,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Waits for mail, as in a poll.
+    /// Waits for mail, as a poll does.
     fn sleep(&mut self) {
         loop {
             match self.server.boxes[self.me].take() {
@@ -264,55 +264,55 @@ fn check(without: Without) {
 }
 
 #[test]
-fn nobody_executes_by_rules_whose_change_was_answered() {
+fn no_worker_executes_under_rules_whose_change_was_answered() {
     check(Without::Nothing);
 }
 
 #[test]
 #[should_panic(expected = "by the old rules")]
-fn reading_the_number_before_entering_is_found() {
+fn the_model_finds_a_read_of_the_number_after_entering() {
     check(Without::ReadingBehindEnter);
 }
 
 #[test]
 #[should_panic(expected = "by the old rules")]
-fn looking_before_drawing_is_found() {
+fn the_model_finds_an_examination_before_the_draw() {
     check(Without::DrawingFirst);
 }
 
 #[test]
 #[should_panic(expected = "by the old rules")]
-fn passing_within_exec_is_found() {
+fn the_model_finds_a_pass_within_exec() {
     check(Without::EndingExec);
 }
 
 #[test]
 #[should_panic(expected = "by the old rules")]
-fn executing_outside_of_the_gate_is_found() {
+fn the_model_finds_execution_outside_the_gate() {
     check(Without::StayingBeside);
 }
 
 #[test]
 #[should_panic(expected = "by the old rules")]
-fn passing_with_old_rules_is_found() {
+fn the_model_finds_a_pass_with_old_rules() {
     check(Without::TakingOver);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_forgotten_wake_up_is_found() {
+fn the_model_finds_a_missing_wake() {
     check(Without::Waking);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_worker_that_nobody_asks_is_found() {
+fn the_model_finds_a_worker_which_is_not_asked_to_pass() {
     check(Without::Asking);
 }
 
-/// Worker 1 knows the fence that worker 0 has published and holds a reply for it, too. Worker 2
+/// Worker 1 knows the fence published by worker 0, and holds a reply for it, too. Worker 2
 /// executes.
-fn model_of_being_told(looks_again: bool) {
+fn model_of_a_waiting_worker(checks_again: bool) {
     let server = Arc::new(Server {
         gate: Gate::new(3),
         fences: Fences::new(3),
@@ -339,7 +339,7 @@ fn model_of_being_told(looks_again: bool) {
                 let passed = s.fences.passed();
                 if no > FenceNo(0) {
                     s.fences.start_waiting(me);
-                    let passed = if looks_again { s.fences.passed() } else { passed };
+                    let passed = if checks_again { s.fences.passed() } else { passed };
                     if passed >= no {
                         return s.boxes.iter().for_each(|b| b.post(Mail::End));
                     }
@@ -354,12 +354,12 @@ fn model_of_being_told(looks_again: bool) {
 }
 
 #[test]
-fn who_is_told_of_a_fence_is_woken() {
-    check_often(ITERATIONS, || model_of_being_told(true));
+fn a_worker_which_waits_for_a_fence_is_woken() {
+    check_often(ITERATIONS, || model_of_a_waiting_worker(true));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn not_looking_again_is_found() {
-    check_often(ITERATIONS, || model_of_being_told(false));
+fn the_model_finds_a_missing_second_check() {
+    check_often(ITERATIONS, || model_of_a_waiting_worker(false));
 }

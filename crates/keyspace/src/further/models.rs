@@ -1,7 +1,7 @@
-//! Being alone under the model checker: a worker executes while further Accesses appear, lock,
-//! close World and end. Missing exclusion shows as a lost update. Each part of the protocol has a
-//! variant without it, which must be found. (The model knows no weak memory: that the end of the
-//! last further Access is a Release cannot fail here.)
+//! The only worker under the model checker: it executes while further Accesses are created, lock,
+//! close World and are dropped. Missing exclusion shows as a lost update. Each part of the protocol
+//! has a variant without it, which the model must find. (The model has no weak memory: it cannot
+//! check that the drop of the last further Access is a Release.)
 
 use super::Claims;
 use crate::gate::Gate;
@@ -14,17 +14,17 @@ use std::panic::catch_unwind;
 
 const ITERATIONS: usize = 10_000;
 
-/// The part of the protocol that a variant leaves out.
+/// The part of the protocol which a variant leaves out.
 #[derive(Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
-    /// A worker that creates a further Access continues as if it were alone.
+    /// A worker which creates a further Access continues as if it were alone.
     LeavingAlone,
     /// The gate still reports that there is only one worker.
     TellingTheGate,
-    /// A worker that creates a further Access inside its section is not marked as inside.
+    /// A worker which creates a further Access inside its section is not marked as inside.
     MarkingTheSection,
-    /// The first further Access that ends makes the worker alone again, although another one
+    /// The first further Access which is dropped makes the worker alone again, although another one
     /// exists.
     WaitingForTheLast,
     /// A further Access releases its number while it holds a lock.
@@ -155,7 +155,7 @@ impl Access {
     fn end(mut self) {
         let Keyspace { gate, claims, without, .. } = &*self.ks;
         if *without == Without::UnlockingFirst && self.stand.enter(gate, self.index) {
-            // As if the drop came before the guard's.
+            // As if the Access were dropped before its guard.
             self.lock().expect("nobody is long");
             claims.release(gate, self.index);
             self.ks.bump();
@@ -172,8 +172,8 @@ impl Access {
     }
 }
 
-/// The worker creates a further Access in a batch or between two; that one creates another one and
-/// takes World.
+/// The worker creates a further Access in a batch or between two batches. That one creates another
+/// one and takes World.
 fn model(without: Without) {
     let ks = Keyspace::of_one_worker(without);
     let mut worker = Access::worker(&ks);
@@ -202,7 +202,7 @@ fn model(without: Without) {
     assert!(worker.enter() && worker.stand == Stand::Alone, "it is alone again");
     worker.command();
     worker.leave();
-    // And once more, outside.
+    // Once more, outside a section.
     let mut third = worker.further();
     let other = thread::spawn(move || {
         third.batch();
@@ -219,13 +219,13 @@ fn check(without: Without) {
 }
 
 #[test]
-fn a_worker_is_alone_only_while_nobody_else_is_there() {
+fn a_worker_is_alone_only_without_further_accesses() {
     check(Without::Nothing);
 }
 
-/// Two threads that hold the slot at once lose an update, or one of them unlocks the other's lock
-/// and misses a sleeper.
-fn is_found(without: Without) {
+/// Two threads which hold the slot at the same time lose an update, or one of them unlocks the
+/// other's lock and misses a sleeper.
+fn assert_found(without: Without) {
     let found = catch_unwind(move || check(without)).expect_err("it is found");
     let message = found.downcast_ref::<String>().expect("an assertion with its values");
     let signs = ["an update is lost", "only the holder unlocks", "deadlock"];
@@ -233,31 +233,31 @@ fn is_found(without: Without) {
 }
 
 #[test]
-fn going_on_alone_is_found() {
-    is_found(Without::LeavingAlone);
+fn the_model_finds_a_worker_which_continues_alone() {
+    assert_found(Without::LeavingAlone);
 }
 
 #[test]
-fn a_gate_that_lets_the_worker_be_alone_is_found() {
-    is_found(Without::TellingTheGate);
+fn the_model_finds_a_gate_which_reports_one_worker() {
+    assert_found(Without::TellingTheGate);
 }
 
 #[test]
-fn a_section_that_was_not_marked_is_found() {
-    is_found(Without::MarkingTheSection);
+fn the_model_finds_an_unmarked_section() {
+    assert_found(Without::MarkingTheSection);
 }
 
 #[test]
-fn being_alone_before_the_last_has_ended_is_found() {
-    is_found(Without::WaitingForTheLast);
+fn the_model_finds_a_worker_alone_beside_a_further_access() {
+    assert_found(Without::WaitingForTheLast);
 }
 
 #[test]
-fn ending_with_a_lock_is_found() {
-    is_found(Without::UnlockingFirst);
+fn the_model_finds_a_number_released_under_a_lock() {
+    assert_found(Without::UnlockingFirst);
 }
 
-/// The only worker holds a slot as a long holder until a further Access has met it.
+/// The only worker is a long holder of a slot until a further Access has met it.
 fn long_holder(without: Without) {
     let ks = Keyspace::of_one_worker(without);
     let mut worker = Access::worker(&ks);
@@ -293,12 +293,12 @@ fn long_holder(without: Without) {
 }
 
 #[test]
-fn who_meets_the_only_worker_does_not_sleep_behind_it() {
+fn an_access_does_not_sleep_behind_the_only_worker() {
     check_often(ITERATIONS, || long_holder(Without::Nothing));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_long_holder_that_asks_for_the_number_of_workers_is_found() {
+fn the_model_finds_a_long_holder_which_checks_the_worker_count() {
     check_often(ITERATIONS, || long_holder(Without::AskingTheStand));
 }

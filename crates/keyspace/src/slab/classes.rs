@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_size_has_the_least_class_that_holds_it() {
+    fn every_size_has_the_smallest_sufficient_class() {
         for size in 1..=CLASS_MAX {
             let class = index(class_bytes(size));
             assert_eq!(bytes(class), class_bytes(size), "{size}");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_waste_little() {
+    fn classes_bound_internal_fragmentation() {
         for (size, expected) in [(1, 8), (32, 32), (88, 88), (1024, 1024), (1025, 1040)] {
             assert_eq!(class_bytes(size), expected, "{size}");
         }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_found_without_dividing() {
+    fn places_are_computed_from_any_offset() {
         for class in 1..CLASSES {
             for at in 0..places(class) {
                 assert_eq!(place(class, at * bytes(class)), at, "{class}");

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
 
-/// A place that is full of one byte.
+/// A place filled with one byte value.
 struct Held {
     place: NonNull<u64>,
     size: usize,
@@ -25,12 +25,12 @@ fn alloc(mem: &EntryMem, cache: &mut EntryCache, size: usize, byte: u8) -> Held 
 }
 
 fn free(mem: &EntryMem, cache: &mut EntryCache, held: &Held) {
-    // SAFETY: written by `alloc`, and still ours.
+    // SAFETY: written by `alloc`, and still owned.
     let bytes = unsafe {
         std::slice::from_raw_parts(held.place.cast::<u8>().as_ptr(), class_bytes(held.size))
     };
     assert!(bytes.iter().all(|b| *b == held.byte), "nobody else writes to a place");
-    // SAFETY: taken with this size, and each place comes here once.
+    // SAFETY: taken with this size, and freed only once.
     unsafe { Source { mem, cache }.free(held.place, held.size) };
 }
 
@@ -57,9 +57,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 64 }, ..ProptestConfig::default() })]
 
     /// No place is allocated twice, and all bytes are freed in the end. A range of one huge page is
-    /// soon full; then places come from the process's allocator.
+    /// soon full. Then places come from the process's allocator.
     #[test]
-    fn places_are_those_of_a_model(steps in steps(), chunks in 1..3_u32) {
+    fn allocation_matches_a_model(steps in steps(), chunks in 1..3_u32) {
         let mem = EntryMem::with_bytes(1 << (20 + chunks));
         let mut caches: Vec<_> = (0..3).map(|_| EntryCache::continuing(0)).collect();
         let mut model: BTreeMap<usize, Held> = BTreeMap::new();
@@ -137,7 +137,7 @@ fn workers_free_what_others_allocated() {
 }
 
 #[test]
-fn what_is_free_goes_back_and_is_used_again() {
+fn free_spans_are_returned_to_the_system_and_reused() {
     let mem = EntryMem::with_bytes(64 << 20);
     let mut cache = EntryCache::continuing(0);
     let fill = |cache: &mut EntryCache, size: usize, count: usize| -> Vec<Held> {
@@ -166,7 +166,7 @@ fn what_is_free_goes_back_and_is_used_again() {
 }
 
 #[test]
-fn the_fullest_span_is_filled_first() {
+fn allocation_prefers_the_fullest_span() {
     let mem = EntryMem::with_bytes(64 << 20);
     let mut cache = EntryCache::continuing(0);
     let places = SPAN / 64;
@@ -186,10 +186,10 @@ fn the_fullest_span_is_filled_first() {
     }
 }
 
-/// A place that is never allocated again would be lost while its span is in use, and no counter
+/// A place which is never allocated again would be lost while its span is in use, and no counter
 /// would show it.
 #[test]
-fn every_place_of_a_partly_used_span_is_handed_out_again() {
+fn every_free_place_of_a_partly_used_span_is_reallocated() {
     for size in [8, 64, 88, 1000] {
         let mem = EntryMem::with_bytes(4 << 20);
         let mut cache = EntryCache::continuing(0);

@@ -1,5 +1,5 @@
-//! What the tests of whole values share: random values of every kind and shape.
-#![allow(dead_code)] // each test file uses its part
+//! Shared by the tests of whole values: random values of every kind and shape.
+#![allow(dead_code)] // each test file uses a part of it
 
 #[path = "../../../base/tests/support/live.rs"]
 pub mod live;
@@ -27,7 +27,7 @@ pub fn text(prng: &mut Prng, longest: u64) -> Vec<u8> {
     bytes
 }
 
-/// An integer of any width, often at an edge.
+/// An integer of any width, often at a limit.
 pub fn integer(prng: &mut Prng) -> i64 {
     if prng.chance(1, 3) {
         let edge = 1i64.wrapping_shl(prng.below(64) as u32);
@@ -36,7 +36,7 @@ pub fn integer(prng: &mut Prng) -> i64 {
     (prng.draw() as i64) >> prng.below(64)
 }
 
-/// A score, infinite ones too.
+/// A score, possibly infinite.
 pub fn score(prng: &mut Prng) -> f64 {
     match prng.below(6) {
         0 => f64::INFINITY,
@@ -57,13 +57,13 @@ fn count(prng: &mut Prng) -> usize {
     } as usize
 }
 
-/// What has no repetitions, in a random order.
+/// Distinct elements in a random order.
 fn distinct(prng: &mut Prng, longest: u64) -> Vec<Vec<u8>> {
     let mut seen = std::collections::HashSet::new();
     (0..count(prng)).map(|_| text(prng, longest)).filter(|one| seen.insert(one.clone())).collect()
 }
 
-/// A random value; fields expire only if wished.
+/// A random value. Its fields expire only if requested.
 pub fn value(prng: &mut Prng, expiry: bool) -> Owned {
     let longest = if prng.chance(1, 6) { 20_000 } else { 70 };
     match prng.below(6) {
@@ -92,7 +92,7 @@ pub fn value(prng: &mut Prng, expiry: bool) -> Owned {
     }
 }
 
-/// With what has no order in an order.
+/// The value with its unordered parts sorted.
 pub fn sorted(mut value: Owned) -> Owned {
     value.sort();
     value

@@ -1,13 +1,13 @@
-//! Two ways to take a stream of bytes apart, as every user of the crate does one or the other.
+//! Two ways to parse a byte stream. Every user of the crate has one or the other.
 
 use resp::{Args, Assembler, Framed, Limits, ProtocolError, frame};
 
-/// What sees the requests of a stream. It may change the limits for those that follow.
+/// Handles the requests of a stream. It may change the limits for later ones.
 pub trait Handler {
     fn request(&mut self, args: Args<'_>) -> Option<Limits>;
 }
 
-/// A stream parsed the way a server's session does: in place, and what is big by an assembler.
+/// A stream parsed like in a server's session: in place, with an assembler for large requests.
 pub struct Session<H> {
     kept: Vec<u8>,
     assembler: Option<Assembler>,
@@ -82,7 +82,7 @@ fn handle<H: Handler>(handler: &mut H, limits: &mut Limits, args: Args<'_>) {
     }
 }
 
-/// Parses pieces with a session.
+/// Parses the pieces with a session.
 pub fn by_session<'a, H: Handler>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     limits: Limits,
@@ -93,7 +93,7 @@ pub fn by_session<'a, H: Handler>(
     (session.handler, error)
 }
 
-/// Parses pieces with assemblers alone.
+/// Parses the pieces with assemblers alone.
 pub fn by_assembler<'a, H: Handler>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     mut limits: Limits,

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_doctor_names_what_is_unusual_and_nothing_else() {
+    fn the_doctor_reports_each_unusual_figure_alone() {
         assert_eq!(diagnosis(&healthy(), 50), "Nothing unusual was found.\n");
         let little = Memory { used: 3 * MB, ..healthy() };
         assert!(diagnosis(&little, 50).starts_with("There is little to look at: 2.00M"));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_boot_is_what_counts() {
+    fn net_memory_excludes_the_memory_used_at_boot() {
         assert_eq!(healthy().net(), 109 * MB);
         assert!((ratio(3, 2) - 1.5).abs() < f64::EPSILON && ratio(3, 0) > 2.0);
     }

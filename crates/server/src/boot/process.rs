@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_file_comes_and_goes() {
+    fn a_pid_file_is_written_and_removed() {
         let dir = folder("pid");
         let path = dir.join("a.pid");
         let file = PidFile::write(&path).expect("writable");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_supervisor_hears_it() {
+    fn a_supervisor_is_notified() {
         let dir = folder("notify");
         let path = dir.join("s");
         let socket = UnixDatagram::bind(&path).expect("a socket");

@@ -284,7 +284,7 @@ mod tests {
     struct World(Worker<Loopback<Message>>);
 
     impl World {
-        /// With two clients.
+        /// A worker with two clients.
         fn new() -> Self {
             let mut driver = Loopback::new(7);
             for _ in 0..2 {
@@ -296,13 +296,13 @@ mod tests {
             Self(worker)
         }
 
-        /// Sends a line of words.
+        /// Sends a request whose arguments are separated by spaces.
         fn say(&mut self, client: usize, line: &str) {
             self.0.driver().forget(client);
             self.0.driver().write(client, format!("{line}\r\n").as_bytes());
         }
 
-        /// The reply to what the client said last, without the end of its line.
+        /// The last reply to this client, without its CR LF.
         fn reply(&mut self, client: usize) -> String {
             while !self.0.driver().received(client).ends_with(b"\r\n") {
                 self.0.turn();
@@ -315,8 +315,8 @@ mod tests {
             self.reply(client)
         }
 
-        /// Client 0 asks for a union which is worked out in steps before it runs. The test says
-        /// that they have taken a second.
+        /// Client 0 sends a union which is prepared in steps. The test sets the time of those steps
+        /// to one second.
         fn begin_union_of_a_second(&mut self) {
             self.say(0, "SUNIONSTORE to set");
             let is_in_steps = |s: &&mut Session| matches!(s.suspended, Suspended::Task(_));
@@ -337,10 +337,10 @@ mod tests {
         }
     }
 
-    /// The time of the steps before a command used to be counted for the next command of the
-    /// worker, if a gate refused the command after them.
+    /// Regression: when a gate refused a command after its preparation steps, their time was
+    /// counted for the worker's next command.
     #[test]
-    fn time_of_steps_counts_for_their_command_alone() {
+    fn the_time_of_preparation_steps_counts_for_their_own_command() {
         let mut world = World::new();
         for first in (0..5_000).step_by(500) {
             let members: Vec<String> =

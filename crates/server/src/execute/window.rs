@@ -4,10 +4,10 @@
 
 use std::cell::Cell;
 
-use base::{Blob, DbIndex};
+use base::DbIndex;
 use command::CommandId;
 use keyspace::{Keyspace, PrefetchTarget};
-use resp::{Args, Span};
+use resp::{Args, BigArg, Span};
 
 /// A key of a request: its argument index, its hash and its slot.
 pub type KeyRef = command::First;
@@ -103,7 +103,7 @@ pub struct Window {
     /// The arguments of all of them.
     pub spans: Vec<Span>,
     /// Decoded quoted arguments of inline commands (rare).
-    pub blobs: Vec<Blob>,
+    pub blobs: Vec<BigArg>,
     /// True if some command names a member of a collection.
     pub has_members: bool,
     /// Which session sent which commands.

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_connection_has_it_and_knows_what_is_held() {
+    fn the_newest_connection_owns_the_producer_and_gets_its_last_id() {
         let all = Producers::default();
         let first = all.claim(name("a"), &claim(1, 0)).expect("room");
         assert_eq!((first.last_id, first.before), (0, None));
@@ -266,7 +266,7 @@ mod tests {
         let state = first.producer.state();
         assert!(state.is_owned(second.epoch) && !state.is_owned(first.epoch));
         drop(state);
-        // The older one ends later, and changes nothing.
+        // The older connection ends later. That changes nothing.
         all.leave(&first.producer, first.epoch, MonoNs(1));
         let third = all.claim(name("a"), &claim(3, 0)).expect("known");
         assert_eq!(third.before.map(|o| o.conn.index), Some(2));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_databases_and_sinks_have_numbers_of_their_own() {
+    fn each_key_database_and_sink_has_its_own_last_id() {
         let all = Producers::default();
         let claim = Claim { most: 9, ..claim(1, 0) };
         let a = name("a");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_refuses_new_ones_alone() {
+    fn the_limit_refuses_only_new_producers() {
         let all = Producers::default();
         for n in 0..3 {
             all.claim(name(&n.to_string()), &claim(n, 0)).expect("room");
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_a_connection_makes_room() {
+    fn a_producer_without_a_connection_expires() {
         let all = Producers::default();
         let claimed: Vec<_> =
             (0..3).map(|n| all.claim(name(&n.to_string()), &claim(n, 0)).expect("room")).collect();
@@ -316,7 +316,7 @@ mod tests {
         all.leave(&claimed[1].producer, claimed[1].epoch, MonoNs(2 * S));
         assert!(!all.forget(MonoNs(11 * S - 1), Some(10 * S)));
         assert_eq!(all.len(), 3);
-        // One that comes back is not forgotten, and waits its whole time again.
+        // A reconnect keeps the producer. Its expiry time restarts at the next disconnect.
         let back = all.claim(name("1"), &claim(5, 3 * S)).expect("known");
         all.leave(&back.producer, back.epoch, MonoNs(4 * S));
         assert!(!all.forget(MonoNs(13 * S), Some(10 * S)));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_forgets_a_bounded_number() {
+    fn one_expiry_pass_removes_a_bounded_number() {
         let all = Producers::default();
         let most = Claim { most: 1_000, ..claim(1, 0) };
         for n in 0..=FORGET_MAX {

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_format_is_that_of_redis() {
+    fn local_times_use_the_classic_format() {
         let time = LocalTime {
             year: 2026,
             month: 10,
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn times_agree_with_the_command_date() {
+    fn local_times_agree_with_the_date_command() {
         for seconds in [0i64, 951_782_400, 1_795_225_534, 1_783_000_000] {
             let out = std::process::Command::new("date")
                 .args(["-d", &format!("@{seconds}"), "+%d %b %Y %H:%M:%S"])
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn times_beyond_the_calendar_do_no_harm() {
+    fn times_outside_the_calendar_do_not_panic() {
         for ms in [i64::MIN, i64::MAX, -1] {
             assert!(LocalTime::from_unix_ms(ms).to_string().contains(':'));
         }

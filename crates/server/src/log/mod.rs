@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_look_like_those_of_redis() {
+    fn the_legacy_format_has_pid_role_time_and_level() {
         let text = String::from_utf8(line(
             Look::default(),
             LogLevel::Notice,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_a_bound() {
+    fn a_long_message_is_truncated() {
         let long = "é".repeat(TEXT_BYTES_MAX);
         for format in [LogFormat::Legacy, LogFormat::Logfmt, LogFormat::Json] {
             let look = Look { format, times: LogTimes::Legacy };
@@ -216,9 +216,9 @@ mod tests {
         }
     }
 
-    /// A reader of such lines takes the text back as it was.
+    /// A parser of these formats gets the original text back.
     #[test]
-    fn lines_are_logfmt_or_json_if_asked_for() {
+    fn logfmt_and_json_lines_quote_the_message() {
         let pid = std::process::id();
         let said = |format, times| {
             let look = Look { format, times };
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_decide_and_the_file_may_be_moved_away() {
+    fn levels_filter_lines_and_a_moved_file_is_recreated() {
         let dir = std::env::temp_dir().join(format!("log-{}", std::process::id()));
         std::fs::create_dir_all(&dir).expect("a temporary folder");
         let file = dir.join("a.log");

@@ -250,9 +250,10 @@ mod tests {
     use super::*;
     use base::sync::thread;
 
-    /// CLIENT KILL marks a client while its own worker marks it too: neither's flag is lost.
+    /// CLIENT KILL sets a flag of a client while the client's own worker sets another: neither is
+    /// lost.
     #[test]
-    fn two_workers_set_flags_of_one_card() {
+    fn concurrent_flag_changes_of_one_card_are_all_kept() {
         let conn = ConnId { index: 0, generation: 0 };
         let card = Arc::new(ClientCard::new(1, 0, conn, 0));
         let toggle = |bit: u32| {

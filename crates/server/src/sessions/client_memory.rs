@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_leaves_the_sum_with_its_holder() {
+    fn a_dropped_share_is_subtracted_from_the_sum() {
         let memory = ClientMemory::default();
         let mut first = memory.share();
         let mut second = first.another();

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_quoted_and_has_all_digits_of_its_time() {
+    fn a_line_quotes_arguments_and_pads_its_microseconds() {
         let shown = line(1_339_518_083_000_412, 9, "127.0.0.1:60866", &[b"keys", b"a\r\n\"\xff"]);
         let text = str::from_utf8(&shown).expect("quoted text is ASCII");
         let expected = "+1339518083.000412 [9 127.0.0.1:60866] \"keys\" \"a\\r\\n\\\"\\xff\"\r\n";
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_under_way_are_bounded() {
+    fn queued_lines_are_bounded() {
         let place = Place::default();
         let half = UNDERWAY_MAX as usize / 2;
         assert!(place.reserve(half) && place.reserve(half));

@@ -132,7 +132,7 @@ pub(crate) fn copy(from: OutPos, to: OutPos, out: &OutBuf) -> OutBuf {
     let blobs = out.blobs[from.blobs..to.blobs].iter();
     OutBuf {
         bytes: out.bytes[from.bytes..to.bytes].to_vec(),
-        blobs: blobs.map(|(at, blob)| (at - from.bytes, blob.clone())).collect(),
+        blobs: blobs.map(|part| part.moved_to(part.position - from.bytes)).collect(),
     }
 }
 
@@ -152,9 +152,9 @@ mod tests {
         std::iter::from_fn(|| outbox.pop(safe)).flat_map(|chunk| chunk.bytes).collect()
     }
 
-    /// What is free itself stays behind what is not.
+    /// A chunk without a hold of its own stays behind an earlier chunk which is held.
     #[test]
-    fn bytes_leave_in_order_up_to_the_first_hold_that_is_not_met() {
+    fn bytes_are_sent_in_order_up_to_the_first_unmet_hold() {
         let mut outbox = Outbox::default();
         for (text, hold) in
             [("a", hold(1, 0)), ("bc", hold(0, 2)), ("d", hold(0, 0)), ("e", hold(3, 0))]
@@ -169,9 +169,9 @@ mod tests {
         assert!(outbox.is_empty());
     }
 
-    /// What was read without locks has no number before the fence has passed.
+    /// A read without locks has no sequence number until its fence has completed.
     #[test]
-    fn the_latest_number_is_that_behind_the_fence() {
+    fn a_fenced_chunk_takes_the_number_after_the_fence() {
         let mut outbox = Outbox::default();
         outbox.push(chunk("a"), Hold { seq: Numbers::LATEST, fence: FenceNo(2) });
         assert_eq!(popped(&mut outbox, hold(9, 1)), b"");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_stops_beyond_the_bound_and_behind_a_fence() {
+    fn receiving_stops_beyond_the_limit_and_behind_a_fence() {
         let mut outbox = Outbox::default();
         outbox.push(chunk("a"), hold(1, 0));
         assert!(!outbox.is_over_bound());

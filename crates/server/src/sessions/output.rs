@@ -164,15 +164,16 @@ mod tests {
         output.hold(SeqNo(hold));
     }
 
-    /// What the sessions get, segment by segment.
+    /// The bytes for each session, segment by segment.
     fn sent<'a>(output: &Output, out: &'a OutBuf) -> Vec<(u32, &'a [u8], u64)> {
         let sent = output.segments.iter();
         sent.map(|s| (s.session, &out.bytes[s.start..s.end], s.hold.seq.0)).collect()
     }
 
-    /// A session that is written to again after another one has a second segment, behind its first.
+    /// A session which is written to again after another one has a second segment, behind the
+    /// other's.
     #[test]
-    fn segments_leave_in_the_order_in_which_they_were_written() {
+    fn segments_are_sent_in_write_order() {
         let (mut output, mut out) = (Output::default(), OutBuf::new());
         let writes = [(1, "a", 4), (1, "b", 2), (2, "c", 9), (1, "d", 5), (3, "", 0), (2, "e", 6)];
         for (session, text, hold) in writes {
@@ -184,9 +185,9 @@ mod tests {
         assert_eq!(sent(&output, &out), expected);
     }
 
-    /// Only what the session itself wrote last is taken back.
+    /// Only the session's own last write is removed.
     #[test]
-    fn what_is_taken_back_is_the_open_segments_end() {
+    fn truncation_removes_only_the_end_of_the_open_segment() {
         let (mut output, mut out) = (Output::default(), OutBuf::new());
         write(&mut output, &mut out, 1, b"kept", 0);
         let from = out.position();

@@ -112,12 +112,12 @@ mod tests {
     use std::cell::Cell;
 
     thread_local! {
-        /// Of keys, by this thread.
+        /// Key comparisons made by this thread.
         pub static COMPARISONS: Cell<usize> = const { Cell::new(0) };
     }
 
     #[test]
-    fn each_key_once() {
+    fn a_key_is_watched_only_once() {
         let memory = ClientMemory::default();
         let mut watches = Watches::new(memory.share());
         assert!(watches.add(DbIndex(0), b"k").is_some());
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn many_keys_are_not_compared_with_each_other() {
+    fn watching_many_keys_compares_few_of_them() {
         const KEYS: u32 = 60_000;
         let mut watches = Watches::new(ClientMemory::default().share());
         COMPARISONS.set(0);

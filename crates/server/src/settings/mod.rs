@@ -4,6 +4,7 @@
 pub mod live;
 pub(crate) mod rewrite;
 pub mod rewriter;
+pub(crate) mod rewriting;
 
 use crate::execute::sizes::LARGE_REPLY_MIN;
 use crate::shared::Shared;

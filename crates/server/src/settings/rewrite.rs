@@ -1,11 +1,15 @@
-//! CONFIG REWRITE: a helper thread writes the file, so that no worker waits for the disk.
+//! CONFIG REWRITE: runs that write the file, and the sessions which wait for them. No worker waits
+//! for the disk: a run is a sequence of operations on files (`rewriting`).
 //!
-//! There is at most one such thread. Clients which ask while it writes wait for its next run, which
-//! answers all of them. It writes the configuration as it was at the last request; so changes
-//! behind CONFIG REWRITE in a transaction are not in the file.
+//! There is at most one run at a time in a server, on the worker which began it. Clients which ask
+//! meanwhile, on any worker, wait for the next run, which answers all of them; the same worker
+//! begins it when the first one is over. A run writes the configuration as it was at the last
+//! request; so changes behind CONFIG REWRITE in a transaction are not in the file.
 //!
 //! Inside EXEC the commands behind CONFIG REWRITE run at once. The reply of EXEC leaves when the
 //! file is written.
+//!
+//! A worker that shuts down ends its run first, within the time that it has for its clients.
 
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
@@ -13,43 +17,25 @@ use crate::sessions::outbox::copy;
 use crate::sessions::output::Hold;
 use crate::sessions::session::{ReplyMode, Session, Suspended};
 use crate::settings::rewriter::{Asked, AwaitsRun, ParkedReply, Written};
+use crate::settings::rewriting::{Next, Rewriting};
 use crate::shared::Shared;
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
+use crate::worker::tasks::FileUser;
 use base::sync::Arc;
 use command::Error;
-use driver::{ConnId, Driver};
+use driver::{ConnId, Driver, FileError, FileValue};
 use resp::{OutBuf, OutPos};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Requests a run which writes the current settings. Returns its number.
-fn request_run(shared: &Arc<Shared>) -> std::io::Result<u64> {
+/// Requests a run which writes the current settings. Returns its number, and true if the caller has
+/// to begin it because no worker makes runs.
+fn request_run(shared: &Shared) -> (u64, bool) {
     let mut runs = shared.rewriter.runs();
-    if !runs.is_served {
-        let shared = Arc::clone(shared);
-        driver::spawn_helper("rewriter", move || write_runs(&shared))?;
-        runs.is_served = true;
-    }
     let config = shared.config.lock().expect("no panic while the configuration is held");
     runs.next = Some(Box::new(config.clone()));
-    Ok(runs.begun + 1)
-}
-
-/// The thread: runs until no further run is requested.
-fn write_runs(shared: &Shared) {
-    while let Some((config, run)) = shared.rewriter.next() {
-        // Waiting clients must be answered in any case. A panic leaves the old file or the new one,
-        // and perhaps a temporary file, which the next run replaces.
-        let written = catch_unwind(AssertUnwindSafe(|| {
-            config::rewrite::rewrite_file(&config).map_err(|e| e.to_string())
-        }));
-        let written = written.unwrap_or_else(|_| Err(failed("a panic")));
-        let written = written.map_err(Arc::from);
-        for worker in 0..shared.workers.len() {
-            shared.post(worker, Message::Rewritten { run, written: written.clone() });
-        }
-    }
+    (runs.begun + 1, !std::mem::replace(&mut runs.is_served, true))
 }
 
 impl Core {
@@ -59,8 +45,10 @@ impl Core {
         if shared.facts.config_file.is_empty() {
             return Err(Error::NoConfigFile);
         }
-        let run = request_run(&shared);
-        let run = run.map_err(|e| Error::made(failed(&config::load::io_text(&e))))?;
+        let (run, is_first) = request_run(&shared);
+        if is_first {
+            self.begin_run();
+        }
         if caller.is_in_exec() {
             let is_wanted = caller.session(self).reply_mode == ReplyMode::On;
             let id = self.running.id();
@@ -74,6 +62,15 @@ impl Core {
             self.suspend(caller, Suspended::Rewriting(Box::new(wait)));
         }
         Ok(Outcome::Waiting)
+    }
+
+    /// Begins the next run, if one is requested.
+    fn begin_run(&mut self) {
+        self.tasks.rewriting = self.shared.rewriter.next().map(|(config, run)| {
+            let (rewriting, op) = Rewriting::begin(run, config);
+            self.tasks.file_ops.push((FileUser::Rewriting, op));
+            Box::new(rewriting)
+        });
     }
 
     /// The queue of EXEC has run. If it has requested a run, the reply, which begins at `from`,
@@ -102,6 +99,30 @@ impl Core {
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
+    /// An operation of the run has completed.
+    pub(crate) fn on_rewriting(&mut self, outcome: Result<FileValue, FileError>) {
+        let mut rewriting = self.core.tasks.rewriting.take().expect("its operation was in flight");
+        // Waiting clients must be answered in any case. A panic leaves the old file or the new one,
+        // and perhaps a temporary file, which the next run replaces.
+        let next = catch_unwind(AssertUnwindSafe(|| rewriting.advance(outcome)));
+        let written = match next {
+            Ok(Next::Op(op)) => {
+                self.core.tasks.file_ops.push((FileUser::Rewriting, op));
+                self.core.tasks.rewriting = Some(rewriting);
+                return;
+            }
+            Ok(Next::Over(written)) => {
+                written.map_err(|errno| failed(&config::load::io_text(&errno.into())))
+            }
+            Err(_) => Err(failed("a panic")),
+        };
+        let (run, written) = (rewriting.run, written.map_err(Arc::from));
+        for worker in 0..self.core.shared.workers.len() {
+            self.core.shared.post(worker, Message::Rewritten { run, written: written.clone() });
+        }
+        self.core.begin_run();
+    }
+
     /// A run has ended: answers the sessions which waited for it.
     pub(crate) fn on_rewritten(&mut self, run: u64, written: &Written) {
         let waits = |s: &&Session| matches!(&s.suspended, Suspended::Rewriting(w) if w.run <= run);

@@ -1,4 +1,4 @@
-//! Runs of the thread which writes the configuration file, and the sessions which wait for them.
+//! The runs which write the configuration file, and the sessions which wait for them.
 
 use crate::sessions::client_memory::Share;
 use crate::sessions::output::Hold;
@@ -21,7 +21,7 @@ pub(crate) struct Runs {
     pub(crate) next: Option<Box<Config>>,
     /// The number of the last run that has begun.
     pub(crate) begun: u64,
-    /// A thread exists; it checks for the next run before it ends.
+    /// A worker makes runs; it looks for the next one when one is over.
     pub(crate) is_served: bool,
 }
 
@@ -30,7 +30,7 @@ impl Rewriter {
         self.0.lock().expect("no panic while the runs are held")
     }
 
-    /// The next run: what to write, and its number. `None` ends the thread.
+    /// The next run: what to write, and its number. `None`: the caller makes no further runs.
     pub(crate) fn next(&self) -> Option<(Box<Config>, u64)> {
         let mut runs = self.runs();
         let next = runs.next.take();

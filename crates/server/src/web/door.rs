@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_comes_in_the_header_or_in_the_address() {
+    fn a_token_is_read_from_the_header_or_the_query() {
         let none = HeaderMap::new();
         let bearer = headers(AUTHORIZATION, "bearer a b ");
         assert_eq!(token_of(&bearer, None).as_deref(), Some(&b"a b"[..]));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_names_are_told_from_this_machines() {
+    fn foreign_host_names_are_distinguished_from_local_ones() {
         for local in ["localhost", "LOCALHOST:9379", "127.0.0.1:9379", "[::1]:9379", "10.0.0.1"] {
             assert!(is_local_name(&headers(HOST, local)), "{local}");
         }

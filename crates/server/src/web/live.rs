@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_begin_with_one_event_and_end_with_the_largest() {
+    fn the_size_histogram_runs_from_one_event_to_the_largest() {
         let mut h = Pow2::default();
         assert_eq!(sizes(&h), [0]);
         for events in [0, 0, 1, 2, 3, 9] {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_the_slow_log_is_cut_and_holds_no_control_character() {
+    fn a_slow_log_entry_is_truncated_and_escapes_control_characters() {
         let args = (0..10).map(|n| if n == 1 { vec![b'x'; 100] } else { b"a\r\n".to_vec() });
         let entry = observe::Entry {
             id: 7,

@@ -153,6 +153,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if self.is_shutting_down() {
             self.shut_down();
         }
+        self.start_file_ops();
     }
 
     /// One step of the next long command.
@@ -270,7 +271,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.flush();
         let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
         let late = now.since(started) > FLUSH_LIMIT_NS;
-        if (open.is_empty() && self.ingest.is_empty()) || late {
+        let is_writing = self.core.tasks.rewriting.is_some();
+        if (open.is_empty() && self.ingest.is_empty() && !is_writing) || late {
             for conn in open {
                 self.close_now(conn);
             }

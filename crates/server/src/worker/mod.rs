@@ -9,6 +9,7 @@
 //! | execute the window whenever it is full | here, then `crate::execute` |
 //! | send every session's replies at once | `sending` |
 //! | ingest connections: deadlines, messages that wait for memory | `crate::ingest::events` |
+//! | start operations on files, pass their outcomes on | `files` |
 //! | one step of everything that goes on in steps | `background`, `expiry`, `releases`, `retry` |
 //!
 //! What a worker keeps is parted by how long it lives: `core`.
@@ -17,6 +18,7 @@ pub mod background;
 pub(crate) mod batch;
 pub mod core;
 pub mod expiry;
+pub(crate) mod files;
 pub(crate) mod framing;
 pub mod left;
 pub mod message;
@@ -132,6 +134,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Event::Accepted { listener, socket, peer } => self.on_accepted(listener, socket, peer),
             Event::Message(message) => self.on_message(message),
             Event::Signal(_) => self.core.shared.begin_shutdown(),
+            Event::File(done) => self.on_file(done),
         }
     }
 

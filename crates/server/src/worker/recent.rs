@@ -62,7 +62,7 @@ impl Recent {
 mod tests {
     use super::*;
 
-    /// The names of the commands of a stream, in upper case, as they are found one after the other.
+    /// The names of a stream's commands, in upper case, in the order in which they are found.
     fn commands(stream: &[u8]) -> Vec<Option<&'static str>> {
         let (mut recent, mut window, mut at) = (Recent::default(), Window::new(), 0);
         let mut found = Vec::new();
@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn whatever_came_before_a_request_names_its_command() {
+    fn a_command_is_named_whatever_precedes_it() {
         let get = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".as_slice();
         let set = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n".as_slice();
         let (none, inline) =
             (b"*2\r\n$3\r\nGOT\r\n$1\r\nk\r\n".as_slice(), b"DBSIZE\r\n".as_slice());
         let kinds =
             [(get, Some("get")), (set, Some("set")), (none, None), (inline, Some("dbsize"))];
-        // Every order of four.
+        // Every sequence of four.
         for order in 0..256 {
             let chosen = (0..4).map(|place| kinds[order >> (2 * place) & 3]);
             let (stream, names): (Vec<&[u8]>, Vec<_>) = chosen.unzip();

@@ -1,17 +1,25 @@
 //! Work which outlives the turn in which it began: long commands in steps, waiting clients,
-//! releases, memory to be freed.
+//! releases, memory to be freed, files.
 //!
 //! Commands and messages add to it; `Worker::background` does a step of each kind a turn. When a
 //! session is closed, its timeout is removed and its DEBUG SLEEP ends at once; whatever else it has
 //! here is dropped by the next step, which finds it closed.
 
 use crate::migrate::conversation::Trip;
+use crate::settings::rewriting::Rewriting;
 use crate::worker::left::Releases;
 use crate::worker::retry::{Retries, Work};
 use base::MonoNs;
-use driver::ConnId;
+use driver::{ConnId, FileOp};
 use keyspace::Ready;
 use std::collections::{BTreeSet, VecDeque};
+
+/// Who asks for operations on files. Its number is the operation's token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileUser {
+    /// CONFIG REWRITE, with one operation in flight.
+    Rewriting = 1,
+}
 
 /// Work of a worker that waits for its next step.
 #[derive(Default)]
@@ -28,6 +36,10 @@ pub struct Tasks {
     pub releases: Releases,
     /// MIGRATEs whose transfer is over, to be ended as soon as their slots can be locked.
     pub trips: VecDeque<Trip>,
+    /// Operations on files to be started at the end of the turn.
+    pub(crate) file_ops: Vec<(FileUser, FileOp)>,
+    /// The run of CONFIG REWRITE that this worker makes.
+    pub(crate) rewriting: Option<Box<Rewriting>>,
     /// When work that met a closed gate or a long holder is retried.
     pub retries: Retries,
 }

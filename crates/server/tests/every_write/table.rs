@@ -1,4 +1,4 @@
-//! Requests of every command that writes: each makes at least one change to what `SETUP` makes.
+//! Requests of every command that writes. Each makes at least one change to the data of `SETUP`.
 
 /// Values of every type, small and large, and some that expire; `$many` stands for 600 distinct
 /// words, `$pairs` for 600 numbers and words.
@@ -35,7 +35,7 @@ pub const SETUP: &[&str] = &[
     "XREADGROUP GROUP g c COUNT 2 STREAMS st >",
 ];
 
-/// Keys that do not exist at first, beside those that clients wait for.
+/// Keys which do not exist at first, in addition to those that clients wait for.
 pub const ABSENT: &[&str] = &["new", "d"];
 
 /// The blocked commands, and the last key of each.
@@ -205,7 +205,7 @@ pub const REQUESTS: &[&str] = &[
     "zunionstore d 2 z y",
 ];
 
-/// Requests that are refused, most of them behind something that could be done first.
+/// Requests which are refused, most of them after a part that could have been executed.
 pub const REFUSED: &[&str] = &[
     "append l x",
     "bitfield l SET u8 0 255",
@@ -279,7 +279,7 @@ pub const REFUSED: &[&str] = &[
     "zunionstore d 2 z l",
 ];
 
-/// Commands that no request here runs, and why.
+/// Commands without a request here, and the reason.
 pub const LEFT_OUT: &[(&str, &str)] = &[
     ("flushall", "DEBUG PANIC-IN-COMMAND does not reach it"),
     ("flushdb", "DEBUG PANIC-IN-COMMAND does not reach it"),

@@ -23,7 +23,7 @@ pub struct Producer {
     pub reads: bool,
 }
 
-/// Of a producer with this name, into a stream or list, or nowhere.
+/// A Hello of a producer with this name, into a stream, a list or no sink.
 pub fn hello<'a>(producer: &'a str, sink: SinkKind, key: &'a str) -> Hello<'a> {
     Hello {
         level: Level::InMemory,
@@ -47,7 +47,7 @@ pub fn write_data(out: &mut Vec<u8>, numbers: std::ops::RangeInclusive<u64>) {
     write_data_of(out, numbers, "");
 }
 
-/// The same with something in front of each payload.
+/// Like `write_data`, with a prefix for each payload.
 pub fn write_data_of(out: &mut Vec<u8>, numbers: std::ops::RangeInclusive<u64>, who: &str) {
     let mut body = Vec::new();
     let first = *numbers.start();
@@ -72,7 +72,7 @@ impl Producer {
         }
     }
 
-    /// One that has been welcomed.
+    /// A producer which has received its Welcome.
     pub fn greeted(sim: &mut Sim, port: usize, hello: &Hello<'_>) -> Self {
         let mut producer = Self::connect(sim, port);
         write_hello(&mut producer.unsent, hello);
@@ -174,7 +174,7 @@ pub fn entries(sim: &mut Sim, key: &str) -> Vec<(u64, String)> {
     all.iter().map(entry).collect()
 }
 
-/// What must be there of `1..=last`.
+/// The entries expected for `1..=last`.
 pub fn all_up_to(last: u64) -> Vec<(u64, String)> {
     (1..=last).map(|n| (n, format!("m{n}"))).collect()
 }

@@ -1,8 +1,8 @@
 //! Texts combined bit by bit. Shorter ones count as if zeros followed.
 
-/// Bytes of the result that are computed together, so that they stay in the nearest cache while the
-/// sources are read one after the other.
-const BLOCK: usize = 8 << 10;
+/// Bytes of the result which should be computed together, so that they stay in the nearest cache
+/// while the sources are read one after the other.
+pub const BLOCK: usize = 8 << 10;
 
 /// How texts are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,25 +20,31 @@ pub enum Operation {
 /// The combination of all sources, as long as the longest.
 pub fn combine(operation: Operation, sources: &[&[u8]]) -> Vec<u8> {
     let len = sources.iter().map(|source| source.len()).max().unwrap_or(0);
-    let mut out = Vec::with_capacity(len);
-    while out.len() < len {
-        let (at, end) = (out.len(), len.min(out.len() + BLOCK));
-        let part = |source: &&'_ [u8]| (source.len().min(at), source.len().min(end));
-        let (from, to) = sources.first().map_or((0, 0), part);
-        out.extend_from_slice(&sources[0][from..to]);
-        out.resize(end, 0);
-        let block = &mut out[at..];
-        for source in &sources[1..] {
-            let (from, to) = part(source);
-            apply(operation, block, &source[from..to]);
-        }
-        if operation == Operation::Not {
-            for byte in block {
-                *byte = !*byte;
-            }
+    let mut out = vec![0; len];
+    for (n, block) in out.chunks_mut(BLOCK).enumerate() {
+        let (at, end) = (n * BLOCK, n * BLOCK + block.len());
+        for (i, source) in sources.iter().enumerate() {
+            let part = &source[source.len().min(at)..source.len().min(end)];
+            combine_next(operation, i == 0, block, part);
         }
     }
     out
+}
+
+/// Combines a block of the result with a part of the next source, which ends before the block where
+/// the source does. Before the first source the block's content does not matter.
+pub fn combine_next(operation: Operation, is_first: bool, block: &mut [u8], source: &[u8]) {
+    if !is_first {
+        return apply(operation, block, source);
+    }
+    let (there, behind) = block.split_at_mut(source.len());
+    there.copy_from_slice(source);
+    behind.fill(0);
+    if operation == Operation::Not {
+        for byte in block {
+            *byte = !*byte;
+        }
+    }
 }
 
 fn apply(operation: Operation, block: &mut [u8], source: &[u8]) {
@@ -75,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_do_what_bytes_do(
+        fn combining_blocks_agrees_with_single_bytes(
             lens in proptest::collection::vec(prop_oneof![0usize..40, 0..3 * BLOCK], 1..5),
             seed: u64,
         ) {

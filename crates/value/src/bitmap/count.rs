@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_around_a_round() {
+    fn counts_are_right_at_every_length_around_a_block() {
         let mut seed = base::prng::Prng::new(7);
         let bytes: Vec<u8> = (0..3 * ROUND + 40).map(|_| seed.draw() as u8).collect();
         for len in (0..40).chain(ROUND - 20..ROUND + 20).chain([2 * ROUND, 3 * ROUND + 40]) {

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_types() {
+    fn field_types_have_their_bounds() {
         let of = |signed, n| Field::new(signed, n).map(|field| (field.min(), field.max()));
         assert_eq!(of(true, 64), Some((i64::MIN, i64::MAX)));
         assert_eq!(of(false, 63), Some((0, i64::MAX)));
@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_field_is_its_bits(
+        fn a_field_agrees_with_its_single_bits(
             field in any_field(),
             mut bytes in proptest::collection::vec(any::<u8>(), 0..24),
             offset in 0u64..128,
@@ -158,7 +158,7 @@ mod tests {
         }
 
         #[test]
-        fn sums_are_exact_bounded_or_refused(field in any_field(), old: i64, increment: i64) {
+        fn sums_wrap_saturate_or_fail_on_overflow(field in any_field(), old: i64, increment: i64) {
             let old = field.wrap(old);
             let sum = i128::from(old) + i128::from(increment);
             let fits = (i128::from(field.min())..=i128::from(field.max())).contains(&sum);

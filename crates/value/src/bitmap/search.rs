@@ -42,7 +42,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_bit_is_the_one_a_walk_finds(
+        fn the_first_bit_agrees_with_a_linear_search(
             fill in prop_oneof![Just(0u8), Just(0xff), any::<u8>()],
             len in 1usize..400,
             odd in proptest::collection::vec((0usize..3200, any::<u8>()), 0..3),

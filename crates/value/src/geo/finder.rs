@@ -136,9 +136,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// Areas whose edge runs through or beside a place, and places anywhere.
+        /// Areas whose edge runs through or next to a place, and places anywhere.
         #[test]
-        fn it_is_the_exact_answer(
+        fn the_finder_agrees_with_the_exact_formula(
             center in place(),
             other in place(),
             near in 0.0..1.0_f64,
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn most_are_decided_without_the_exact_formula() {
+    fn most_places_are_decided_without_the_exact_formula() {
         let center = Place { lon: 5.0, lat: 50.0 };
         let finder = Finder::new(Area { center, shape: Shape::Circle(15_000.0) });
         let mut decided = [0, 0];
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_areas_and_scores_have_the_exact_answer() {
+    fn degenerate_areas_and_scores_agree_with_the_exact_formula() {
         let center = Place { lon: 180.0, lat: 0.0 };
         for shape in [
             Shape::Circle(0.0),

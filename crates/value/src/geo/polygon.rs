@@ -158,7 +158,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn coordinate(max: f64) -> impl Strategy<Value = f64> {
-        // Few values often, so that sides are vertical, horizontal and as high as places.
+        // Often from few values, so that sides are vertical or horizontal and share latitudes with
+        // places.
         prop_oneof![(-4..=4_i32).prop_map(move |n| f64::from(n) / 4.0 * max), -max..max]
     }
 
@@ -166,13 +167,13 @@ mod tests {
         (coordinate(LON_MAX), coordinate(LAT_MAX)).prop_map(|(lon, lat)| Place { lon, lat })
     }
 
-    /// How many sides a place is compared with at most.
+    /// The maximum number of sides which a place is compared with.
     fn cost(polygon: &Polygon) -> u32 {
         let counts = polygon.bands.windows(2).map(|band| band[1] - band[0]);
         counts.max().expect("there is a band")
     }
 
-    /// All sides asked, one after the other.
+    /// Tests all sides one after the other.
     fn is_inside(vertices: &[Place], place: Place) -> bool {
         let mut inside = false;
         for n in 0..vertices.len() {
@@ -190,7 +191,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
         #[test]
-        fn it_is_the_answer_of_all_sides(
+        fn a_polygon_agrees_with_a_test_of_all_sides(
             vertices in proptest::collection::vec(place(), 3..40),
             others in proptest::collection::vec(place(), 50),
             size in 0.0..1.0_f64,
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn its_lists_are_in_proportion_to_its_sides() {
+    fn the_lists_of_a_polygon_are_linear_in_its_sides() {
         // Each side reaches from the south to the north.
         let zigzag = |n: i32| Place { lon: f64::from(n) / 1e4, lat: f64::from(n % 2) };
         let zigzag: Vec<Place> = (0..10_000).map(zigzag).collect();
@@ -221,7 +222,7 @@ mod tests {
             polygon.has(Place { lon: 0.5, lat: 0.9 })
                 != polygon.has(Place { lon: 0.5001, lat: 0.9 })
         );
-        // A circle's sides are low: few are asked.
+        // The sides of a circle are short in latitude, so few are tested.
         let round = |n: i32| f64::from(n) / 1e4 * std::f64::consts::TAU;
         let circle: Vec<Place> =
             (0..10_000).map(|n| Place { lon: round(n).cos(), lat: round(n).sin() }).collect();
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_polygon_without_an_area_has_nothing() {
+    fn a_polygon_without_an_area_contains_no_place() {
         let here = Place { lon: 1.0, lat: 1.0 };
         for vertices in [[here; 3], [here, Place { lon: 2.0, lat: 1.0 }, here]] {
             let polygon = Polygon::new(&vertices);

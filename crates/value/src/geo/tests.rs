@@ -1,4 +1,4 @@
-//! Places, their scores, and areas that cover them.
+//! Places, their scores, and the score ranges which cover an area.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,9 +7,9 @@ fn place() -> impl Strategy<Value = Place> {
     (-180.0..180.0, -LAT_MAX..LAT_MAX).prop_map(|(lon, lat)| Place { lon, lat })
 }
 
-/// As the reference answers for the places of its documentation.
+/// The documentation's example: results of the reference server.
 #[test]
-fn two_towns() {
+fn two_towns_have_the_documented_hashes_and_distance() {
     let palermo = Place::new(13.361_389, 38.115_556).expect("on the map");
     let catania = Place::new(15.087_269, 37.502_669).expect("on the map");
     assert_eq!((palermo.hash(), catania.hash()), (3_479_099_956_230_698, 3_479_447_370_796_909));
@@ -19,9 +19,9 @@ fn two_towns() {
     assert_eq!(format!("{:.17}", palermo.lon), "13.36138933897018433");
 }
 
-/// Scores that are no geohashes, as the reference takes them.
+/// Scores which are no geohashes, as the reference server decodes them.
 #[test]
-fn other_scores() {
+fn scores_which_are_no_geohashes_are_decoded() {
     assert_eq!(Place::of_score(-5.0), Place { lon: LON_MAX, lat: LAT_MAX });
     assert_eq!(&Place::of_score(-5.0).text(), b"bp05b5048p0");
     for score in [0.0, 0.5, 1e300, f64::INFINITY] {
@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn a_place_is_near_its_score(place in place()) {
+    fn a_decoded_score_is_near_its_place(place in place()) {
         let read = Place::of_score(place.score());
         prop_assert!((read.lon - place.lon).abs() <= 180.0 / f64::from(1 << STEPS));
         prop_assert!((read.lat - place.lat).abs() <= LAT_MAX / f64::from(1 << STEPS));
@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_inside_is_searched(
+    fn the_ranges_of_an_area_cover_all_places_inside(
         center in place(),
         others in proptest::collection::vec(place(), 100),
         size in (1.0..7.4_f64, 1.0..7.4_f64),
@@ -56,7 +56,7 @@ proptest! {
         prop_assert!(ranges.len() <= RANGES_MAX);
         prop_assert!(ranges.is_sorted_by(|a, b| a.end < b.start));
         for other in others {
-            // Some of them near, where small areas are.
+            // Some places are near the center, inside small areas.
             let near = Place {
                 lon: center.lon + (other.lon - center.lon) * width / 4e7,
                 lat: center.lat + (other.lat - center.lat) * width / 4e7,

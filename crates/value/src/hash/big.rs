@@ -203,8 +203,7 @@ impl Hash {
         if self.due.is_some() {
             self.set_expiry(field, None, log);
         }
-        let log_old = |old: &[u8]| log.push(SET, &[field, old]);
-        self.fields.remove(Key::hashed(field), log_old).is_some()
+        self.fields.remove(Key::hashed(field), |old| log_old(field, old, log)).is_some()
     }
 
     /// The hash that a packed one becomes when it grows.
@@ -219,7 +218,7 @@ impl Hash {
     }
 
     /// Applies a record of the undo log.
-    pub(crate) fn undo(&mut self, record: &Record) {
+    pub(crate) fn undo(&mut self, record: Record) {
         let number = |n: usize| record.parts[n].as_slice().try_into().expect("eight bytes");
         if record.op == HIDE {
             let due = self.due.as_deref_mut().expect("it hid fields");
@@ -229,7 +228,11 @@ impl Hash {
             let at = record.parts[1].as_slice().try_into().ok().map(i64::from_be_bytes);
             self.put_expiry(&record.parts[0], at);
         } else if record.op == SET {
-            self.fields.insert(Key::hashed(&record.parts[0]), &record.parts[1], |_| ());
+            let key = Key::hashed(&record.parts[0]);
+            match record.blob {
+                Some(blob) => self.fields.insert_blob(key, blob, |_| ()),
+                None => self.fields.insert(key, &record.parts[1], |_| ()),
+            }
         } else {
             self.fields.remove(Key::hashed(&record.parts[0]), |_| ());
         }
@@ -237,10 +240,18 @@ impl Hash {
 }
 
 /// Logs the inverse of a write; returns true if the field is new.
-fn log_write(field: &[u8], old: Option<&[u8]>, log: &mut Records) -> bool {
+fn log_write(field: &[u8], old: Option<Val<'_>>, log: &mut Records) -> bool {
     match old {
-        Some(old) => log.push(SET, &[field, old]),
+        Some(old) => log_old(field, old, log),
         None => log.push(REMOVE, &[field]),
     }
     old.is_none()
+}
+
+/// Logs the value of a field which is removed or replaced: one outside its page by reference.
+fn log_old(field: &[u8], old: Val<'_>, log: &mut Records) {
+    match old {
+        Val::Bytes(old) => log.push(SET, &[field, old]),
+        Val::Blob(old) => log.push_blob(SET, &[field], old.clone()),
+    }
 }

@@ -19,7 +19,7 @@ impl Due {
     /// The time of a field, hidden or not.
     pub fn expiry(&self, field: &[u8]) -> Option<i64> {
         let time = self.fields.get(Key::hashed(field))?;
-        Some(i64::from_be_bytes(time.bytes().try_into().expect("a time has 8 bytes")))
+        Some(i64::from_be_bytes(time.short().try_into().expect("a time has 8 bytes")))
     }
 
     /// Fields that were due by `now`.

@@ -1,4 +1,4 @@
-//! Hashes against maps of the standard library.
+//! Hashes compared with maps of the standard library.
 
 use super::*;
 use crate::log::Log;
@@ -51,7 +51,7 @@ fn change(
     Ok(())
 }
 
-/// The visible fields are those of the model, in whatever way they are read.
+/// The visible fields are those of the model, however they are read.
 fn check_visible(hash: &Hash, model: &Model) -> Result<(), TestCaseError> {
     let mut seen: Vec<Vec<u8>> = hash.iter().map(|(field, _)| field.to_vec()).collect();
     for (rank, field) in seen.iter().enumerate() {
@@ -76,7 +76,7 @@ fn check_visible(hash: &Hash, model: &Model) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn fields_expire_in_order_and_come_back(
+    fn fields_expire_in_order_and_are_restored_by_undo(
         times in proptest::collection::vec((0..30_u8, prop::option::of(1..i64::MAX)), 1..80),
         until in 1..i64::MAX,
     ) {
@@ -113,10 +113,10 @@ proptest! {
         prop_assert_eq!(hash.due.is_some(), !model.is_empty());
     }
 
-    /// No function shows a hidden field. An undo brings it back, it is removed a few at a time,
-    /// and a field which is set in its place is new.
+    /// No function shows a hidden field. An undo restores it, it is removed a few at a time, and a
+    /// field which is set in its place is new.
     #[test]
-    fn hidden_fields_are_not_seen(
+    fn hidden_fields_are_invisible(
         len in 1..300_u16,
         times in proptest::collection::vec((0..300_u16, 1..100_i64), 1..400),
         until in prop::collection::vec(1..100_i64, 1..3),
@@ -139,7 +139,7 @@ proptest! {
             hash.hide(until, &mut log);
         }
         if is_earlier {
-            // They were hidden by a command that has been committed.
+            // A command which has been committed hid them.
             log.clear();
             was = hash.iter().map(|(field, _)| field.to_vec()).collect();
         }
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn a_packed_hash_is_a_map(sets in proptest::collection::vec((0..12_u8, text()), 0..60)) {
+    fn a_packed_hash_behaves_like_a_map(sets in proptest::collection::vec((0..12_u8, text()), 0..60)) {
         let (mut packed, mut model) = (Vec::new(), HashMap::new());
         for (name, value) in sets {
             let (name, fields) = (vec![name], model.len() as u64);
@@ -186,7 +186,7 @@ proptest! {
         let big = Hash::of_packed(&packed);
         prop_assert_eq!(big.len(), model.len() as u64);
         for (name, value) in &model {
-            prop_assert_eq!(big.get(name).expect("it was set").bytes(), value);
+            prop_assert_eq!(&*big.get(name).expect("it was set").bytes(), value);
         }
     }
 }

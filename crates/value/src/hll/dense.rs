@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_unpacked_and_alone_are_the_same() {
+    fn packed_unpacked_and_single_registers_agree() {
         let mut dice = base::prng::Prng::new(3);
         let mut registers = [0; REGISTERS];
         registers.fill_with(|| (dice.draw() % 52) as u8);

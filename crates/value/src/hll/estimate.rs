@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_elements_are_counted_exactly_and_many_within_three_percent() {
+    fn small_counts_are_exact_and_large_ones_within_three_percent() {
         let mut registers = [0; REGISTERS];
         assert_eq!(estimate(&registers), 0);
         for n in 1..=300_000u64 {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn full_registers_are_no_division_by_zero() {
+    fn full_registers_do_not_divide_by_zero() {
         assert!(estimate(&[RANK_BITS as u8 + 1; REGISTERS]) > 1 << 60);
     }
 }

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_land_where_redis_puts_them() {
+    fn elements_hash_to_the_documented_registers() {
         // PFADD h a; PFDEBUG DECODE h: Z:12711 v:2,1 Z:3672
         assert_eq!(place(b"a"), Place { index: 12711, rank: 2 });
     }

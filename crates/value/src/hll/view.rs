@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_none_are_told() {
+    fn strings_which_are_no_sketch_are_refused() {
         let sparse = new_sparse();
         assert!(matches!(Hll::new(&sparse), Ok(Hll::Sparse(_))));
         assert_eq!(Hll::new(&sparse[..15]).err(), Some(Invalid::NotOne));
@@ -209,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_without_harm(mut text in proptest::collection::vec(any::<u8>(), 0..60)) {
+        fn any_string_is_read_without_a_panic(mut text in proptest::collection::vec(any::<u8>(), 0..60)) {
             let mut whole = new_sparse();
             whole.truncate(HEADER);
             whole.append(&mut text);
@@ -221,7 +221,7 @@ mod tests {
         }
 
         #[test]
-        fn runs_hold_what_registers_hold(
+        fn sparse_runs_agree_with_plain_registers(
             raises in proptest::collection::vec((0usize..120, 1u8..=51), 0..200),
             scale in prop_oneof![Just(1usize), Just(136)],
             sparse_max in prop_oneof![Just(40usize), Just(3000)],

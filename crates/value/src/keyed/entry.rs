@@ -2,6 +2,7 @@
 
 use crate::member_hash::hash32;
 use base::Blob;
+use std::borrow::Cow;
 
 /// A key: its first four bytes as a big-endian number, and the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,12 +31,35 @@ pub enum Val<'a> {
 }
 
 impl<'a> Val<'a> {
-    /// Its bytes.
+    /// Length in bytes.
     #[inline]
-    pub fn bytes(self) -> &'a [u8] {
+    pub fn len(self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Blob(blob) => blob.len(),
+        }
+    }
+
+    /// True if it has no bytes.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its bytes; those of a value of pages are copied, O(n).
+    #[inline]
+    pub fn bytes(self) -> Cow<'a, [u8]> {
+        match self {
+            Self::Bytes(bytes) => Cow::Borrowed(bytes),
+            Self::Blob(blob) => blob.to_slice(),
+        }
+    }
+
+    /// The bytes of a value which is known to be short, such as a score.
+    #[inline]
+    pub fn short(self) -> &'a [u8] {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::Blob(blob) => blob.as_slice(),
+            Self::Blob(blob) => blob.contiguous().expect("a short value is one block"),
         }
     }
 }

@@ -214,7 +214,7 @@ impl Page {
         &mut self,
         key: Key<'_>,
         value: &[u8],
-        old: impl FnOnce(Option<&[u8]>) -> R,
+        old: impl FnOnce(Option<Val<'_>>) -> R,
     ) -> R {
         if key.tail.len() + value.len() >= FAR_MIN {
             return self.insert_blob(key, Blob::from(value), old);
@@ -227,7 +227,7 @@ impl Page {
             return result;
         }
         let slot = self.slot(at);
-        let result = old(Some(self.value(slot).bytes()));
+        let result = old(Some(self.value(slot)));
         if !slot.is_far() && slot.value() == value.len() {
             self.bytes_mut(slot.start() - slot.tail(), value.len()).copy_from_slice(value);
         } else {
@@ -244,12 +244,12 @@ impl Page {
         &mut self,
         key: Key<'_>,
         value: Blob,
-        old: impl FnOnce(Option<&[u8]>) -> R,
+        old: impl FnOnce(Option<Val<'_>>) -> R,
     ) -> R {
         let (at, found) = self.seek(key);
         let result = if found {
             let slot = self.slot(at);
-            let result = old(Some(self.value(slot).bytes()));
+            let result = old(Some(self.value(slot)));
             self.free(slot);
             result
         } else {
@@ -267,13 +267,13 @@ impl Page {
     }
 
     /// Removes an entry; `old` sees its value.
-    pub fn remove<R>(&mut self, key: Key<'_>, old: impl FnOnce(&[u8]) -> R) -> Option<R> {
+    pub fn remove<R>(&mut self, key: Key<'_>, old: impl FnOnce(Val<'_>) -> R) -> Option<R> {
         let (at, found) = self.seek(key);
         if !found {
             return None;
         }
         let slot = self.slot(at);
-        let result = old(self.value(slot).bytes());
+        let result = old(self.value(slot));
         self.free(slot);
         self.block.copy_within(at + 1..usize::from(self.len), at);
         self.len -= 1;

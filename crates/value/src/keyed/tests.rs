@@ -1,4 +1,4 @@
-//! An ordered map against the one of the standard library.
+//! An ordered map compared with the one of the standard library.
 
 use super::*;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn check(map: &Keyed, model: &Model) {
     assert!(back.iter().rev().eq(&expected));
 }
 
-/// Memory as a walk over all pages finds it.
+/// Memory as a walk over all pages computes it.
 fn walked(map: &Keyed) -> usize {
     let mut walk = map.0.walk(Way::Rank(0));
     let mut sum = crate::tree::Leaf::memory(walk.leaf());
@@ -49,7 +49,7 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn it_is_a_sorted_map_and_clones_do_not_change(ops in proptest::collection::vec(op(), 1..900)) {
+    fn it_behaves_like_a_sorted_map_and_clones_do_not_change(ops in proptest::collection::vec(op(), 1..900)) {
         let (mut map, mut model) = (Keyed::new(), Model::new());
         let mut kept: Vec<(Keyed, Model)> = Vec::new();
         for (n, op) in ops.into_iter().enumerate() {
@@ -57,16 +57,16 @@ proptest! {
                 Op::Insert(head, tail, size) => {
                     let value = vec![n as u8; size];
                     let key = Key { head, tail: &tail };
-                    let old = map.insert(key, &value, |old| old.map(<[u8]>::to_vec));
+                    let old = map.insert(key, &value, |old| old.map(|old| old.bytes().into_owned()));
                     prop_assert_eq!(old, model.insert((head, tail), value));
                 }
                 Op::Remove(nth) if !model.is_empty() => {
                     let (head, tail) = model.keys().nth(nth % model.len()).cloned().expect("one");
-                    let old = map.remove(Key { head, tail: &tail }, <[u8]>::to_vec);
+                    let old = map.remove(Key { head, tail: &tail }, |old| old.bytes().into_owned());
                     prop_assert_eq!(old, model.remove(&(head, tail)));
                 }
                 Op::RemoveKey(head, tail) => {
-                    let old = map.remove(Key { head, tail: &tail }, <[u8]>::to_vec);
+                    let old = map.remove(Key { head, tail: &tail }, |old| old.bytes().into_owned());
                     prop_assert_eq!(old, model.remove(&(head, tail)));
                 }
                 Op::Clone if kept.len() < 4 => kept.push((map.clone(), model.clone())),
@@ -89,7 +89,7 @@ proptest! {
 }
 
 #[test]
-fn a_large_one_grows_and_goes() {
+fn a_large_map_grows_and_is_emptied() {
     let mut map = Keyed::new();
     let member = |n: u32| format!("member:{n}").into_bytes();
     for n in 0..100_000 {
@@ -99,7 +99,7 @@ fn a_large_one_grows_and_goes() {
     for n in 0..100_000 {
         let text = member(n);
         let key = Key::hashed(&text);
-        assert_eq!(map.get(key).map(Val::bytes), Some(&n.to_le_bytes()[..]));
+        assert_eq!(map.get(key).map(Val::short), Some(&n.to_le_bytes()[..]));
         let (rank, found) = map.rank(key);
         assert!(found);
         assert_eq!(map.at(rank).map(|i| i.key), Some(key));
@@ -109,14 +109,14 @@ fn a_large_one_grows_and_goes() {
         assert!(map.remove(Key::hashed(&member(n)), |_| ()).is_some());
     }
     assert_eq!((map.len(), map.nodes()), (0, 1));
-    let leaf = size_of::<Page>() + 8; // and its count
+    let leaf = size_of::<Page>() + 8; // plus its element count
     assert_eq!(map.memory(), walked(&map) + leaf, "what came and went left no trace in the sum");
     assert!(map.memory() < 400, "{}", map.memory());
     assert_eq!((kept.len(), kept.iter().count(), kept.nodes()), (100_000, 100_000, nodes));
 }
 
 #[test]
-fn keys_in_order_fill_their_pages() {
+fn keys_inserted_in_order_fill_their_pages() {
     let mut map = Keyed::new();
     for n in 0..100_000u32 {
         map.insert(Key { head: n, tail: b"12345678" }, b"", |_| ());
@@ -125,9 +125,9 @@ fn keys_in_order_fill_their_pages() {
     assert!(each < 18.5, "{each} bytes for 16");
 }
 
-/// As the tree of scores of a sorted set whose members get other scores all the time.
+/// Like the score tree of a sorted set whose members change their scores all the time.
 #[test]
-fn entries_of_one_size_take_each_others_places() {
+fn replaced_entries_of_one_size_reuse_memory() {
     let mut map = Keyed::new();
     let mut draws = base::prng::Prng::new(5);
     let mut heads: Vec<u32> = (0..20_000).map(|_| draws.draw() as u32).collect();

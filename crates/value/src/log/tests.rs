@@ -23,7 +23,7 @@ fn contents(big: &Big) -> Vec<Vec<u8>> {
     match big {
         Big::List(list) => list.iter().map(|i| i.bytes(&mut scratch).to_vec()).collect(),
         Big::Set(set) => set.iter().map(<[u8]>::to_vec).collect(),
-        Big::Hash(hash) => hash.iter().map(|(f, v)| [f, b"=", v.bytes()].concat()).collect(),
+        Big::Hash(hash) => hash.iter().map(|(f, v)| [f, b"=", &*v.bytes()].concat()).collect(),
         Big::Zset(zset) => {
             zset.iter().map(|s| [s.member, &s.score.to_le_bytes()].concat()).collect()
         }
@@ -76,7 +76,7 @@ fn change(big: &mut Big, member: &[u8], n: i32, log: &mut Log) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn what_a_command_did_is_taken_back(
+    fn undo_restores_every_type(
         kind in 0..4u8,
         before in proptest::collection::vec((members(), 1..100i32), 0..300),
         command in proptest::collection::vec((members(), 0..100i32), 0..300),
@@ -87,7 +87,7 @@ proptest! {
         }
         log.clear();
         let (was, memory) = (contents(&big), big.len());
-        // A look ahead, at members that are there and others, changes nothing and never fails.
+        // A lookup, of present and absent members, changes nothing and never fails.
         let members: Vec<_> =
             command.iter().map(|(member, n)| (&member[..], Some(score(*n)))).collect();
         members.chunks(crate::keyed::WARM_MAX + 3).for_each(|members| big.warm(members));
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn a_sorted_set_is_sorted_and_ranked(
+    fn a_sorted_set_is_ordered_and_ranked(
         adds in proptest::collection::vec((members(), 0..100i32), 0..500),
         asked in 0..100i32,
     ) {

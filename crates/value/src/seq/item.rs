@@ -3,6 +3,7 @@
 use crate::packed::Elem;
 use crate::string::IntText;
 use base::Blob;
+use std::borrow::Cow;
 
 /// A text of this many bytes has an allocation of its own: it is far.
 pub const FAR_MIN: usize = 1024;
@@ -17,21 +18,21 @@ pub enum Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// The text; a number is written into `scratch` first.
+    /// The text; a number is written into `scratch` first. One of pages is copied, O(n).
     #[inline]
-    pub fn bytes<'b>(self, scratch: &'b mut IntText) -> &'b [u8]
+    pub fn bytes<'b>(self, scratch: &'b mut IntText) -> Cow<'b, [u8]>
     where
         'a: 'b,
     {
         match self {
-            Self::Near(elem) => elem.bytes(scratch),
-            Self::Far(blob) => blob.as_slice(),
+            Self::Near(elem) => Cow::Borrowed(elem.bytes(scratch)),
+            Self::Far(blob) => blob.to_slice(),
         }
     }
 
     /// The text as a vector of its own.
     pub fn to_vec(self) -> Vec<u8> {
-        self.bytes(&mut IntText::default()).to_vec()
+        self.bytes(&mut IntText::default()).into_owned()
     }
 
     /// Length of the text.

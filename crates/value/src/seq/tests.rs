@@ -1,5 +1,5 @@
-//! A sequence against a deque.
-// A method is not general enough over lifetimes.
+//! A sequence compared with a deque.
+// A method path is not general enough over lifetimes.
 #![allow(clippy::redundant_closure_for_method_calls)]
 
 use super::*;
@@ -62,7 +62,7 @@ fn check(seq: &Seq, model: &VecDeque<Vec<u8>>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
-    fn it_is_a_sequence_and_clones_do_not_change(ops in proptest::collection::vec(op(), 1..700)) {
+    fn it_behaves_like_a_deque_and_clones_do_not_change(ops in proptest::collection::vec(op(), 1..700)) {
         let (mut seq, mut model) = (Seq::new(), VecDeque::new());
         let mut kept: Vec<(Seq, VecDeque<Vec<u8>>)> = Vec::new();
         for op in ops {
@@ -108,7 +108,7 @@ proptest! {
 }
 
 #[test]
-fn a_queue_fills_its_pages_and_empties_them() {
+fn a_queue_fills_and_frees_its_pages() {
     let mut seq = Seq::new();
     for n in 0..200_000 {
         seq.insert(seq.len(), NewItem::of(format!("e{n:07}").as_bytes()));

@@ -98,7 +98,7 @@ impl Consumers {
         match self {
             Self::Few { places, by_name } => seek(places, by_name, name).ok().map(|at| by_name[at]),
             Self::Many { by_name, .. } => {
-                with_key(name, |key| by_name.get(key).map(|val| place(val.bytes())))
+                with_key(name, |key| by_name.get(key).map(|val| place(val.short())))
             }
         }
     }
@@ -108,7 +108,7 @@ impl Consumers {
         match self {
             Self::Few { by_name, .. } => by_name.get(rank).copied(),
             Self::Many { by_name, .. } => {
-                by_name.at(rank as u64).map(|item| place(item.value.bytes()))
+                by_name.at(rank as u64).map(|item| place(item.value.short()))
             }
         }
     }
@@ -119,7 +119,7 @@ impl Consumers {
             Self::Few { by_name, .. } => (by_name.as_slice(), None),
             Self::Many { by_name, .. } => (&[][..], Some(by_name.iter())),
         };
-        let many = many.into_iter().flatten().map(|item| place(item.value.bytes()));
+        let many = many.into_iter().flatten().map(|item| place(item.value.short()));
         let mut ids = few.iter().copied().chain(many);
         (0..self.len()).map(move |_| {
             let id = ids.next().expect("as many as there are");
@@ -224,14 +224,14 @@ mod tests {
         Consumer::new(name, 1, -1)
     }
 
-    /// A name of up to six bytes, of few different ones, zeros among them.
+    /// A name of up to six bytes from a small set, some with zero bytes.
     fn name(prng: &mut Prng) -> Vec<u8> {
         let len = prng.below(7) as usize;
         (0..len).map(|_| [0, 1, b'a', 0xff][prng.below(4) as usize]).collect()
     }
 
     #[test]
-    fn as_a_map() {
+    fn consumers_behave_like_a_map() {
         let mut prng = Prng::new(4);
         let (mut all, mut model) = (Consumers::default(), BTreeMap::new());
         for round in 0..20_000 {
@@ -269,9 +269,9 @@ mod tests {
         assert!(matches!(all, Consumers::Many { .. }));
     }
 
-    /// What a consumer that comes to a shared group copies does not grow with the group.
+    /// The memory copied when a consumer is added to a shared group does not grow with the group.
     #[test]
-    fn a_change_beside_a_clone_copies_little() {
+    fn a_change_to_a_shared_group_copies_little() {
         for consumers in [1000, 100_000] {
             let mut all = Consumers::default();
             (0..consumers).for_each(|n: u32| _ = all.add(named(&n.to_be_bytes())));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_place_is_not_the_end() {
+    fn a_free_id_is_found_below_the_largest_id() {
         let mut places = Table::default();
         for id in [0, 1, 3, u32::MAX as usize - 1] {
             let (id, consumer) = (ConsumerId::of_index(id), Shared::new(named(b"c")));

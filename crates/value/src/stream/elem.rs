@@ -149,7 +149,7 @@ mod tests {
     use crate::string::IntText;
 
     #[test]
-    fn all_forms_come_back() {
+    fn all_encodings_round_trip() {
         let mut out = Vec::new();
         for number in [0, 1, 127, 128, 16_383, 16_384, u64::MAX] {
             out.clear();

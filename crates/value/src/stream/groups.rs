@@ -273,7 +273,7 @@ mod tests {
         Group::new(StreamId::new(ms, 0), None)
     }
 
-    /// A name of up to six bytes, of few different ones, zeros among them.
+    /// A name of up to six bytes from a small set, some with zero bytes.
     fn name(prng: &mut Prng) -> Vec<u8> {
         let len = prng.below(7) as usize;
         (0..len).map(|_| [0, 1, b'a', 0xff][prng.below(4) as usize]).collect()
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn as_a_map() {
+    fn groups_behave_like_a_map() {
         let mut prng = Prng::new(5);
         let (mut groups, mut model) = (Groups::default(), BTreeMap::new());
         let mut longest = 0;
@@ -327,9 +327,9 @@ mod tests {
         assert!(longest > 2 * PAGE_MAX && matches!(groups.pages, Pages::Many(_)));
     }
 
-    /// What a change beside a clone copies does not grow with the groups.
+    /// The memory copied by a change to a shared table does not grow with the number of groups.
     #[test]
-    fn a_change_beside_a_clone_copies_little() {
+    fn a_change_to_a_shared_table_copies_little() {
         for count in [1000, 100_000_u32] {
             let mut groups = Groups::default();
             (0..count).for_each(|n| groups.insert(&n.to_be_bytes(), group(0)));

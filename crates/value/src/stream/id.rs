@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours() {
+    fn neighbouring_ids_carry_between_their_parts() {
         let edge = StreamId::new(4, u64::MAX);
         assert_eq!(edge.next(), Some(StreamId::new(5, 0)));
         assert_eq!(StreamId::new(5, 0).before(), Some(edge));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn texts() {
+    fn ids_are_parsed_and_formatted() {
         assert_eq!(StreamId::parse(b"7", 3), Some(StreamId::new(7, 3)));
         assert_eq!(StreamId::parse(b"7-1", 3), Some(StreamId::new(7, 1)));
         for wrong in ["", "-", "7-", "-1", "x", "7-x", "1-2-3", "18446744073709551616", "+1"] {

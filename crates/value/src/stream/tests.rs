@@ -1,4 +1,4 @@
-//! A stream against a model; undo; what it costs.
+//! A stream compared with a model; undo; memory per entry.
 
 use super::*;
 use crate::big::Big;
@@ -62,9 +62,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..400)
 }
 
-/// What can be seen of a stream.
-#[allow(clippy::type_complexity)] // a picture of everything
-fn picture(stream: &Stream) -> (Vec<(StreamId, Fields)>, Marks, Vec<String>, u64) {
+/// Everything observable of a stream.
+#[allow(clippy::type_complexity)] // it holds all parts of a stream
+fn snapshot(stream: &Stream) -> (Vec<(StreamId, Fields)>, Marks, Vec<String>, u64) {
     let groups = stream.groups().map(|(name, group)| {
         let pending: Vec<_> = group.pending_from(StreamId::MIN).copied().collect();
         let consumers: Vec<_> = group
@@ -90,7 +90,7 @@ fn of(big: &mut Big) -> &mut Stream {
     if let Big::Stream(stream) = big { stream } else { unreachable!("a stream") }
 }
 
-/// Delivers `count` entries to a consumer, from the first one or from where the group is.
+/// Delivers `count` entries to a consumer, from the first entry or from the group's position.
 fn deliver(big: &mut Big, who: usize, count: usize, old: bool, log: &mut Log) {
     let name = format!("c{who}");
     let stream = of(big);
@@ -112,7 +112,7 @@ fn deliver(big: &mut Big, who: usize, count: usize, old: bool, log: &mut Log) {
     stream.set_consumer_times(at, id, count as i64, 2, log);
 }
 
-/// Takes a step with the stream and with the model.
+/// Applies a step to the stream and to the model.
 fn apply(big: &mut Big, model: &mut BTreeMap<StreamId, Fields>, step: &Step, log: &mut Log) {
     let stream = of(big);
     let nth = |at: usize| model.keys().nth(at % model.len().max(1)).copied();
@@ -181,13 +181,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn as_the_model(steps in steps()) {
+    fn a_stream_behaves_like_its_model(steps in steps()) {
         let (mut big, mut model, mut log) = (with_group(), BTreeMap::new(), Log::default());
         for (n, step) in steps.iter().enumerate() {
-            let kept = (n % 17 == 0).then(|| (big.clone(), picture(of(&mut big.clone()))));
+            let kept = (n % 17 == 0).then(|| (big.clone(), snapshot(of(&mut big.clone()))));
             apply(&mut big, &mut model, step, &mut log);
             if let Some((mut kept, was)) = kept {
-                prop_assert_eq!(picture(of(&mut kept)), was, "a clone stays as it was");
+                prop_assert_eq!(snapshot(of(&mut kept)), was, "a clone stays as it was");
             }
             log.clear();
         }
@@ -205,17 +205,17 @@ proptest! {
             prop_assert_eq!(stream.iter_from_id(*id).next().map(|e| e.id), Some(*id));
         }
         prop_assert_eq!(stream.first_id(), model.keys().next().copied().unwrap_or_default());
-        picture(stream);
+        snapshot(stream);
     }
 
     #[test]
-    fn undone(before in steps(), after in steps()) {
+    fn undo_restores_a_stream(before in steps(), after in steps()) {
         let (mut big, mut model, mut log) = (with_group(), BTreeMap::new(), Log::default());
         for step in &before {
             apply(&mut big, &mut model, step, &mut log);
         }
         log.clear();
-        let was = picture(of(&mut big));
+        let was = snapshot(of(&mut big));
         let (mut kept, mut kept_model) = (big.clone(), model.clone());
         let mark = log.mark();
         for step in &after {
@@ -224,8 +224,8 @@ proptest! {
         while log.mark() != mark {
             big.undo(&mut log);
         }
-        prop_assert_eq!(picture(of(&mut big)), was);
-        // And it goes on as if nothing had happened.
+        prop_assert_eq!(snapshot(of(&mut big)), was);
+        // Later steps have the same result as without the undone ones.
         let mut model = kept_model.clone();
         for step in &after {
             apply(&mut big, &mut model, step, &mut log);
@@ -233,13 +233,13 @@ proptest! {
         for step in &after {
             apply(&mut kept, &mut kept_model, step, &mut log);
         }
-        prop_assert_eq!(picture(of(&mut big)), picture(of(&mut kept)));
+        prop_assert_eq!(snapshot(of(&mut big)), snapshot(of(&mut kept)));
         prop_assert_eq!(of(&mut big).iter().map(read).collect::<Vec<_>>(), model.into_iter().collect::<Vec<_>>());
     }
 }
 
 #[test]
-fn bytes_per_entry() {
+fn bytes_per_entry_are_bounded() {
     let (mut stream, mut log) = (Stream::new(), Log::default());
     let names = ["sensor", "temperature", "humidity"];
     for n in 0..100_000_u64 {

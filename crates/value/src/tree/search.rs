@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_from_every_guess() {
+    fn every_position_is_found_from_every_guess() {
         for len in [0, 1, 2, 15, 16, 17, 40, 100_usize] {
             let numbers: Vec<u64> = (0..len as u64).map(|i| 10 + i / 3 * 4).collect();
             for limit in 8..10 + 2 * len as u64 {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_are_near_where_numbers_are_even() {
+    fn guesses_are_near_for_evenly_spread_numbers() {
         let numbers: Vec<u64> = (0..64).map(|i| (i << 58) + 12_345).collect();
         let spread = Spread::of(&numbers);
         for (at, number) in numbers.iter().enumerate() {

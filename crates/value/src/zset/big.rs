@@ -33,7 +33,7 @@ pub struct Scored<'a> {
 fn scored(item: Item<'_>) -> Scored<'_> {
     let (low, member) = item.key.tail.split_first_chunk().expect("half a score");
     let bits = u64::from(item.key.head) << 32 | u64::from(u32::from_be_bytes(*low));
-    let score = if item.value.bytes().is_empty() { score_of(bits) } else { -0.0 };
+    let score = if item.value.short().is_empty() { score_of(bits) } else { -0.0 };
     Scored { member, score }
 }
 
@@ -64,7 +64,7 @@ impl Zset {
         let pages = self.members.warm(keys);
         let mut prefixes = [Prefix::default(); WARM_MAX];
         let olds =
-            pages.iter().zip(keys).map(|(page, key)| Some(score_in(page.get(*key)?.bytes())));
+            pages.iter().zip(keys).map(|(page, key)| Some(score_in(page.get(*key)?.short())));
         for ((prefix, key), old) in prefixes.iter_mut().zip(keys).zip(olds) {
             *prefix = Prefix::of(old, key.tail);
         }
@@ -83,7 +83,7 @@ impl Zset {
     /// The score of a member. O(log n), as all below.
     #[inline]
     pub fn score(&self, member: &[u8]) -> Option<f64> {
-        self.members.get(Key::hashed(member)).map(|value| score_in(value.bytes()))
+        self.members.get(Key::hashed(member)).map(|value| score_in(value.short()))
     }
 
     /// Sets a member's score; returns the one that it had. The score is a number.
@@ -123,7 +123,7 @@ impl Zset {
     pub fn index(&mut self, member: &[u8], score: f64) -> Option<f64> {
         debug_assert!(!score.is_nan());
         let key = Key::hashed(member);
-        self.members.insert(key, &score.to_le_bytes(), |old| old.map(score_in))
+        self.members.insert(key, &score.to_le_bytes(), |old| old.map(|old| score_in(old.short())))
     }
 
     /// The second half of [`Zset::put`]: fastest if called in the order of scores and members.
@@ -142,7 +142,7 @@ impl Zset {
 
     /// As [`Zset::remove`] without logging.
     pub fn take(&mut self, member: &[u8]) -> Option<f64> {
-        let score = self.members.remove(Key::hashed(member), score_in)?;
+        let score = self.members.remove(Key::hashed(member), |old| score_in(old.short()))?;
         with_key(score, member, |key| self.order.remove(key, |_| ()));
         Some(score)
     }
@@ -198,20 +198,20 @@ impl Zset {
     /// The members whose hash is at least this, in hash order: for cursors.
     pub fn iter_hashed(&self, hash: u32) -> impl Iterator<Item = Scored<'_>> {
         let items = self.members.from_key(Key { head: hash, tail: b"" });
-        items.map(|item| Scored { member: item.key.tail, score: score_in(item.value.bytes()) })
+        items.map(|item| Scored { member: item.key.tail, score: score_in(item.value.short()) })
     }
 
     /// The members from a rank in hash order on. Searching other trees for them moves from
     /// neighbour to neighbour.
     pub fn iter_hashed_at(&self, rank: u64) -> impl Iterator<Item = Scored<'_>> {
         let items = self.members.from_rank(rank);
-        items.map(|item| Scored { member: item.key.tail, score: score_in(item.value.bytes()) })
+        items.map(|item| Scored { member: item.key.tail, score: score_in(item.value.short()) })
     }
 
     /// The member at a rank in hash order: for random draws.
     pub fn at_hashed(&self, rank: u64) -> Option<Scored<'_>> {
         let item = self.members.at(rank)?;
-        Some(Scored { member: item.key.tail, score: score_in(item.value.bytes()) })
+        Some(Scored { member: item.key.tail, score: score_in(item.value.short()) })
     }
 
     /// Applies a record of the undo log.

@@ -316,9 +316,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
-        /// Small and big say the same of the same members.
+        /// Packed and tree encodings agree on the same members.
         #[test]
-        fn small_and_big_agree(
+        fn packed_and_tree_encodings_agree(
             pairs in proptest::collection::vec(("[a-c0-9]{0,3}", 0..40_u8), 0..60),
             ends in (0..40_u8, 0..40_u8, any::<(bool, bool, bool)>()),
             lex in ("[a-c0-9]{0,2}", "[a-c0-9]{0,2}", any::<bool>(), 0..4_u64),

@@ -137,12 +137,12 @@ mod tests {
     const END: &str = "<!-- end of findings -->";
 
     #[test]
-    fn names_are_those_of_json_and_none_is_missing() {
+    fn the_list_has_every_kind_under_its_json_name() {
         for entry in LIST.iter() {
             let json = serde_json::to_string(&entry.kind).expect("a kind is a word");
             assert_eq!(json, format!("\"{}\"", entry.name));
         }
-        // Kinds are numbered in order, and the last is None.
+        // Kinds are numbered in order, and None is the last.
         let kinds = FindingKind::None as usize + 1;
         assert_eq!(LIST.len(), kinds, "every kind of src/result.rs has its entry");
         let mut numbers: Vec<usize> = LIST.iter().map(|entry| entry.kind as usize).collect();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_holds_the_list() {
+    fn the_document_contains_the_list() {
         let text = std::fs::read_to_string(DOCUMENT).expect("docs/laboratory.md is there");
         let (before, rest) = text.split_once(BEGIN).expect("the list begins");
         let (held, after) = rest.split_once(END).expect("the list ends");

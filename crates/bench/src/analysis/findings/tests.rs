@@ -1,5 +1,5 @@
-//! Every finding fires on its evidence, keeps quiet a step before its threshold, and none fires on
-//! a healthy server. No test names a target: rules do not read it.
+//! Every finding is made on its evidence and not just below its threshold, and none is made on a
+//! healthy server. No test names a target: rules do not read it.
 
 use super::*;
 use crate::analysis::retrograde::Level;
@@ -9,9 +9,8 @@ fn kinds(evidence: &Evidence) -> Vec<FindingKind> {
     judge(evidence).iter().map(|finding| finding.kind).collect()
 }
 
-/// Asserts that `evidence` gives `kind` and nothing else, with at least one sentence that holds a
-/// figure.
-fn finds(kind: FindingKind, evidence: &Evidence) -> Finding {
+/// Asserts that `evidence` gives only `kind`, with at least one sentence which contains a figure.
+fn assert_finds(kind: FindingKind, evidence: &Evidence) -> Finding {
     let found = judge(evidence);
     assert_eq!(kinds(evidence), [kind], "{found:#?}");
     assert!(found[0].evidence.iter().any(|s| s.contains(|c: char| c.is_ascii_digit())));
@@ -19,7 +18,7 @@ fn finds(kind: FindingKind, evidence: &Evidence) -> Finding {
     found.into_iter().next().expect("there is one")
 }
 
-fn quiet(evidence: &Evidence) {
+fn assert_no_finding(evidence: &Evidence) {
     assert_eq!(kinds(evidence), [FindingKind::None]);
 }
 
@@ -52,7 +51,7 @@ fn stall() -> Stall {
     }
 }
 
-/// A server that reads each write, as it was measured.
+/// Measurements of a server which reads each write.
 fn reading() -> Reading {
     Reading {
         per_write: 50,
@@ -71,7 +70,7 @@ fn admission(served: usize, served_after_close: Option<usize>) -> Admission {
     Admission { opened: 8, served, refused: 0, waited_s: 0.5, served_after_close }
 }
 
-/// A short queue that so many connections found full.
+/// Results for a short accept queue which this many connections found full.
 fn connects(slow: usize, overflows: Option<u64>) -> Connects {
     Connects {
         asked: 200,
@@ -101,7 +100,7 @@ fn client(busiest_thread: f64, server_busiest_thread: Option<f64>) -> Client {
     Client { threads: 1, busiest_thread, server_busiest_thread }
 }
 
-/// Requests in flight that grow by so many a second.
+/// Requests in flight which grow by this many per second.
 fn queue(by: f64) -> Queue {
     let samples = (0..20).map(|i| f64::from(i) / 2.0).map(|at| (at, 100.0 + by * at)).collect();
     Queue { samples, throughput: 130_000.0 }
@@ -129,8 +128,8 @@ fn wakeups(wake_us: Option<f64>, awake: Option<f64>) -> Wakeups {
     }
 }
 
-/// An event loop with one thread, as it was measured on a quiet machine: full at 50 connections,
-/// flat after, a little less at the end, PING hardly faster than SET.
+/// An event loop with one thread, measured on a quiet machine: saturated at 50 connections, flat
+/// beyond, slightly lower at the end, PING hardly faster than SET.
 fn healthy() -> Evidence {
     let quick = Stall { latency: Latency { mean_us: 890.0, ..latency(0.0) }, ..stall() };
     let wakeups = Wakeups { latency_us: 24.0, ..wakeups(Some(3.0), Some(21.0)) };
@@ -178,26 +177,26 @@ fn healthy() -> Evidence {
     }
 }
 
-/// The healthy server with one part of the evidence exchanged.
-fn but(change: impl FnOnce(&mut Evidence)) -> Evidence {
+/// The healthy server with one part of the evidence replaced.
+fn healthy_except(change: impl FnOnce(&mut Evidence)) -> Evidence {
     let mut evidence = healthy();
     change(&mut evidence);
     evidence
 }
 
 #[test]
-fn a_healthy_server_has_none() {
+fn a_healthy_server_has_no_finding() {
     let found = judge(&healthy());
     assert_eq!(kinds(&healthy()), [FindingKind::None], "{found:#?}");
     assert!(found[0].evidence[0].contains("sends per reply"), "{found:?}");
     assert!(found[0].caveats.is_empty(), "{found:?}");
-    quiet(&Evidence::default());
+    assert_no_finding(&Evidence::default());
 }
 
 #[test]
-fn the_name_of_a_target_changes_nothing() {
+fn the_name_of_a_target_does_not_affect_findings() {
     let by_name = |name: &str| {
-        let mut found = judge(&but(|e| {
+        let mut found = judge(&healthy_except(|e| {
             e.target = name.to_owned();
             e.stall = Some(stall());
         }));
@@ -210,22 +209,35 @@ fn the_name_of_a_target_changes_nothing() {
 }
 
 #[test]
-fn one_at_a_time_is_sequential() {
-    finds(FindingKind::Sequential, &but(|e| e.admission = Some(admission(1, Some(1)))));
-    finds(FindingKind::Sequential, &but(|e| e.admission = Some(admission(1, None))));
-    finds(FindingKind::PoolExhausted, &but(|e| e.admission = Some(admission(4, Some(1)))));
-    quiet(&but(|e| e.admission = Some(admission(8, Some(0)))));
-    // A limit that is told is no hang.
-    quiet(&but(|e| e.admission = Some(Admission { refused: 7, ..admission(1, Some(1)) })));
-    quiet(&but(|e| e.admission = Some(Admission { refused: 4, ..admission(4, Some(1)) })));
+fn a_server_of_one_connection_at_a_time_is_sequential() {
+    assert_finds(
+        FindingKind::Sequential,
+        &healthy_except(|e| e.admission = Some(admission(1, Some(1)))),
+    );
+    assert_finds(
+        FindingKind::Sequential,
+        &healthy_except(|e| e.admission = Some(admission(1, None))),
+    );
+    assert_finds(
+        FindingKind::PoolExhausted,
+        &healthy_except(|e| e.admission = Some(admission(4, Some(1)))),
+    );
+    assert_no_finding(&healthy_except(|e| e.admission = Some(admission(8, Some(0)))));
+    // A reported connection limit is no hang.
+    assert_no_finding(&healthy_except(|e| {
+        e.admission = Some(Admission { refused: 7, ..admission(1, Some(1)) })
+    }));
+    assert_no_finding(&healthy_except(|e| {
+        e.admission = Some(Admission { refused: 4, ..admission(4, Some(1)) })
+    }));
 }
 
 #[test]
-fn what_follows_from_a_cause_is_not_told_twice() {
+fn consequences_of_a_finding_are_suppressed() {
     let falling = levels(&[(1.0, 14_900.0), (2.0, 146.0), (5.0, 140.0), (50.0, 100.0)]);
-    finds(
+    assert_finds(
         FindingKind::Sequential,
-        &but(|e| {
+        &healthy_except(|e| {
             e.levels = falling;
             e.admission =
                 Some(Admission { opened: 2, served: 1, waited_s: 1.0, ..Admission::default() });
@@ -234,108 +246,137 @@ fn what_follows_from_a_cause_is_not_told_twice() {
 }
 
 #[test]
-fn an_overflowing_backlog_is_found() {
-    let found =
-        finds(FindingKind::BacklogOverflow, &but(|e| e.connects = Some(connects(190, Some(195)))));
+fn an_overflowing_accept_queue_is_found() {
+    let found = assert_finds(
+        FindingKind::BacklogOverflow,
+        &healthy_except(|e| e.connects = Some(connects(190, Some(195)))),
+    );
     assert!(found.caveats.is_empty(), "{found:?}");
-    // From outside only the time of the SYN's second try shows it.
-    let found = finds(FindingKind::BacklogOverflow, &but(|e| e.connects = Some(connects(1, None))));
+    // A client sees it only by the time of the SYN's retransmission.
+    let found = assert_finds(
+        FindingKind::BacklogOverflow,
+        &healthy_except(|e| e.connects = Some(connects(1, None))),
+    );
     assert_eq!(found.caveats.len(), 1, "{found:?}");
-    quiet(&but(|e| e.connects = Some(connects(0, Some(0)))));
-    quiet(&but(|e| e.connects = Some(connects(0, None))));
+    assert_no_finding(&healthy_except(|e| e.connects = Some(connects(0, Some(0)))));
+    assert_no_finding(&healthy_except(|e| e.connects = Some(connects(0, None))));
 }
 
 #[test]
-fn a_stranded_reply_is_found_a_lost_one_is_not_called_so() {
-    finds(FindingKind::StrandedReply, &but(|e| e.stranding = Some(stranding(32, 37))));
-    quiet(&but(|e| e.stranding = Some(stranding(37, 37))));
-    quiet(&but(|e| e.stranding = Some(stranding(32, 32))));
+fn a_stranded_reply_is_distinguished_from_a_lost_one() {
+    assert_finds(
+        FindingKind::StrandedReply,
+        &healthy_except(|e| e.stranding = Some(stranding(32, 37))),
+    );
+    assert_no_finding(&healthy_except(|e| e.stranding = Some(stranding(37, 37))));
+    assert_no_finding(&healthy_except(|e| e.stranding = Some(stranding(32, 32))));
 }
 
 #[test]
-fn a_stall_is_found_with_and_without_the_remedy() {
-    let found = finds(FindingKind::NagleStall, &but(|e| e.stall = Some(stall())));
+fn a_stall_is_found_with_and_without_a_run_of_the_remedy() {
+    let found = assert_finds(FindingKind::NagleStall, &healthy_except(|e| e.stall = Some(stall())));
     assert!(found.evidence.iter().any(|s| s.contains("5.8 times")), "{found:?}");
     let unproven = Stall { quick_ack_throughput: None, ..stall() };
-    let found = finds(FindingKind::NagleStall, &but(|e| e.stall = Some(unproven)));
+    let found =
+        assert_finds(FindingKind::NagleStall, &healthy_except(|e| e.stall = Some(unproven)));
     assert!(found.caveats[0].contains("TCP_QUICKACK"), "{found:?}");
-    // Only Little's law shows it: the client records the first reply of a batch.
+    // Visible only by Little's law: the client records the first reply of a batch.
     let hidden = Stall { latency: Latency { mean_us: 4_145.0, ..latency(0.0) }, ..stall() };
-    finds(FindingKind::NagleStall, &but(|e| e.stall = Some(hidden)));
+    assert_finds(FindingKind::NagleStall, &healthy_except(|e| e.stall = Some(hidden)));
 }
 
 #[test]
-fn a_full_server_does_not_stall() {
-    // 40 ms of queueing in a server that works all the time.
+fn a_saturated_server_does_not_stall() {
+    // 40 ms of queueing in a server which is always busy.
     let full = Stall { quick_ack_throughput: None, server_busy: Some(1.0), ..stall() };
-    quiet(&but(|e| e.stall = Some(full)));
-    // Acknowledging at once changes nothing: a timer, or a queue.
-    quiet(&but(|e| e.stall = Some(Stall { quick_ack_throughput: Some(34_000.0), ..stall() })));
-    // A server that cannot be looked into and no remedy tried: nothing is said.
-    quiet(&but(|e| {
+    assert_no_finding(&healthy_except(|e| e.stall = Some(full)));
+    // Immediate acknowledgements change nothing: the cause is a timer or a queue.
+    assert_no_finding(&healthy_except(|e| {
+        e.stall = Some(Stall { quick_ack_throughput: Some(34_000.0), ..stall() })
+    }));
+    // A server without an account, and no run of the remedy: no finding.
+    assert_no_finding(&healthy_except(|e| {
         e.stall = Some(Stall { quick_ack_throughput: None, server_busy: None, ..stall() });
     }));
-    // A broad tail is no mode.
+    // A broad tail is no second mode.
     let tail = Latency {
         mean_us: 24_200.0,
         cumulative: vec![(5_000.0, 0.5), (35_000.0, 0.9), (100_000.0, 1.0)],
         ..Latency::default()
     };
-    quiet(&but(|e| {
+    assert_no_finding(&healthy_except(|e| {
         e.stall = Some(Stall { latency: tail, quick_ack_throughput: None, ..stall() });
     }));
 }
 
 #[test]
-fn a_send_per_reply_is_found_by_either_count() {
-    finds(FindingKind::FlushPerReply, &but(|e| e.sends = Some(sends(Some(100_000), None))));
-    let found =
-        finds(FindingKind::FlushPerReply, &but(|e| e.sends = Some(sends(None, Some(99_000)))));
+fn a_send_per_reply_is_found_by_calls_or_segments() {
+    assert_finds(
+        FindingKind::FlushPerReply,
+        &healthy_except(|e| e.sends = Some(sends(Some(100_000), None))),
+    );
+    let found = assert_finds(
+        FindingKind::FlushPerReply,
+        &healthy_except(|e| e.sends = Some(sends(None, Some(99_000)))),
+    );
     assert_eq!(found.caveats.len(), 1, "{found:?}");
-    quiet(&but(|e| e.sends = Some(sends(None, Some(49_000)))));
-    quiet(&but(|e| e.sends = Some(sends(None, None))));
-    quiet(&but(|e| {
+    assert_no_finding(&healthy_except(|e| e.sends = Some(sends(None, Some(49_000)))));
+    assert_no_finding(&healthy_except(|e| e.sends = Some(sends(None, None))));
+    assert_no_finding(&healthy_except(|e| {
         e.sends = Some(Sends { pipeline: 1, ..sends(Some(100_000), None) });
     }));
-    quiet(&but(|e| {
+    assert_no_finding(&healthy_except(|e| {
         e.sends = Some(Sends { reply_bytes: 4096.0, ..sends(None, Some(300_000)) });
     }));
 }
 
 #[test]
-fn a_poll_per_request_is_found_only_with_company() {
-    finds(FindingKind::PollPerRequest, &but(|e| e.polls = Some(polls(50.0, 1_000_054))));
-    quiet(&but(|e| e.polls = Some(polls(1.0, 1_000_054))));
-    quiet(&but(|e| e.polls = Some(polls(50.0, 444_528))));
-    quiet(&but(|e| e.polls = Some(Polls { polls: 0, events: 0, ..polls(50.0, 0) })));
+fn a_poll_per_request_is_found_only_with_several_connections() {
+    assert_finds(
+        FindingKind::PollPerRequest,
+        &healthy_except(|e| e.polls = Some(polls(50.0, 1_000_054))),
+    );
+    assert_no_finding(&healthy_except(|e| e.polls = Some(polls(1.0, 1_000_054))));
+    assert_no_finding(&healthy_except(|e| e.polls = Some(polls(50.0, 444_528))));
+    assert_no_finding(&healthy_except(|e| {
+        e.polls = Some(Polls { polls: 0, events: 0, ..polls(50.0, 0) })
+    }));
 }
 
 #[test]
-fn a_saturated_client_is_found_and_silences_what_it_explains() {
+fn a_saturated_client_is_found_and_suppresses_its_consequences() {
     let falling =
         levels(&[(1.0, 10_000.0), (10.0, 90_000.0), (100.0, 60_000.0), (500.0, 55_000.0)]);
-    finds(
+    assert_finds(
         FindingKind::ClientSaturated,
-        &but(|e| {
+        &healthy_except(|e| {
             e.client = Some(client(0.99, Some(0.5)));
             e.levels = falling;
         }),
     );
-    let found = finds(FindingKind::ClientSaturated, &but(|e| e.client = Some(client(0.95, None))));
+    let found = assert_finds(
+        FindingKind::ClientSaturated,
+        &healthy_except(|e| e.client = Some(client(0.95, None))),
+    );
     assert_eq!(found.caveats.len(), 1);
-    quiet(&but(|e| e.client = Some(client(0.99, Some(1.0)))));
-    quiet(&but(|e| e.client = Some(client(0.8, Some(0.2)))));
+    assert_no_finding(&healthy_except(|e| e.client = Some(client(0.99, Some(1.0)))));
+    assert_no_finding(&healthy_except(|e| e.client = Some(client(0.8, Some(0.2)))));
 }
 
 #[test]
 fn a_growing_queue_is_an_unbounded_client() {
-    finds(FindingKind::UnboundedClient, &but(|e| e.queue = Some(queue(40_000.0))));
-    quiet(&but(|e| e.queue = Some(queue(1_000.0))));
-    quiet(&but(|e| e.queue = Some(Queue { samples: vec![(0.0, 1.0), (1.0, 1e6)], ..queue(0.0) })));
+    assert_finds(
+        FindingKind::UnboundedClient,
+        &healthy_except(|e| e.queue = Some(queue(40_000.0))),
+    );
+    assert_no_finding(&healthy_except(|e| e.queue = Some(queue(1_000.0))));
+    assert_no_finding(&healthy_except(|e| {
+        e.queue = Some(Queue { samples: vec![(0.0, 1.0), (1.0, 1e6)], ..queue(0.0) })
+    }));
 }
 
 #[test]
-fn one_owner_of_the_data_is_told_from_one_thread_for_all() {
+fn a_single_writer_is_distinguished_from_a_single_thread() {
     let flat = || {
         levels(&[
             (1.0, 12_000.0),
@@ -346,63 +387,66 @@ fn one_owner_of_the_data_is_told_from_one_thread_for_all() {
         ])
     };
     let with = |writer: Writer| {
-        but(|e| {
+        healthy_except(|e| {
             e.levels = flat();
             e.writer = Some(writer);
         })
     };
-    finds(FindingKind::SingleWriterFlat, &with(writer(Some(140_000.0), None)));
-    finds(FindingKind::SingleWriterFlat, &with(writer(None, Some(5))));
-    // One thread for everything: an event loop that is full.
-    quiet(&with(writer(Some(76_000.0), Some(1))));
-    quiet(&with(writer(Some(140_000.0), Some(1))));
-    quiet(&with(writer(None, None)));
-    // Many threads, all of them busy, PING no faster: full.
-    quiet(&with(writer(Some(80_000.0), Some(8))));
-    // It grows.
-    quiet(&but(|e| {
+    assert_finds(FindingKind::SingleWriterFlat, &with(writer(Some(140_000.0), None)));
+    assert_finds(FindingKind::SingleWriterFlat, &with(writer(None, Some(5))));
+    // One thread for everything: a saturated event loop.
+    assert_no_finding(&with(writer(Some(76_000.0), Some(1))));
+    assert_no_finding(&with(writer(Some(140_000.0), Some(1))));
+    assert_no_finding(&with(writer(None, None)));
+    // Many threads, all of them busy, and PING no faster: saturated.
+    assert_no_finding(&with(writer(Some(80_000.0), Some(8))));
+    // Throughput grows.
+    assert_no_finding(&healthy_except(|e| {
         e.levels = levels(&[(1.0, 12_000.0), (5.0, 50_000.0), (30.0, 130_000.0)]);
         e.writer = Some(writer(Some(300_000.0), None));
     }));
 }
 
 #[test]
-fn a_fall_is_retrograde() {
+fn falling_throughput_is_retrograde() {
     let steep: Vec<(f64, f64)> = [1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0]
         .map(|n: f64| (n, 15_000.0 * n / (1.0 + 0.05 * (n - 1.0) + 5e-4 * n * (n - 1.0))))
         .to_vec();
-    let found = finds(FindingKind::Retrograde, &but(|e| e.levels = levels(&steep)));
+    let found =
+        assert_finds(FindingKind::Retrograde, &healthy_except(|e| e.levels = levels(&steep)));
     assert!(found.evidence.iter().any(|s| s.contains("Universal Scalability Law")), "{found:?}");
     let once = steep.iter().map(|(n, x)| Level::new(*n, &[*x])).collect();
-    let found = finds(FindingKind::Retrograde, &but(|e| e.levels = once));
+    let found = assert_finds(FindingKind::Retrograde, &healthy_except(|e| e.levels = once));
     assert_eq!(found.caveats.len(), 1, "{found:?}");
 }
 
 #[test]
-fn sleep_is_found_by_spinning_or_by_the_gauge() {
-    let found = finds(
+fn wake_cost_is_found_by_spinning_or_by_the_measured_wake() {
+    let found = assert_finds(
         FindingKind::WakeupBound,
-        &but(|e| e.wakeups = Some(wakeups(Some(25.0), Some(18.0)))),
+        &healthy_except(|e| e.wakeups = Some(wakeups(Some(25.0), Some(18.0)))),
     );
     assert!(found.evidence.iter().any(|s| s.contains("neither sleeps")), "{found:?}");
-    let found =
-        finds(FindingKind::WakeupBound, &but(|e| e.wakeups = Some(wakeups(Some(25.0), None))));
+    let found = assert_finds(
+        FindingKind::WakeupBound,
+        &healthy_except(|e| e.wakeups = Some(wakeups(Some(25.0), None))),
+    );
     assert_eq!(found.caveats.len(), 1, "{found:?}");
-    // Staying awake does not help: the time goes elsewhere.
-    quiet(&but(|e| e.wakeups = Some(wakeups(Some(25.0), Some(66.0)))));
-    // It helps by less than wake-ups cost here.
-    quiet(&but(|e| e.wakeups = Some(wakeups(Some(100.0), Some(50.0)))));
-    // No core was idle, so none was woken.
-    quiet(&but(|e| {
+    // Spinning does not help: the time is spent elsewhere.
+    assert_no_finding(&healthy_except(|e| e.wakeups = Some(wakeups(Some(25.0), Some(66.0)))));
+    // Spinning helps by less than the cost of wakes.
+    assert_no_finding(&healthy_except(|e| e.wakeups = Some(wakeups(Some(100.0), Some(50.0)))));
+    // No core was idle, so no wake was needed.
+    assert_no_finding(&healthy_except(|e| {
         e.wakeups = Some(Wakeups { idle_cpus: 0.1, ..wakeups(Some(25.0), Some(18.0)) });
     }));
-    quiet(&but(|e| e.wakeups = Some(wakeups(Some(2.0), None))));
-    quiet(&but(|e| e.wakeups = Some(wakeups(Some(40.0), None))));
-    quiet(&but(|e| e.wakeups = Some(wakeups(None, None))));
-    // A stall explains the sleep.
-    finds(
+    assert_no_finding(&healthy_except(|e| e.wakeups = Some(wakeups(Some(2.0), None))));
+    assert_no_finding(&healthy_except(|e| e.wakeups = Some(wakeups(Some(40.0), None))));
+    assert_no_finding(&healthy_except(|e| e.wakeups = Some(wakeups(None, None))));
+    // The stall explains the sleep.
+    assert_finds(
         FindingKind::NagleStall,
-        &but(|e| {
+        &healthy_except(|e| {
             e.stall = Some(stall());
             e.wakeups = Some(wakeups(Some(25.0), Some(18.0)));
         }),
@@ -410,8 +454,8 @@ fn sleep_is_found_by_spinning_or_by_the_gauge() {
 }
 
 #[test]
-fn how_the_run_went_is_told_with_every_finding() {
-    let found = judge(&but(|e| {
+fn every_finding_lists_the_limits_of_its_run() {
+    let found = judge(&healthy_except(|e| {
         e.trust = Trust {
             other_cpus: 0.4,
             client_busy: Some(0.97),
@@ -426,17 +470,17 @@ fn how_the_run_went_is_told_with_every_finding() {
 }
 
 #[test]
-fn servers_defects_are_told_from_explanations() {
+fn findings_are_attributed_to_server_client_or_nobody() {
     let blames = |blame| LIST.iter().filter(move |e| e.blame == blame).map(|e| e.name);
     assert_eq!(blames(Blame::Client).collect::<Vec<_>>(), ["client_saturated", "unbounded_client"]);
     assert_eq!(blames(Blame::Nobody).collect::<Vec<_>>(), ["retrograde", "wakeup_bound", "none"]);
 }
 
 #[test]
-fn an_owner_is_seen_by_its_wake_ups_however_the_clock_runs() {
+fn a_single_writer_is_found_by_its_wakes_at_any_clock_speed() {
     let slept = |threads: &[(u32, u64)]| threads.to_vec();
     let wakes = |first, second| Wakes { requests: 100, first: slept(first), second: slept(second) };
-    // A front thread per connection and one owner.
+    // A front thread per connection and one owner of the data.
     let hop = wakes(&[(1, 199), (9, 97), (5, 3)], &[(2, 200), (9, 99)]);
     assert_eq!(hop.owner(0.6), Some((9, 2)));
     assert_eq!(wakes(&[(1, 100)], &[(1, 100)]).owner(0.6), None, "one event loop");
@@ -457,27 +501,33 @@ fn an_owner_is_seen_by_its_wake_ups_however_the_clock_runs() {
         }),
         ..Evidence::default()
     };
-    finds(FindingKind::SingleWriterFlat, &evidence(1.4, hop.clone()));
-    quiet(&evidence(4.0, hop));
-    quiet(&evidence(1.4, wakes(&[(1, 100)], &[(1, 100)])));
+    assert_finds(FindingKind::SingleWriterFlat, &evidence(1.4, hop.clone()));
+    assert_no_finding(&evidence(4.0, hop));
+    assert_no_finding(&evidence(1.4, wakes(&[(1, 100)], &[(1, 100)])));
 }
 
 #[test]
-fn reads_of_small_writes_are_eager_when_they_are_small_and_cost_the_client_its_speed() {
+fn small_reads_are_eager_if_they_slow_the_client_down() {
     let with = |change: fn(&mut Reading)| {
         let mut seen = reading();
         change(&mut seen);
-        but(|e| e.reading = Some(seen))
+        healthy_except(|e| e.reading = Some(seen))
     };
-    let found = finds(FindingKind::EagerReads, &with(|_| ()));
+    let found = assert_finds(FindingKind::EagerReads, &with(|_| ()));
     assert!(found.evidence[0].contains("54 messages (918 bytes)"), "{found:?}");
     assert!(found.evidence[0].contains("0.93 reads per write"), "{found:?}");
-    finds(FindingKind::EagerReads, &with(|r| r.reads = 17.0 / io::READ_BYTES_MAX));
-    quiet(&with(|r| r.reads = 17.0 / (io::READ_BYTES_MAX + 1.0)));
-    finds(FindingKind::EagerReads, &with(|r| r.throughput = r.discarded * io::DISCARDED_SHARE));
-    quiet(&with(|r| r.throughput = r.discarded * (io::DISCARDED_SHARE + 0.001)));
-    finds(FindingKind::EagerReads, &with(|r| r.per_write = io::WRITE_BYTES_MAX / r.message_bytes));
-    quiet(&with(|r| r.per_write = io::WRITE_BYTES_MAX / r.message_bytes + 1));
-    quiet(&with(|r| r.reads = 0.0));
-    quiet(&with(|r| r.discarded = 0.0));
+    assert_finds(FindingKind::EagerReads, &with(|r| r.reads = 17.0 / io::READ_BYTES_MAX));
+    assert_no_finding(&with(|r| r.reads = 17.0 / (io::READ_BYTES_MAX + 1.0)));
+    assert_finds(
+        FindingKind::EagerReads,
+        &with(|r| r.throughput = r.discarded * io::DISCARDED_SHARE),
+    );
+    assert_no_finding(&with(|r| r.throughput = r.discarded * (io::DISCARDED_SHARE + 0.001)));
+    assert_finds(
+        FindingKind::EagerReads,
+        &with(|r| r.per_write = io::WRITE_BYTES_MAX / r.message_bytes),
+    );
+    assert_no_finding(&with(|r| r.per_write = io::WRITE_BYTES_MAX / r.message_bytes + 1));
+    assert_no_finding(&with(|r| r.reads = 0.0));
+    assert_no_finding(&with(|r| r.discarded = 0.0));
 }

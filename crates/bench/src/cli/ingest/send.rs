@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn options_become_a_specification() {
+    fn options_are_parsed_into_a_specification() {
         let send = parse(&["--sink", "stream:a:b", "--seconds", "0.5", "-c", "3", "--waits"]);
         let spec = send.expect("they fit together").spec().expect("it can be");
         assert_eq!((spec.clients, spec.message_size, spec.waits), (3, 21, true));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn inconsistent_options_are_refused() {
         for words in [
             &["--sink", "stream"][..],
             &["--sink", "null:k"],

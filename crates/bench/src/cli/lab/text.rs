@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
+    fn columns_have_the_width_of_their_widest_cell() {
         let cells = |row: &[&str]| row.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
         let shown = table(&Table {
             title: "t".to_owned(),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_follow_the_calendar() {
         assert_eq!(date(0), "1970-01-01 00:00 UTC");
         assert_eq!(date(951_782_400 + 3660), "2000-02-29 01:01 UTC");
         assert_eq!(date(1_767_225_599), "2025-12-31 23:59 UTC");

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_redis_benchmark() {
+    fn options_of_redis_benchmark_are_parsed() {
         let spec = one("-h localhost -p 7000 -a secret -c 3 -n 10 -d 8 -P 4 -r 100 -t set -3");
         assert!(matches!(spec.address, Address::Tcp(at) if at.port() == 7000));
         assert_eq!((spec.connections, spec.pipeline, spec.data), (3, 4, (8, 8)));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_memtier_benchmark() {
+    fn options_of_memtier_benchmark_are_parsed() {
         let spec = one("--ratio 1:10 --test-time 2 --key-pattern P:Z --distinct-client-seed \
              --data-size-range 10-20 --key-minimum 5 --key-maximum 9 --key-prefix m-");
         assert_eq!(spec.amount, Amount::Seconds(2.0));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_our_own() {
+    fn additional_options_are_parsed() {
         let spec = one("--rate 500 --arrivals constant -t get --keys hot-set:0.1,0.9 --misses 0.5");
         let arrivals = load::Arrivals::Constant;
         assert_eq!(spec.pacing, Pacing::Open { rate: 500.0, arrivals });
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_told() {
+    fn invalid_options_are_reported() {
         let told = |line: &str| specs(line).expect_err("these are wrong");
         assert!(told("--ratio 0:0").contains("1:10"));
         assert!(told("--ratio 1:1 -t set").contains("cannot be used"));

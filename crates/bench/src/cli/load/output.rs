@@ -245,7 +245,7 @@ mod tests {
     use crate::result::{Failures, Latency, Sample};
 
     #[test]
-    fn the_answer_is_a_sentence_about_the_server() {
+    fn the_summary_is_a_sentence_about_the_server() {
         let sample = |throughput| Sample { throughput, ..Sample::default() };
         let latency = Latency { p50_us: 40.0, p99_us: 1200.0, ..Latency::default() };
         let mut measured = Measurement {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_is_told_in_one_line() {
+    fn a_failed_run_is_reported_in_one_line() {
         let failures =
             Failures { errors: 2, lost: 1, first_error: "ERR x".to_owned(), ..Failures::default() };
         let measured = Measurement { load: "get".to_owned(), failures, ..Measurement::default() };

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_what_they_mean() {
+    fn test_names_expand_to_their_loads() {
         let names = |of: &[&str]| -> Vec<String> {
             let specs = specs(of, &Spec::default(), Pattern::Uniform).expect("these are known");
             specs.into_iter().map(|spec| spec.name).collect()

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn adaptive_is_compared_with_the_better_one_at_each_point() {
+    fn adaptive_is_compared_with_the_better_strategy_at_each_point() {
         let good = [compared("a", 95.0, 100.0, 10.0), compared("b", 91.0, 1.0, 100.0)];
         let told = say("s", &good).expect("there are points");
         assert!(told.starts_with("s: adaptive holds at all 2 points"), "{told:?}");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_sent_protocol_2_is_not_told_of() {
+    fn targets_without_protocol_2_are_not_reported() {
         let (told, table) = check("s", &[]);
         assert!(told.is_empty() && table.is_none() && say("s", &[]).is_none());
     }

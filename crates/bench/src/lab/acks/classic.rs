@@ -45,14 +45,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_is_the_published_one() {
+    fn the_line_has_the_published_format() {
         let m = Measurement { seconds: 2.0, requests: 500_000, ..Measurement::default() };
         let told = "elapsed usec=2000000 avg(usec/call)=4.000000 avg(call/msec)=250.000 avg(call/sec)=250000.000";
         assert_eq!(line(&m), told);
     }
 
     #[test]
-    fn the_common_client_is_what_its_label_says() {
+    fn the_common_client_matches_its_label() {
         let (clients, messages, batch) = COMMON;
         let messages = count(messages as f64);
         assert!(COMMON_LABEL.ends_with(&format!("{clients} x {messages}, {batch} per write")));

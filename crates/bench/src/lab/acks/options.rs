@@ -137,11 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn one_thing_changes_at_a_time_and_nothing_is_run_twice() {
+    fn points_vary_one_parameter_and_are_unique() {
         let options = Options { clients: vec![1, 2, 2], ..Options::default() };
         let plan = options.plan(&setup(false)).expect("it can run");
-        // Clients 2, sizes 2 more, batches 2 more, NODELAY off with 3 batches, a look after every
-        // write with both clients, the block, both clients once more as they wait.
+        // Clients 2, sizes 2 more, batches 2 more, NODELAY off with 3 batches, a check after every
+        // write with both clients, the block, and both clients again with waiting.
         assert_eq!(plan.points.len(), 2 + 2 + 2 + 3 + 2 + 1 + 2);
         let base = plan.points[0];
         for point in &plan.points[1..6] {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_options_are_refused() {
         let bad = |options: Options| assert!(options.plan(&setup(true)).is_err(), "{options:?}");
         bad(Options { clients: vec![0], ..Options::default() });
         bad(Options { message_size: vec![11], ..Options::default() });

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_are_those_of_the_listener() {
+    fn reads_are_taken_from_the_right_listener() {
         let info = "# Ingest\r\ningest_reads:9\r\n\
             ingest_listener0:strategy=sync,address=127.0.0.1:8104,sink=null,messages=7,acks=2,reads=3,errors=0\r\n\
             ingest_listener1:strategy=sync,address=127.0.0.1:8004,sink=null,messages=7,acks=2,reads=5,errors=0\r\n";

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_is_found_below_its_name() {
+    fn a_counter_is_found_in_the_column_of_its_name() {
         let text = "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 0 17 18\nIpExt: A\nIpExt: 1\n";
         assert_eq!(extended(text, "ListenOverflows"), Some(17));
         assert_eq!(extended(text, "ListenDrops"), Some(18));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_whole_machine_counts_is_told_only_if_somebody_waited() {
+    fn machine_wide_counters_are_used_only_if_a_connection_waited() {
         let (before, after) = ((Some(5), Some(5)), (Some(9), Some(10)));
         let mut seen = Connects { asked: 4, ..Connects::default() };
         add_growth(&mut seen, Some(Counter::Kernel), before, after);

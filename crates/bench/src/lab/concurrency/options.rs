@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_long_form_reaches_ten_thousand_and_the_short_one_every_pool() {
+    fn the_long_form_reaches_ten_thousand_and_the_short_form_exceeds_every_pool() {
         let long = Options::default().plan(&setup(false)).expect("it can run");
         assert_eq!((long.levels[0], long.levels[12], long.backlogs.len()), (1, 10_000, 4));
         let short = Options::default().plan(&setup(true)).expect("it can run");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_put_in_order_and_limits_are_told() {
+    fn levels_are_sorted_and_limits_are_enforced() {
         let of = |connections: &[usize]| {
             let connections = connections.to_vec();
             Options { connections, ..Options::default() }.plan(&setup(true))

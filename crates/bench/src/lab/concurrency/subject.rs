@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_gains_nothing_loses() {
+    fn a_pool_without_a_gain_is_not_recommended() {
         let task = of("task", None, &[(1.0, 10.0), (4.0, 40.0), (16.0, 60.0)]);
         let pool = of("pool", Some(4), &[(1.0, 10.0), (4.0, 38.0)]);
         let told = pool_or_task(&[task.clone(), pool]).expect("there are both");

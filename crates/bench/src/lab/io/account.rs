@@ -183,7 +183,7 @@ mod tests {
         io_poll_usec:9\r\nio_poll_nsec:128:50\r\nworker0_polls:50\r\n";
 
     #[test]
-    fn both_accounts_are_read_and_other_texts_are_none() {
+    fn both_kinds_of_account_are_parsed_and_others_refused() {
         let io = parse(IO).expect("an account");
         assert_eq!(
             (io.source.as_str(), io.requests, io.polls, io.events),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn two_looks_make_a_difference() {
+    fn the_difference_of_two_accounts_is_computed() {
         let before = parse(IO).expect("an account");
         let mut after = before.clone();
         (after.requests, after.polls, after.events) = (300, 150, 470);

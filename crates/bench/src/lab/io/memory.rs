@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_prefers_the_servers_own_figure() {
+    fn growth_prefers_the_figure_of_the_server() {
         let before = Memory { used: Some(1000), resident: Some(5000) };
         let after = Memory { used: Some(3000), resident: Some(9000) };
         assert_eq!(after.growth_per_request(&before, 100), Some(20.0));

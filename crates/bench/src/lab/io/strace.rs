@@ -163,8 +163,8 @@ fn is_on_socket(arguments: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Recorded with `strace -f -y -T -s 0 -o FILE` from a server with one connection; a second
-    /// one, a log and a signal were put in.
+    /// Recorded with `strace -f -y -T -s 0 -o FILE` from a server with one connection. A second
+    /// connection, a log and a signal were added by hand.
     const RECORDED: &str = include_str!("recorded.strace");
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_two_threads_that_interrupt_each_other_are_put_together() {
+    fn interleaved_calls_of_two_threads_are_joined() {
         let trace = Trace::of(
             "11 read(8<socket:[1]>,  <unfinished ...>\n\
              12 epoll_wait(5,  <unfinished ...>\n\
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn all_forms_of_a_line_are_understood() {
+    fn all_forms_of_a_line_are_parsed() {
         let one = |text| call(thread(text).1).map(|call| (call.name, call.result, call.ns));
         assert_eq!(one("read(3, \"\", 1) = 0"), Some(("read", Some(0), None)));
         assert_eq!(
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_events_are_no_sockets() {
+    fn files_and_events_are_not_counted_as_sockets() {
         let trace = Trace::of(
             "read(4<anon_inode:[eventfd]>, \"\"..., 8) = 8 <0.1>\n\
              write(1</tmp/log>, \"\"..., 8) = 8 <0.1>\n\

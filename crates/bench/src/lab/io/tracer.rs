@@ -153,10 +153,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_program_and_what_does_not_exist_are_refused_with_the_reason() {
+    fn tracing_itself_or_a_missing_process_is_refused() {
         let own = Tracer::attach(std::process::id(), Calls::Io).expect_err("not itself");
         assert!(own.contains("inside this program"), "{own}");
-        // Larger than any process number.
+        // Larger than any process id.
         let gone = Tracer::attach(i32::MAX as u32, Calls::Io).expect_err("nobody");
         assert!(gone.ends_with('.') && gone.len() > 10, "{gone}");
     }

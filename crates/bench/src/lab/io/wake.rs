@@ -60,7 +60,7 @@ fn pin(core: Option<usize>) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_wake_up_costs_something_and_not_a_second() {
+    fn the_measured_cost_of_a_wake_is_plausible() {
         let us = super::wake_us().expect("a pair of sockets");
         assert!(us > 0.1 && us < 1e6, "{us}");
     }

@@ -175,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn segments_tell_who_sends_each_reply_by_itself() {
-        crate::undisturbed::undisturbed(try_segments_tell_who_sends_each_reply_by_itself);
+    fn segments_show_a_send_per_reply() {
+        crate::undisturbed::undisturbed(try_segments_show_a_send_per_reply);
     }
 
-    fn try_segments_tell_who_sends_each_reply_by_itself() {
+    fn try_segments_show_a_send_per_reply() {
         let per_reply = |batches: &Batches| {
             batches.segments.expect("TCP tells") as f64 / batches.replies() as f64
         };
@@ -196,11 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn replies_that_stay_behind_are_pushed_out() {
-        crate::undisturbed::undisturbed(try_replies_that_stay_behind_are_pushed_out);
+    fn stranded_replies_are_released_by_further_requests() {
+        crate::undisturbed::undisturbed(try_stranded_replies_are_released_by_further_requests);
     }
 
-    fn try_replies_that_stay_behind_are_pushed_out() {
+    fn try_stranded_replies_are_released_by_further_requests() {
         with(Flush::Strand, |address| {
             let seen = stranding(address, 30).expect("it takes requests");
             assert_eq!((seen.received, seen.received_after_nudge), (0, 30));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_server_that_does_not_answer_nothing_is_said() {
+    fn a_server_without_an_answer_gives_no_result() {
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = Address::Tcp(nobody.local_addr().expect("is bound"));
         drop(nobody);

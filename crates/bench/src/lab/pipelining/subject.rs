@@ -206,7 +206,7 @@ mod tests {
         judge(&subject.evidence()).iter().map(|one| one.kind).collect()
     }
 
-    /// The name of a load, its throughput, and its distribution of latency.
+    /// Name, throughput and latency distribution of a load.
     type Load<'a> = (&'a str, f64, &'a [(f64, f64)]);
 
     fn subject(loads: &[Load<'_>]) -> Subject {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_told_by_its_cure() {
+    fn a_stall_is_found_by_its_remedy() {
         let stalled: Load<'_> =
             (LOAD, 22_000.0, &[(100.0, 0.03), (41_000.0, 0.5), (48_000.0, 1.0)]);
         let cured = subject(&[stalled, (QUICK, 700_000.0, &[(900.0, 1.0)])]);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn sends_come_from_the_server_then_a_trace_then_the_wire() {
+    fn sends_are_taken_from_the_server_or_a_trace_or_the_wire() {
         let (pipeline, count, segments) = (30, 10, Some(299));
         let batches = Batches { pipeline, count, reply_bytes: 7.0, segments, ..Batches::default() };
         let mut seen = Subject { batches: Some(batches), ..subject(&[(LOAD, 1.0, &[])]) };
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_that_stay_behind_are_found_without_a_load() {
+    fn stranded_replies_are_found_without_a_load() {
         let stranding =
             Stranding { asked: 30, received: 0, waited_s: 0.4, received_after_nudge: 30 };
         let seen = Subject { stranding: Some(stranding), ..Subject::default() };
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_load_speaks_for_all() {
+    fn the_median_load_represents_all_repetitions() {
         let seen = subject(&[3.0, 1.0, 2.0].map(|throughput| (LOAD, throughput, &[][..])));
         let median = seen.load().expect("there are three");
         assert!((median.measurement.throughput - 2.0).abs() < 1e-9);

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_a_bound_and_none_is_found() {
+    fn the_verdict_names_the_bound_or_its_absence() {
         let steady = [64.0; 12];
         assert!(driven(Some(64), &steady).verdict().contains("never more than 64"));
         assert!(driven(Some(32), &steady).verdict().contains("although 32"));

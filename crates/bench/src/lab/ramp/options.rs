@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_published_levels_unless_others_are_named() {
+    fn levels_default_to_the_published_ones() {
         let setup = Setup { targets: vec![], seconds: None, short: false, repetitions: 1 };
         let of = |workers: &[usize]| {
             let workers = workers.to_vec();

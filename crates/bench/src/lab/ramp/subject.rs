@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_told_once_and_none_only_alone() {
+    fn findings_of_one_kind_are_merged_and_none_is_reported_alone() {
         let flat = FindingKind::SingleWriterFlat;
         let both = merge(&[
             ("set", vec![finding(flat, "a")]),

@@ -72,13 +72,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_waits_sleeps_and_the_asking_one_is_left_out() {
+    fn sleeps_of_waiting_threads_are_counted_except_the_callers() {
         crate::undisturbed::undisturbed(
-            try_a_thread_that_waits_sleeps_and_the_asking_one_is_left_out,
+            try_sleeps_of_waiting_threads_are_counted_except_the_callers,
         );
     }
 
-    fn try_a_thread_that_waits_sleeps_and_the_asking_one_is_left_out() {
+    fn try_sleeps_of_waiting_threads_are_counted_except_the_callers() {
         let pid = std::process::id();
         let before = sleeps(pid).expect("this process lives");
         let (to, from) = std::sync::mpsc::channel::<()>();

@@ -229,7 +229,8 @@ mod tests {
     use crate::result::FindingKind::{self, PollPerRequest, WakeupBound};
     use crate::result::{Latency, Measurement, ServerUse};
 
-    /// A load of so many requests, its latency, and the CPU of both for each, microseconds.
+    /// A load of this many requests, its latency, and the CPU time of client and server per request
+    /// in microseconds.
     fn load(requests: u64, p50_us: f64, client_us: f64, server_us: f64, other: f64) -> Measurement {
         let cpu_s = |us: f64| us * requests as f64 / 1e6;
         let server =
@@ -251,13 +252,14 @@ mod tests {
         record::Point { load, level, seen, ..record::Point::default() }
     }
 
-    /// On two cores, where a wake-up costs so much.
+    /// A subject on two cores with this cost of a wake.
     fn subject(wake_us: f64, points: Vec<record::Point>) -> Subject {
         let record = Record { name: "it".to_owned(), points, ..Record::default() };
         Subject { record, wake_us, cores: 2, ..Subject::default() }
     }
 
-    /// One connection whose requests take `p50_us` with 5 us of work on each side, and fifty.
+    /// Results of one connection whose requests take `p50_us` with 5 us of work on each side, and
+    /// of fifty connections.
     fn seen(p50_us: f64, polls: u64, events: u64) -> Subject {
         let of = |p50_us| load(10_000, p50_us, 5.0, 5.0, 0.1);
         let points = vec![
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_is_polls_or_wake_ups_or_neither() {
+    fn the_cause_is_polls_or_wakes_or_neither() {
         assert_eq!(kinds(&seen(12.0, 10_002, 10_002)), [PollPerRequest]);
         assert_eq!(kinds(&seen(40.0, 1_500, 10_002)), [WakeupBound]);
         assert_eq!(kinds(&seen(40.0, 10_002, 10_002)), [PollPerRequest, WakeupBound]);
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_without_sleep_decides_where_there_is_one() {
+    fn a_variant_without_sleep_takes_precedence() {
         let mut one = seen(40.0, 1_500, 10_002);
         one.record.points.push(point(BOTH_AWAKE, 1, load(10_000, 39.0, 5.0, 5.0, 0.1)));
         assert_eq!(kinds(&one), [FindingKind::None], "it is as slow without sleep");
@@ -292,11 +294,11 @@ mod tests {
         assert_eq!(kinds(&one), [WakeupBound]);
     }
 
-    /// As `lab single-connection` recorded them of servers that sleep between two requests, on two
+    /// Recorded by `lab single-connection` from servers which sleep between two requests, on two
     /// virtual cores. Client and server used 81 % of the time of a round trip, most of it for
-    /// sleeping and waking: by CPU alone nobody seemed to wait.
+    /// sleeping and waking. By CPU time alone neither seemed to wait.
     #[test]
-    fn servers_that_sleep_for_each_request_are_told_as_they_were_recorded() {
+    fn recorded_servers_which_sleep_per_request_are_found() {
         let recorded = |name: &str, p50_us: f64, client_us, server_us, other| {
             let seconds = p50_us / 1e6 * 1000.0;
             let load = load(1000, p50_us, client_us, server_us, other);
@@ -316,7 +318,7 @@ mod tests {
             sleeps.record.points.truncate(1);
             assert_eq!(kinds(&sleeps), [WakeupBound], "two wake-ups of 23.3 us explain it");
         }
-        // The same two on a machine that others kept awake: a round trip was all work.
+        // The same on a machine which other programs kept awake: a round trip was pure work.
         let as_it_is = recorded("TCP", 16.6, 8.6, 8.9, 0.9);
         let awake = recorded(CLIENT_AWAKE, 17.7, 18.8, 11.0, 1.3);
         let mut busy = subject(23.3, vec![as_it_is, awake]);
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_is_idle_where_nobody_works() {
+    fn the_idle_share_is_the_time_without_work() {
         let share = seen(40.0, 1, 1).alone().expect("it was measured").idle_share();
         assert!((share - 0.9).abs() < 1e-9, "{share}");
         assert!(subject(12.0, Vec::new()).alone().is_none());

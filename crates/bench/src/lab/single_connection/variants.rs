@@ -99,10 +99,10 @@ mod tests {
     use crate::load::{self, Amount};
     use crate::models::{Model, Options, serve};
 
-    /// On one core, beside other programs, the client that does not sleep kept the server from the
-    /// core: its 2,000 requests took minutes.
+    /// Regression: on one core, next to other programs, the spinning client kept the server from
+    /// running, so that its 2,000 requests took minutes.
     #[test]
-    fn a_load_ends_when_its_time_is_over_and_counts() {
+    fn a_load_ends_at_its_time_limit_and_is_counted() {
         let running = serve(Model::EventLoop, &Options::default()).expect("a free port");
         let target = Target::parse(&running.address.to_string());
         let target = target.expect("HOST:PORT").start().expect("it runs");

@@ -1,4 +1,4 @@
-//! How targets are written.
+//! The syntax of targets.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn server(program: &str, more: &[&str]) -> Kind {
 }
 
 #[test]
-fn servers_take_further_arguments() {
+fn servers_accept_further_arguments() {
     assert_eq!(parsed("sheafdb"), server("sheafdb", &[]));
     let more = ["--io-threads", "2", "--save", "a b"];
     assert_eq!(parsed("redis-server --io-threads 2 --save 'a b'"), server("redis-server", &more));
@@ -32,7 +32,7 @@ fn servers_take_further_arguments() {
 }
 
 #[test]
-fn a_label_names_anything() {
+fn any_target_can_have_a_label() {
     let target = Target::parse("two=sheafdb --threads 2").expect("known");
     assert_eq!(target.name(), "two");
     assert_eq!(target.kind, parsed("sheafdb --threads 2"));
@@ -41,7 +41,7 @@ fn a_label_names_anything() {
 }
 
 #[test]
-fn servers_that_run_are_host_and_port_or_a_socket() {
+fn running_servers_are_given_by_port_or_socket() {
     for text in ["localhost:6379", "10.0.0.1:1", "[::1]:6379"] {
         assert_eq!(parsed(text), Kind::Tcp(text.to_owned()));
     }
@@ -55,7 +55,7 @@ fn servers_that_run_are_host_and_port_or_a_socket() {
 }
 
 #[test]
-fn programs_say_where_they_listen() {
+fn programs_are_given_with_their_address() {
     let words = strings(&["./server", "-p", "{port}", ""]);
     assert_eq!(parsed("./server -p {port} ''"), Kind::Program(words));
     assert!(matches!(parsed("server --unix {sock}"), Kind::Program(_)));
@@ -66,7 +66,7 @@ fn programs_say_where_they_listen() {
 }
 
 #[test]
-fn models_take_the_options_of_serve() {
+fn models_accept_the_options_of_serve() {
     let Kind::Model(args, awaits) = parsed("model:pool,threads=4,nodelay=no") else {
         panic!("a model");
     };
@@ -81,14 +81,14 @@ fn models_take_the_options_of_serve() {
 }
 
 #[test]
-fn ports_in_a_row_are_free() {
+fn consecutive_ports_are_free() {
     let base = free_ports(5).expect("five ports");
     let all: Vec<_> = (0..5).map(|n| TcpListener::bind(("127.0.0.1", base + n))).collect();
     assert!(all.iter().all(Result::is_ok), "{base}");
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_parts_are_reported() {
     let target = Target::parse("/nowhere/at/all {port}").expect("well formed");
     assert!(!target.is_there());
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Every limit of a load, and what is said about it.
+//! Every limit of a load, and its error message.
 
 use super::*;
 use crate::load::Arrivals;
@@ -10,7 +10,7 @@ fn refusal(change: impl FnOnce(&mut Spec)) -> String {
 }
 
 #[test]
-fn every_limit_is_enforced_and_named() {
+fn every_limit_is_enforced_and_reported() {
     Spec::default().check().expect("the default can run");
     assert!(refusal(|s| s.connections = 0).contains("connections: 0"));
     assert!(refusal(|s| s.connections = CONNECTIONS_MAX + 1).contains("connections"));

@@ -1,11 +1,11 @@
-//! The scanner against the blocking client's decoder, with input cut anywhere.
+//! The scanner compared with the blocking client's decoder, with input split anywhere.
 
 use client::{Decoder, Value};
 use proptest::prelude::*;
 
 use super::*;
 
-/// Writes down all it hears.
+/// Records all calls of the scanner.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Notes<const WHOLE: bool> {
     values: Vec<(Kind, Vec<u8>, bool)>,
@@ -23,7 +23,7 @@ impl<const WHOLE: bool> Sink for Notes<WHOLE> {
     }
 }
 
-/// Feeds `bytes` in pieces that end at `cuts`, as a connection does.
+/// Feeds `bytes` in pieces which end at `cuts`, like a connection.
 fn fed<const WHOLE: bool>(bytes: &[u8], cuts: &[usize]) -> Result<Notes<WHOLE>, Malformed> {
     let (mut scanner, mut notes) = (Scanner::default(), Notes::default());
     let (mut kept, mut from) = (Vec::new(), 0);
@@ -37,7 +37,7 @@ fn fed<const WHOLE: bool>(bytes: &[u8], cuts: &[usize]) -> Result<Notes<WHOLE>, 
     Ok(notes)
 }
 
-/// What the sinks should hear, from the decoder's values.
+/// The expected calls, from the decoder's values.
 fn flat(value: &Value, nested: bool, out: &mut Vec<(Kind, Vec<u8>, bool)>) {
     let mut members: Vec<&Value> = Vec::new();
     let (kind, text) = match value {
@@ -137,7 +137,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn replies_cut_anywhere_are_the_decoders(
+    fn replies_split_anywhere_match_the_decoder(
         messages in prop::collection::vec(message(), 1..8),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
@@ -153,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_end_without_a_panic(
+    fn any_bytes_are_scanned_without_a_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         kind in "[-+:$*_,(#=!~%>|]",
     ) {
@@ -166,7 +166,7 @@ proptest! {
 }
 
 #[test]
-fn every_byte_alone() {
+fn replies_are_scanned_byte_by_byte() {
     let bytes = b"+OK\r\n$3\r\nabc\r\n*2\r\n$-1\r\n:1\r\n>1\r\n+x\r\n|1\r\n+a\r\n+b\r\n$0\r\n\r\n";
     let cuts: Vec<usize> = (1..bytes.len()).collect();
     let notes = fed::<false>(bytes, &cuts).expect("these are replies");
@@ -174,7 +174,7 @@ fn every_byte_alone() {
 }
 
 #[test]
-fn what_is_no_reply_is_told_at_once() {
+fn invalid_replies_are_reported_at_once() {
     let told = |bytes: &[u8]| {
         let mut notes = Notes::<false>::default();
         Scanner::default().scan(bytes, &mut notes).expect_err("no reply").0

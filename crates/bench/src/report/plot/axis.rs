@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linear_axis_begins_at_zero_and_ends_at_a_tick() {
+    fn a_linear_axis_starts_at_zero_and_ends_at_a_tick() {
         let axis = Axis::over(&[12_000.0, 130_000.0], Scale::Linear, true, 6);
         assert_eq!(labels(&axis), ["0", "25k", "50k", "75k", "100k", "125k", "150k"]);
         let flat = Axis::over(&[0.0, 0.0], Scale::Linear, true, 5);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logarithmic_axis_has_ticks_at_whole_numbers() {
+    fn a_logarithmic_axis_has_ticks_at_round_numbers() {
         let wide = Axis::over(&[1.0, 10_000.0], Scale::Log, false, 8);
         assert_eq!(labels(&wide), ["1", "3", "10", "30", "100", "300", "1k", "3k", "10k"]);
         let narrow = Axis::over(&[60.0, 110.0], Scale::Log, false, 6);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_lie_on_the_axis() {
+    fn ticks_are_on_the_axis() {
         for (low, high) in [(0.0, 1.0), (3.0, 3.1), (-5.0, 7.0), (1e-3, 5e7), (999.0, 1001.0)] {
             for scale in [Scale::Linear, Scale::Log] {
                 for from_zero in [true, false] {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_shorten_names_and_thin_out_figures() {
+    fn category_names_are_shortened_and_numbers_thinned_out() {
         let names: Vec<String> = (0..40).map(|i| (i * 100).to_string()).collect();
         assert_eq!(labels(&Axis::groups(&names, 2, true))[..3], ["0", "300", "600"]);
         let names = ["thread-per-connection".to_owned(), "loop".to_owned()];

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_has_its_ticks_and_series_in_variables() {
+    fn ticks_and_series_use_colour_variables() {
         let plot = Plot::new(Kind::Line, "Throughput <&>", "connections", "requests/s")
             .log(true, false)
             .with(Series::new("a", vec![(1.0, 10_000.0), (10.0, 70_000.0), (100.0, 90_000.0)]))
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_axis_cannot_show_is_left_out() {
+    fn points_outside_an_axis_are_omitted() {
         let plot = Plot::new(Kind::Line, "t", "x", "y")
             .log(true, true)
             .with(Series::new("a", vec![(0.0, 1.0), (1.0, 0.0), (2.0, f64::NAN), (3.0, 4.0)]));
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_stand_in_groups() {
+    fn bars_are_drawn_in_groups() {
         let mut plot = Plot::new(Kind::Bar, "t", "events", "share")
             .with(Series::new("a", vec![(1.0, 0.7), (32.0, 0.3)]))
             .with(Series::new("b", vec![(2.0, 1.0)]));
@@ -321,12 +321,12 @@ mod tests {
     }
 
     #[test]
-    fn stairs_hold_their_value() {
+    fn stairs_keep_their_value_until_the_next_point() {
         assert_eq!(stairs(&[(1.0, 0.1), (2.0, 0.5)]), [(1.0, 0.1), (2.0, 0.1), (2.0, 0.5)]);
     }
 
     #[test]
-    fn long_lines_have_some_markers() {
+    fn long_lines_have_a_bounded_number_of_markers() {
         let points = |n: u32| (1..=n).map(|i| (f64::from(i), 1.0)).collect::<Vec<_>>();
         assert_eq!(marked(&points(40), 3).len(), 40);
         assert!((MARKS - 1..=MARKS + 1).contains(&marked(&points(1000), 0).len()));

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literal_colours_become_variables() {
+    fn literal_colours_are_replaced_by_variables() {
         let svg =
             "<line stroke=\"#000102\"/><polygon fill=\"#000209\"/><text fill=\"#000500\">\"#0A\n";
         let want = "<line stroke=\"var(--s2)\" stroke-linejoin=\"round\" stroke-dasharray=\"5 6\"/>\
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_differ_in_more_than_colour() {
+    fn adjacent_series_differ_in_marker_and_dash() {
         for slot in 0..COLOURS {
             assert_ne!(marker(slot, 9), marker(slot + 1, 9));
             assert_ne!(dash(slot), dash(slot + 1));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_keeps_its_number() {
+    fn a_series_name_keeps_its_slot_across_plots() {
         let first = Plot::default().with(Series::new("a", vec![])).with(Series::new("b", vec![]));
         let second = Plot::default()
             .with(Series::curve("fit of b", "b", vec![]))

@@ -67,7 +67,7 @@ fn with_value<R>(
     Ok(match (entry, pattern.field) {
         (Some(entry), Some(field)) => Stored::of(entry).field(field, f),
         (Some(entry), None) if entry.is_string() => {
-            f(Some(entry.str().bytes(&mut IntText::default())))
+            f(Some(&entry.str().bytes(&mut IntText::default())))
         }
         _ => f(None),
     })

@@ -163,7 +163,7 @@ mod tests {
     use super::Pattern;
 
     #[test]
-    fn a_pattern_names_keys_and_fields() {
+    fn a_pattern_expands_to_keys_and_fields() {
         let named = |text: &'static [u8]| {
             let pattern = Pattern::parse(text)?;
             let mut name = Vec::new();

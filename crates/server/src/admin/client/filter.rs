@@ -70,7 +70,7 @@ mod tests {
     use super::host;
 
     #[test]
-    fn hosts_of_addresses() {
+    fn host_of_returns_the_host_part_of_an_address() {
         let hosts = ["127.0.0.1:7", "[::1]:7", "/tmp/a:b.sock:0"].map(host);
         assert_eq!(hosts, ["127.0.0.1", "::1", "/tmp/a:b.sock"]);
     }

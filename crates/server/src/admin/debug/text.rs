@@ -79,7 +79,7 @@ mod tests {
 
     /// The format of redis-server 7.0.
     #[test]
-    fn a_table_in_words() {
+    fn table_statistics_use_the_documented_format() {
         let mut text = String::new();
         table(&mut text, &TableShape { entries: 6, by_fill: vec![3, 4, 1] });
         assert_eq!(

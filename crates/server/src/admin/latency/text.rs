@@ -149,7 +149,7 @@ mod tests {
 
     /// The answer of redis-server 7.0 to the same samples.
     #[test]
-    fn a_graph_of_thirteen_samples() {
+    fn the_graph_of_thirteen_samples_fits_one_row() {
         let ms = [11, 20, 30, 40, 50, 60, 70, 83, 90, 100, 110, 120, 130];
         let at = [92, 93, 94, 95, 96, 97, 98, 99, 100, 102, 103, 104, 105];
         let samples: Vec<_> = at.into_iter().zip(ms).collect();
@@ -167,13 +167,13 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_of_one_sample() {
+    fn the_graph_of_one_sample_has_one_column() {
         let told = graph("command", &series(&[(7, 30)]), 7);
         assert!(told.ends_with("-\n \n \n \n_\n \n0\ns\n"), "{told}");
     }
 
     #[test]
-    fn more_than_a_line_of_samples_goes_on_below() {
+    fn a_graph_wider_than_one_row_is_wrapped() {
         let samples: Vec<_> = (0..90).map(|at| (at, 2 + at as u64 * 7 % 50)).collect();
         let told = graph("command", &series(&samples), 90);
         let lines: Vec<&str> = told.lines().collect();
@@ -183,13 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn ages_have_one_unit() {
+    fn ages_are_rounded_down_to_one_unit() {
         let ages = [-1, 59, 60, 3_599, 3_600, 86_399, 86_400, 900_000].map(age);
         assert_eq!(ages, ["0s", "59s", "1m", "59m", "1h", "23h", "1d", "10d"]);
     }
 
     #[test]
-    fn the_doctor_looks_at_the_settings() {
+    fn the_doctor_reports_unsuitable_settings() {
         let events = [(SpikeEvent::Command, series(&[(1, 100)]))];
         assert!(doctor(&events, 0, 10_000, 2).contains("latency-monitor-threshold is 0"));
         assert!(doctor(&[], 5, 10_000, 2).starts_with("Nothing took 5 ms"));

@@ -255,7 +255,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_name_stands_once_and_is_one_that_prometheus_takes() {
+    fn metric_names_are_unique_and_valid_for_prometheus() {
         let mut seen = BTreeSet::new();
         for metric in all() {
             assert!(seen.insert(metric.name), "{} stands twice", metric.name);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_values_are_written_as_the_format_wants_them() {
+    fn labels_and_values_follow_the_exposition_format() {
         let mut out = String::new();
         let mut put = Samples { name: "m", out: &mut out };
         put.put("", &[("a", "x\"y\\z\nw"), ("b", "")], 4096.0);

@@ -1,11 +1,11 @@
-//! Cuts against vectors, with the books of the tree walked after each.
+//! Cuts compared with vectors. The counters of the tree are checked after each cut.
 
 use crate::keyed::{Key, Keyed};
 use crate::packed::Elem;
 use crate::seq::{NewItem, Seq};
 use proptest::prelude::*;
 
-/// A share of all, as a fraction of 65536.
+/// A share of all elements, as a fraction of 65536.
 fn run(len: usize, from: u16, share: u16) -> (u64, u64) {
     let at = len * usize::from(from) / 65536;
     let count = (len - at) * usize::from(share) / 65536;
@@ -15,7 +15,7 @@ fn run(len: usize, from: u16, share: u16) -> (u64, u64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn a_list_loses_what_is_cut(
+    fn a_cut_removes_its_range_of_a_list(
         len in 1..60_000usize,
         cuts in proptest::collection::vec((any::<u16>(), any::<u16>(), any::<bool>()), 1..12),
     ) {
@@ -38,7 +38,7 @@ proptest! {
             was.0.0.check();
             prop_assert_eq!(seq.is_same(&was.0), count == 0);
             drop(was);
-            // It goes on as a list at both ends and in the middle.
+            // The list stays usable at both ends and in the middle.
             for n in 0..40 {
                 seq.insert(seq.len(), NewItem::Near(Elem::Int(n)));
                 seq.insert(0, NewItem::Near(Elem::Int(-n)));
@@ -57,14 +57,14 @@ proptest! {
     }
 
     #[test]
-    fn a_map_loses_what_is_cut(
+    fn a_cut_removes_its_range_of_a_map(
         len in 1..40_000u32,
         cuts in proptest::collection::vec((any::<u16>(), any::<u16>()), 1..10),
         size in prop_oneof![3 => 0..20usize, 1 => 300..400usize],
     ) {
         let len = if size > 255 { len / 40 + 1 } else { len };
         let (mut map, value) = (Keyed::new(), vec![7; size]);
-        // Many under one head, so that separators are long.
+        // Many keys with one head, so that separators are long.
         let key = |n: u32| (n / 1000, format!("member:{:06}", n % 1000).into_bytes());
         for n in (0..len).rev() {
             let (head, tail) = key(n);
@@ -81,7 +81,7 @@ proptest! {
             let there: Vec<_> = map.iter().map(|i| (i.key.head, i.key.tail.to_vec())).collect();
             let expected: Vec<_> = model.iter().map(|n| key(*n)).collect();
             prop_assert_eq!(there, expected);
-            // Every key is found by the way down, or not found; a few come back.
+            // Every remaining key is found, and no other. Some removed keys are inserted again.
             for n in model.iter().step_by(37) {
                 let (head, tail) = key(*n);
                 prop_assert_eq!(map.get(Key { head, tail: &tail }).map(|v| v.bytes().len()), Some(size));

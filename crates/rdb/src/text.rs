@@ -1,0 +1,348 @@
+//! The payload of a long string, written and read in steps: the value is never copied as a whole.
+
+use std::ops::Range;
+
+use base::Blob;
+use base::crc64::crc64;
+
+use crate::lzf::{GROWTH_MAX, PieceCompressor, PieceDecompressor};
+use crate::payload::TRAILER;
+use crate::primitive::{COMPRESS_SAVES, Head, LZF, put_length};
+use crate::switches::skips_checksums;
+use crate::{Dialect, Error, Reader, STRING_MAX, VERSION, types};
+
+/// Bytes before the text of a string, at most: its type, its form, two lengths.
+const HEAD_MAX: usize = 2 + 9 + 9;
+
+/// How much longer a byte takes to be compressed than to be read.
+const COMPRESSION_COST: usize = 8;
+/// How much longer a compressed byte takes to be expanded than to be read.
+const EXPANSION_COST: usize = 32;
+
+/// A payload in three parts.
+#[derive(Debug)]
+pub struct TextPayload {
+    /// What stands before the text.
+    pub head: Vec<u8>,
+    /// The text, compressed if that is shorter.
+    pub body: Blob,
+    /// Version and checksum.
+    pub tail: [u8; TRAILER],
+}
+
+impl TextPayload {
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.head.len() + self.body.len() + self.tail.len()
+    }
+
+    /// True if there are no bytes, which cannot be.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All bytes in one vector, O(n).
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.len());
+        all.extend_from_slice(&self.head);
+        self.body.copy_to(0..self.body.len(), &mut all);
+        all.extend_from_slice(&self.tail);
+        all
+    }
+}
+
+/// Writes the payload of a string which is no integer, in the same bytes as
+/// [`Saver::dump`](crate::Saver::dump).
+#[derive(Debug)]
+pub struct TextDump {
+    text: Blob,
+    /// The next byte.
+    at: usize,
+    compressor: Option<PieceCompressor>,
+    /// The text as it is written, once that is known; until then what is compressed of it.
+    body: Blob,
+    head: Vec<u8>,
+    sum: u64,
+    /// What was compressed in vain: kept, so that a step does not free it.
+    in_vain: Blob,
+}
+
+impl TextDump {
+    /// The payload of a text of more than 20 bytes.
+    pub fn new(text: Blob) -> Self {
+        let compressor = PieceCompressor::new(text.len());
+        let mut dump = Self {
+            text,
+            at: 0,
+            compressor,
+            body: Blob::default(),
+            head: Vec::new(),
+            sum: 0,
+            in_vain: Blob::default(),
+        };
+        if dump.compressor.is_none() {
+            dump.set_plain();
+        }
+        dump
+    }
+
+    /// Heap bytes of its own.
+    pub fn memory(&self) -> usize {
+        if self.body.is_same(&self.text) { 0 } else { self.body.len() }
+    }
+
+    /// Reads up to `count` bytes, fewer if they are compressed; the payload after the last step.
+    pub fn step(&mut self, count: usize) -> Option<TextPayload> {
+        let (source, count) = match self.compressor {
+            Some(_) => (&self.text, count / COMPRESSION_COST),
+            None => (&self.body, count),
+        };
+        let range = self.at..source.len().min(self.at.saturating_add(count));
+        self.at = range.end;
+        if self.compressor.is_some() {
+            self.compress(range);
+            return None;
+        }
+        for run in self.body.pages_in(range) {
+            self.sum = crc64(self.sum, run);
+        }
+        (self.at == self.body.len()).then(|| self.payload())
+    }
+
+    fn compress(&mut self, range: Range<usize>) {
+        let Some(compressor) = &mut self.compressor else { return };
+        for run in self.text.pages_in(range) {
+            self.body.append(compressor.push(run));
+        }
+        if self.body.len() > self.text.len() - COMPRESS_SAVES - 1 {
+            self.set_plain();
+        } else if self.at == self.text.len() {
+            self.compressor = None;
+            self.at = 0;
+            self.head = vec![types::STRING, LZF];
+            put_length(&mut self.head, self.body.len() as u64);
+            put_length(&mut self.head, self.text.len() as u64);
+            self.sum = crc64(0, &self.head);
+        }
+    }
+
+    /// Compression does not pay: the text is written as it is.
+    fn set_plain(&mut self) {
+        self.compressor = None;
+        self.at = 0;
+        self.head = vec![types::STRING];
+        put_length(&mut self.head, self.text.len() as u64);
+        self.in_vain = std::mem::replace(&mut self.body, self.text.clone());
+        self.sum = crc64(0, &self.head);
+    }
+
+    fn payload(&mut self) -> TextPayload {
+        let mut tail = [0; TRAILER];
+        let (version, sum) = tail.split_at_mut(2);
+        version.copy_from_slice(&VERSION.to_le_bytes());
+        sum.copy_from_slice(&crc64(self.sum, version).to_le_bytes());
+        let (head, body) = (std::mem::take(&mut self.head), std::mem::take(&mut self.body));
+        TextPayload { head, body, tail }
+    }
+}
+
+/// Reads the payload of a string.
+#[derive(Debug)]
+pub struct TextRestore {
+    payload: Blob,
+    /// The next byte.
+    at: usize,
+    sum: u64,
+    /// Where the text stands in the payload.
+    body: Range<usize>,
+    decompressor: Option<PieceDecompressor>,
+    text: Blob,
+    /// The text is corrupt; said if the checksum is right.
+    is_corrupt: bool,
+}
+
+impl TextRestore {
+    /// Begins to read a payload, of which nothing is known. `None` if it is not that of a string
+    /// which is worth steps: [`restore`](crate::restore) reads it.
+    pub fn new(payload: Blob) -> Option<Self> {
+        let mut head = Vec::with_capacity(HEAD_MAX);
+        payload.copy_to(0..HEAD_MAX, &mut head);
+        let mut reader = Reader::new(&head);
+        if reader.byte() != Ok(types::STRING) {
+            return None;
+        }
+        let (len, expanded) = match reader.head().ok()? {
+            Head::Plain(len) if len <= STRING_MAX => (len, None),
+            Head::Lzf => {
+                let (packed, len) = (reader.length().ok()?, reader.length().ok()?);
+                let is_possible = len <= STRING_MAX && len / GROWTH_MAX as u64 <= packed;
+                (packed, is_possible.then_some(Some(len as usize))?)
+            }
+            Head::Plain(_) | Head::Int(_) => return None,
+        };
+        let from = head.len() - reader.rest().len();
+        let end = usize::try_from(len).ok().and_then(|len| from.checked_add(len))?;
+        (end + TRAILER <= payload.len()).then(|| Self {
+            payload,
+            at: 0,
+            sum: 0,
+            body: from..end,
+            decompressor: expanded.map(PieceDecompressor::new),
+            text: Blob::default(),
+            is_corrupt: false,
+        })
+    }
+
+    /// Heap bytes of its own.
+    pub fn memory(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Reads up to `count` bytes, fewer if they are compressed; true after the last step.
+    pub fn step(&mut self, count: usize) -> Result<bool, Error> {
+        let count = if self.decompressor.is_some() { count / EXPANSION_COST } else { count };
+        let checked = self.payload.len() - size_of::<u64>();
+        let range = self.at..checked.min(self.at + count);
+        if self.at == 0 {
+            self.check_version()?;
+        }
+        for run in self.payload.pages_in(range.clone()) {
+            self.sum = crc64(self.sum, run);
+        }
+        let part = range.start.max(self.body.start)..range.end.min(self.body.end);
+        if !part.is_empty() {
+            self.is_corrupt = self.is_corrupt || self.take(part).is_err();
+        }
+        self.at = range.end;
+        if self.at < checked {
+            return Ok(false);
+        }
+        let mut sum = [0; size_of::<u64>()];
+        copy(&self.payload, checked, &mut sum);
+        let is_right = skips_checksums() || self.sum == u64::from_le_bytes(sum);
+        match is_right {
+            false => Err(Error::Envelope),
+            true if self.is_corrupt => Err(Error::Corrupt),
+            true => Ok(true),
+        }
+    }
+
+    fn check_version(&self) -> Result<(), Error> {
+        let mut version = [0; 2];
+        copy(&self.payload, self.payload.len() - TRAILER, &mut version);
+        let dialect = Dialect::of(u16::from_le_bytes(version));
+        dialect.map(|_| ()).ok_or(Error::Envelope)
+    }
+
+    /// Takes a part of the body.
+    fn take(&mut self, part: Range<usize>) -> Result<(), Error> {
+        let mut at = part.start;
+        for run in self.payload.pages_in(part) {
+            at += run.len();
+            match &mut self.decompressor {
+                Some(decompressor) => {
+                    self.text.append(decompressor.push(run, at == self.body.end)?);
+                }
+                None => self.text.append(run),
+            }
+        }
+        Ok(())
+    }
+
+    /// The text, after the last step.
+    pub fn take_text(&mut self) -> Blob {
+        std::mem::take(&mut self.text)
+    }
+}
+
+/// Fills `to` with the bytes from `at` on, which are there.
+fn copy(blob: &Blob, at: usize, to: &mut [u8]) {
+    let mut filled = 0;
+    for run in blob.pages_in(at..at + to.len()) {
+        to[filled..filled + run.len()].copy_from_slice(run);
+        filled += run.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Owned, Saver, Shape};
+
+    /// Bytes of a step: few, so that steps end everywhere.
+    const STEP: usize = 1 << 16;
+
+    fn dump(text: &[u8]) -> Vec<u8> {
+        let mut dump = TextDump::new(Blob::from(text));
+        loop {
+            if let Some(payload) = dump.step(STEP) {
+                assert_eq!(payload.len(), payload.to_vec().len());
+                return payload.to_vec();
+            }
+        }
+    }
+
+    fn restore(payload: &[u8]) -> Option<Result<Blob, Error>> {
+        let mut restore = TextRestore::new(Blob::from(payload))?;
+        loop {
+            match restore.step(STEP) {
+                Ok(false) => {}
+                Ok(true) => return Some(Ok(restore.take_text())),
+                Err(why) => return Some(Err(why)),
+            }
+        }
+    }
+
+    /// Texts which compress well, a little, and not at all.
+    fn texts() -> Vec<Vec<u8>> {
+        let mut noise = vec![0; (2 << 20) + 77];
+        base::prng::Prng::new(3).fill(&mut noise);
+        let mut mixed = vec![b'm'; (1 << 20) + 1];
+        mixed[500_000..700_000].copy_from_slice(&noise[..200_000]);
+        let mut nearly = noise.clone();
+        nearly[2 << 20..(2 << 20) + 70].fill(0);
+        vec![vec![b'z'; 3 << 20], noise[..100_000].to_vec(), noise, mixed, nearly, vec![7; 70_000]]
+    }
+
+    #[test]
+    fn steps_write_and_read_what_one_pass_does() {
+        for text in texts() {
+            let payload = dump(&text);
+            let owned = Owned::String(text.clone());
+            let whole = Saver::default().dump(&owned.shaped(Shape::Plain));
+            assert!(payload == whole, "{} bytes", text.len());
+            let read = restore(&payload).expect("a string").expect("it is right");
+            assert!(read.to_vec() == text, "{} bytes", text.len());
+            let cut = [&payload[..payload.len() - TRAILER], b"behind"].concat();
+            let mut sealed = cut;
+            crate::seal(&mut sealed, VERSION);
+            let read = restore(&sealed).expect("a string").expect("what is behind is ignored");
+            assert!(read.to_vec() == text);
+        }
+    }
+
+    #[test]
+    fn wrong_payloads_are_refused_as_in_one_pass() {
+        let text = &texts()[3];
+        let payload = dump(text);
+        for at in [20, 1000, payload.len() / 2, payload.len() - 11, payload.len() - 1] {
+            let mut wrong = payload.clone();
+            wrong[at] ^= 1;
+            assert_eq!(restore(&wrong).expect("a string"), Err(Error::Envelope), "at {at}");
+            // With the right checksum it is as corrupt as in one pass.
+            if at < payload.len() - TRAILER {
+                wrong.truncate(payload.len() - TRAILER);
+                crate::seal(&mut wrong, VERSION);
+                let whole = Owned::restore(&wrong).map_err(|_| Error::Corrupt);
+                let steps = restore(&wrong).expect("a string");
+                assert_eq!(steps.map(|text| Owned::String(text.to_vec())), whole, "at {at}");
+            }
+        }
+        let mut old = payload.clone();
+        let len = old.len();
+        old[len - TRAILER] = 200;
+        assert_eq!(restore(&old).expect("a string"), Err(Error::Envelope));
+        let list = Saver::default().dump(&Owned::List(vec![vec![1]]).shaped(Shape::Plain));
+        assert!(restore(&list).is_none());
+    }
+}

@@ -1,0 +1,24 @@
+//! Operations on files: started at the end of a turn, and passed to who has asked for them.
+
+use crate::worker::Worker;
+use crate::worker::message::Message;
+use crate::worker::tasks::FileUser;
+use driver::{Driver, FileDone};
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// Starts what was asked for in this turn.
+    pub(crate) fn start_file_ops(&mut self) {
+        for (user, op) in self.core.tasks.file_ops.drain(..) {
+            self.driver.file(user as u64, op);
+        }
+    }
+
+    /// An operation has completed.
+    pub(crate) fn on_file(&mut self, done: FileDone) {
+        const REWRITING: u64 = FileUser::Rewriting as u64;
+        match done.token {
+            REWRITING => self.on_rewriting(done.outcome),
+            token => unreachable!("nobody has this token: {token}"),
+        }
+    }
+}
