@@ -55,11 +55,10 @@ struct State(Option<i64>);
 /// The state after `did`, if its reply is possible in `state`.
 fn step(state: State, did: Did) -> Option<State> {
     match did {
-        Did::Set(value) => Some(State(Some(value))),
+        Did::Set(value) | Did::LostSet(value) => Some(State(Some(value))),
         Did::Get(seen) => (seen == state.0).then_some(state),
         Did::Incr(result) => (state.0.unwrap_or(0) + 1 == result).then_some(State(Some(result))),
         Did::Del(was) => (was == state.0.is_some()).then_some(State(None)),
-        Did::LostSet(value) => Some(State(Some(value))),
         Did::LostIncr => Some(State(Some(state.0.unwrap_or(0) + 1))),
         Did::LostDel => Some(State(None)),
     }

@@ -1,6 +1,7 @@
 //! The servers: each incarnation is a whole server in a group of its own, started as `boot` starts
 //! one, on threads which pass the baton.
 
+use crate::machine::{CONFIG_FILE, Machine, SAVED_SETTING};
 use crate::plan::Plan;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
@@ -33,10 +34,17 @@ pub fn ingest_addr() -> PeerAddr {
 }
 
 impl Host {
-    /// Starts a server with the settings of this plan.
-    pub fn start(baton: &Baton, net: &SimNet, plan: &Plan, epoch: u32) -> Self {
+    /// Starts a server with the settings of this plan, and with the setting that the machine's
+    /// configuration file saves.
+    pub fn start(
+        baton: &Baton,
+        (net, machine): (&SimNet, &Machine),
+        (plan, saved): (&Plan, u64),
+        epoch: u32,
+    ) -> Self {
         let name = format!("server {epoch}");
-        Self { server: simulated::start(baton, &name, net, config(plan), plan.workers) }
+        let on = (net, &machine.disk);
+        Self { server: simulated::start(baton, &name, on, config(plan, saved), plan.workers) }
     }
 
     /// What dies with this server.
@@ -70,8 +78,11 @@ impl Host {
 }
 
 /// The settings of a plan.
-fn config(plan: &Plan) -> Config {
-    let mut config = Config::default();
+fn config(plan: &Plan, saved: u64) -> Config {
+    let saved = saved.to_string();
+    let setting: &[(&[u8], &[u8])] = &[(SAVED_SETTING.as_bytes(), saved.as_bytes())];
+    let (mut config, _) = Config::default().set(setting, true).expect("it is a setting");
+    config.file = Some(CONFIG_FILE.into());
     config.enable_debug_command = Access::Yes;
     config.bind = vec![Bind { host: "127.0.0.1".into(), optional: false }];
     let words: Vec<Vec<u8>> = format!("{INGEST} protocol=2").split(' ').map(Vec::from).collect();

@@ -21,6 +21,7 @@ pub mod clients;
 pub mod host;
 pub mod judge;
 pub mod link;
+pub mod machine;
 pub mod plan;
 pub mod run;
 pub mod session;

@@ -3,7 +3,7 @@
 
 use base::prng::Prng;
 use base::sync::baton::Rates;
-use driver::sim::Faults;
+use driver::sim::{DiskFaults, Faults};
 use std::fmt;
 
 /// A millisecond in nanoseconds.
@@ -46,6 +46,10 @@ pub struct Plan {
     pub workers: usize,
     /// The network.
     pub faults: Faults,
+    /// The disk.
+    pub disk: DiskFaults,
+    /// The machine may crash with a server that is killed.
+    pub crashes: bool,
     /// Clients.
     pub counts: Counts,
     /// Requests of a session under way at most.
@@ -91,6 +95,8 @@ impl Plan {
             time_ns,
             workers: 1 + p.below(4) as usize,
             faults,
+            disk: draw_disk(p),
+            crashes: p.chance(1, 2),
             counts,
             depth_max: one_of(p, &[1, 1, 3, 12]),
             think_ns_max: one_of(p, &[2 * MS, 5 * MS, 10 * MS, 30 * MS]),
@@ -147,6 +153,15 @@ fn draw_network(p: &mut Prng) -> Faults {
         delay_ns_max: one_of(p, &[0, MS / 20, MS / 2, 5 * MS]),
         buffer_bytes: one_of(p, &[700, 4 << 10, 64 << 10, 256 << 10]) as usize,
     }
+}
+
+/// Without faults, slow, or failing; hangs are shorter than a run.
+fn draw_disk(p: &mut Prng) -> DiskFaults {
+    let disks = [DiskFaults::NONE, DiskFaults::ROUGH, DiskFaults::HARSH];
+    let disk = disks[p.below(3) as usize];
+    let (slow_ns_max, hang_ns_max) =
+        (disk.slow_ns_max.min(20 * MS), disk.hang_ns_max.min(200 * MS));
+    DiskFaults { slow_ns_max, hang_ns_max, hang_one_in: disk.hang_one_in.min(64), ..disk }
 }
 
 fn draw_counts(p: &mut Prng) -> Counts {

@@ -16,6 +16,8 @@ use std::sync::{Mutex, PoisonError};
 const ROUNDS_MAX: u32 = 400_000;
 /// All have left so long after the last request, simulated time.
 const LEAVING_NS_MAX: u64 = 60_000 * MS;
+/// How long an end in order takes, at most.
+const SHUTDOWN_NS_MAX: u64 = 1_200 * MS;
 /// How long a dead server is down, at most.
 const DOWN_NS_MAX: u64 = 60 * MS;
 /// What a panic that was asked for says.
@@ -126,7 +128,7 @@ impl Mishaps {
         match status {
             Status::Running => return,
             Status::Exited(0) if is_ending => {}
-            Status::Killed => {}
+            Status::Killed => Self::crash_machine(world),
             Status::Exited(code) => {
                 let why = why.map_or(String::new(), |why| format!(": {why}"));
                 world.fail(format!("the server exited with {code}{why}"));
@@ -137,11 +139,21 @@ impl Mishaps {
         self.starts_ns = world.soon(DOWN_NS_MAX);
     }
 
+    /// A server was killed: perhaps because its machine has crashed.
+    fn crash_machine(world: &mut World) {
+        if world.plan.crashes && world.prng.chance(1, 2) {
+            world.count("crashes of the machine", WORLD, format_args!("the machine crashes"));
+            world.machine.disk.crash();
+        }
+    }
+
     fn end_server(&mut self, world: &mut World) {
         let Some(host) = &world.host else { return };
         let group = host.group();
         if world.prng.chance(1, 3) {
             let _ = host.begin_end();
+            // It ends a CONFIG REWRITE first.
+            world.disturb(SHUTDOWN_NS_MAX);
             world.count("ends in order", WORLD, format_args!("the server ends in order"));
         } else {
             let points = world.prng.below(3_000);
@@ -156,7 +168,12 @@ impl Mishaps {
         world.note(WORLD, format_args!("a server starts"));
         world.epoch += 1;
         world.reset_clock();
-        world.host = Some(Host::start(&world.baton, &world.net, &world.plan, world.epoch));
+        let saved = match world.machine.check_file() {
+            Ok(saved) => saved,
+            Err(why) => return world.fail(why),
+        };
+        let machine = (&world.net, &world.machine);
+        world.host = Some(Host::start(&world.baton, machine, (&world.plan, saved), world.epoch));
         world.books.registers.restart();
         world.books.transactions.restart();
         for actor in actors {
@@ -225,7 +242,8 @@ fn live(world: &mut World) {
     }
     let questions = actors.iter_mut().flat_map(|actor| actor.questions()).collect();
     drop(actors);
-    if let Err(what) = judge::judge(world, questions) {
+    let judged = judge::judge(world, questions).and_then(|()| world.machine.check_file());
+    if let Err(what) = judged {
         world.fail(what);
     }
 }

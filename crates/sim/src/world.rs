@@ -2,6 +2,7 @@
 
 use crate::books::Books;
 use crate::host::Host;
+use crate::machine::Machine;
 use crate::plan::{MS, Plan};
 use crate::trace::{Trace, WORLD};
 use base::prng::Prng;
@@ -34,6 +35,8 @@ pub struct World {
     pub baton: Baton,
     /// The network.
     pub net: SimNet,
+    /// The machine of the servers.
+    pub machine: Machine,
     /// The server, unless it is dead.
     pub host: Option<Host>,
     /// Draws.
@@ -69,10 +72,12 @@ impl World {
         let options = Options { seed: plan.seed, rates: plan.rates, trace: None };
         let baton = Baton::start(options);
         let net = SimNet::new(plan.seed, plan.faults);
-        let host = Host::start(&baton, &net, &plan, 0);
+        let machine = Machine::new(plan.seed, plan.disk);
+        let host = Host::start(&baton, (&net, &machine), (&plan, 0), 0);
         let began_ns = net.now().0;
         Self {
             baton,
+            machine,
             host: Some(host),
             prng: Prng::new(!plan.seed),
             trace: Trace::default(),

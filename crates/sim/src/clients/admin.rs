@@ -2,11 +2,13 @@
 //! texts about the server. A change that is acknowledged holds for everybody.
 
 use crate::clients::registers;
+use crate::machine::{Machine, SAVED_SETTING};
 use crate::plan::MS;
 use crate::session::{Family, Request, Span};
 use crate::trace::WORLD;
 use crate::world::World;
 use client::Value;
+use driver::sim::DiskFaults;
 use std::collections::VecDeque;
 
 /// A client of this family.
@@ -33,6 +35,8 @@ pub enum Ask {
     Frozen(bool),
     /// CLIENT KILL of this address.
     Kill(String),
+    /// CONFIG REWRITE after this value of the saved setting.
+    Rewrite(u64),
     /// Answered when another command of this client is.
     Last,
 }
@@ -83,10 +87,11 @@ impl Admin {
 
     fn draw(world: &mut World) -> Vec<Vec<Request<Ask>>> {
         let any = |text: &str| vec![vec![Request::words(text, Ask::Any)]];
-        match world.prng.below(8) {
+        match world.prng.below(10) {
             0 | 1 if world.plan.pauses => Self::pause(world),
             2 | 3 if world.plan.kills => vec![Self::kill(world).into_iter().collect()],
             4 if world.plan.panics => vec![vec![Self::panic(world)]],
+            7 | 8 => Self::rewrite(world),
             5 => {
                 let entries = world.prng.below(20);
                 let names = ["hash-max-listpack-entries", "zset-max-listpack-entries"];
@@ -102,6 +107,16 @@ impl Admin {
             }
             _ => any(TEXTS[world.prng.below(TEXTS.len() as u64) as usize]),
         }
+    }
+
+    /// Saves a new value of a setting.
+    fn rewrite(world: &mut World) -> Vec<Vec<Request<Ask>>> {
+        let value = world.machine.next_value();
+        world.count("CONFIG REWRITE", WORLD, format_args!("{SAVED_SETTING} {value}"));
+        let set = Request::words(&format!("CONFIG SET {SAVED_SETTING} {value}"), Ask::Any);
+        let rewrite = Request::words("CONFIG REWRITE", Ask::Rewrite(value));
+        let wait_ns = Machine::rewrite_ns_max(&world.plan.disk);
+        vec![vec![set], vec![Request { wait_ns, ..rewrite }]]
     }
 
     fn panic(world: &mut World) -> Request<Ask> {
@@ -133,12 +148,23 @@ impl Family for Admin {
     }
 
     fn answered(&mut self, world: &mut World, ask: Ask, reply: Value, span: Span) {
+        if let Ask::Rewrite(value) = ask {
+            let may_fail = world.plan.disk != DiskFaults::NONE;
+            match reply {
+                reply if reply == Value::ok() => world.machine.promise(value),
+                reply if may_fail && reply.is_error() => {
+                    world.count("failed CONFIG REWRITEs", WORLD, format_args!("{reply:?}"));
+                }
+                reply => world.fail(format!("CONFIG REWRITE is answered {reply:?}")),
+            }
+            return;
+        }
         if reply.is_error() {
             return world.fail(format!("{ask:?} is answered {reply:?}"));
         }
         match ask {
             Ask::Last if reply == Value::simple("PONG") => self.is_asking = false,
-            Ask::Any | Ask::Last => {}
+            Ask::Any | Ask::Last | Ask::Rewrite(_) => {}
             Ask::Pause(ns) => {
                 // Whole milliseconds, of a turn that may have begun before the request.
                 let early_ns = 2 * MS + 3 * world.plan.rates.hold_ns_max;
