@@ -270,7 +270,7 @@ fn prices(seed: u64) -> Summary {
     let threads = [0, 1].map(|_| {
         let number = number.clone();
         base::sync::thread::spawn(move || {
-            (0..200_000).for_each(|_| assert!(number.load(Relaxed) > 0))
+            (0..200_000).for_each(|_| assert!(number.load(Relaxed) > 0));
         })
     });
     for thread in threads {

@@ -89,7 +89,7 @@ fn one(seed: u64, time_ms: u64, trace: bool) -> ExitCode {
     if trace || outcome.failure.is_some() {
         print!("{}", outcome.trace);
     }
-    swarm::tell(seed, &outcome);
+    swarm::print_outcome(seed, &outcome);
     match outcome.failure {
         None => ExitCode::SUCCESS,
         Some(failure) => {

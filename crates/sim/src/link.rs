@@ -57,7 +57,7 @@ impl Link {
     }
 
     /// Adds bytes to what will be written.
-    pub fn say(&mut self, bytes: &[u8]) {
+    pub fn queue(&mut self, bytes: &[u8]) {
         self.unsent.extend_from_slice(bytes);
     }
 

@@ -90,7 +90,7 @@ impl Mishaps {
             self.dies_ns = u64::MAX;
             self.end_server(world);
         }
-        self.see_server(world);
+        self.check_server(world);
         if now >= self.starts_ns {
             self.starts_ns = u64::MAX;
             self.start_server(world, actors);
@@ -121,7 +121,7 @@ impl Mishaps {
     }
 
     /// Whether the server lives as it must.
-    fn see_server(&mut self, world: &mut World) {
+    fn check_server(&mut self, world: &mut World) {
         let Some(host) = &world.host else { return };
         let (status, is_ending) = (host.status(&world.baton), host.is_ending());
         let why = host.shared().err();
@@ -192,7 +192,7 @@ pub fn run(plan: Plan, whole_trace: bool) -> Outcome {
     world.trace.whole = whole_trace;
     let text = world.plan.to_string();
     world.note(WORLD, format_args!("{text}"));
-    let ran = catch_unwind(AssertUnwindSafe(|| live(&mut world)));
+    let ran = catch_unwind(AssertUnwindSafe(|| run_world(&mut world)));
     if let Some(panic) = first_panic() {
         world.fail(format!("a panic: {panic}"));
     } else if ran.is_err() {
@@ -218,7 +218,7 @@ pub fn run(plan: Plan, whole_trace: bool) -> Outcome {
 }
 
 /// The whole life of a world.
-fn live(world: &mut World) {
+fn run_world(world: &mut World) {
     let mut actors = clients::all(world);
     let mut mishaps = Mishaps::new(world);
     let busy_until = world.now() + world.plan.time_ns;

@@ -145,24 +145,24 @@ impl<F: Family> Session<F> {
         };
         world.connected.insert(self.who, (link.addr(), None));
         if self.resp3 {
-            self.send(world, vec![b"HELLO".to_vec(), b"3".to_vec()], None, 0);
+            self.send(world, &[b"HELLO".to_vec(), b"3".to_vec()], None, 0);
         }
         if world.plan.kills {
-            self.send(world, vec![b"CLIENT".to_vec(), b"ID".to_vec()], None, 0);
+            self.send(world, &[b"CLIENT".to_vec(), b"ID".to_vec()], None, 0);
         }
     }
 
-    fn send(&mut self, world: &mut World, args: Vec<Vec<u8>>, ask: Option<F::Ask>, wait_ns: u64) {
+    fn send(&mut self, world: &mut World, args: &[Vec<u8>], ask: Option<F::Ask>, wait_ns: u64) {
         let Some(link) = &mut self.link else { return };
         let words: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         let bytes = encode(&words);
-        world.note(self.who, format_args!("> {}", Shown(&args)));
+        world.note(self.who, format_args!("> {}", Shown(args)));
         let (call, call_ns) = (world.tick(), world.now());
         self.pending.push_back(Pending { ask, call, call_ns, wait_ns, bytes: bytes.len() });
         if self.pending.len() == 1 {
             link.moved_ns = link.moved_ns.max(call_ns);
         }
-        link.say(&bytes);
+        link.queue(&bytes);
     }
 
     /// The next whole reply.
@@ -269,7 +269,7 @@ impl<F: Family> Session<F> {
     }
 
     /// Makes the next requests, or leaves.
-    fn go_on(&mut self, world: &mut World) {
+    fn send_next(&mut self, world: &mut World) {
         let (now, depth) = (world.now(), self.pending.len() as u64);
         if world.phase == Phase::Ending {
             let waits_for_ever = |p: &Pending<F::Ask>| p.wait_ns == u64::MAX;
@@ -292,7 +292,7 @@ impl<F: Family> Session<F> {
         }
         for request in self.family.next(world) {
             *world.tally.entry("requests").or_default() += 1;
-            self.send(world, request.args, Some(request.ask), request.wait_ns);
+            self.send(world, &request.args, Some(request.ask), request.wait_ns);
         }
         self.not_before_ns = world.soon(world.plan.think_ns_max);
     }
@@ -322,13 +322,13 @@ impl<F: Family> Actor for Session<F> {
                 self.not_before_ns
             }
             Turn::Busy => {
-                self.go_on(world);
+                self.send_next(world);
                 world.now()
             }
             Turn::Idle(until) => {
                 let patience = self.check_patience(world);
                 let sent = self.pending.len();
-                self.go_on(world);
+                self.send_next(world);
                 if self.pending.len() > sent {
                     return world.now();
                 }

@@ -41,7 +41,7 @@ struct Totals {
 }
 
 /// Writes what a run has counted, for the process that started it.
-pub fn tell(seed: u64, outcome: &Outcome) {
+pub fn print_outcome(seed: u64, outcome: &Outcome) {
     println!("seed {seed} digest {:016x} simulated_ns {}", outcome.digest, outcome.simulated_ns);
     let tally: &Tally = &outcome.tally;
     for (kind, count) in tally {

@@ -332,7 +332,7 @@ impl State {
             server_addr: to.clone(),
         });
         self.world.add_stream(number);
-        self.tell_acceptor(number);
+        self.wake_acceptor(number);
         Some(stream)
     }
 
@@ -366,7 +366,7 @@ impl State {
             0 if s.to_server.end_arrived(now) => Ok(0),
             0 => Err(Errno::AGAIN),
             n => {
-                self.tell(stream);
+                self.wake_watchers(stream);
                 Ok(n)
             }
         }
@@ -387,7 +387,7 @@ impl State {
     pub fn shutdown_server(&mut self, stream: usize) {
         let at = self.arrival();
         self.streams[stream].to_client.end(at);
-        self.tell(stream);
+        self.wake_watchers(stream);
     }
 
     /// True if bytes for the server have arrived.
@@ -417,7 +417,7 @@ impl State {
             return Err(Errno::AGAIN);
         }
         pipe.write(&bytes[..count], at);
-        self.tell(stream);
+        self.wake_watchers(stream);
         Ok(count)
     }
 
@@ -438,12 +438,12 @@ impl State {
         };
         pipe.end(at);
         s.reset |= unread;
-        self.tell(stream);
+        self.wake_watchers(stream);
     }
 
     pub fn reset(&mut self, stream: usize) {
         self.streams[stream].reset = true;
-        self.tell(stream);
+        self.wake_watchers(stream);
     }
 
     fn maybe_reset(&mut self, stream: usize) {
@@ -467,7 +467,7 @@ impl State {
         let s = &mut self.streams[stream];
         let count = s.to_client.read(room, now, None);
         if count > 0 {
-            self.tell(stream);
+            self.wake_watchers(stream);
         }
         count
     }
@@ -475,7 +475,7 @@ impl State {
     pub fn shutdown_client(&mut self, stream: usize) {
         let at = self.arrival();
         self.streams[stream].to_server.end(at);
-        self.tell(stream);
+        self.wake_watchers(stream);
     }
 
     pub fn client_addr(&self, stream: usize) -> PeerAddr {

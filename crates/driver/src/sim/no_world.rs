@@ -29,9 +29,9 @@ impl World {
 }
 
 impl State {
-    pub fn tell(&mut self, _stream: usize) {}
+    pub fn wake_watchers(&mut self, _stream: usize) {}
 
-    pub fn tell_acceptor(&mut self, _listener: usize) {}
+    pub fn wake_acceptor(&mut self, _listener: usize) {}
 }
 
 pub fn is_active() -> bool {

@@ -96,7 +96,7 @@ impl State {
     }
 
     /// A stream has changed: those who may see it are woken, now or when it arrives.
-    pub fn tell(&mut self, stream: usize) {
+    pub fn wake_watchers(&mut self, stream: usize) {
         let arrival = self.next_arrival_at(stream).map(MonoNs);
         let owner = self.workers.iter().position(|w| w.streams.contains_key(&stream));
         if let Some(owner) = owner {
@@ -109,7 +109,7 @@ impl State {
     }
 
     /// A connection has come to a listener.
-    pub fn tell_acceptor(&mut self, listener: usize) {
+    pub fn wake_acceptor(&mut self, listener: usize) {
         let acceptor = self.workers.iter().position(|w| w.listeners.contains_key(&listener));
         if let Some(worker) = acceptor {
             self.world.wake(worker, self.now());
@@ -121,8 +121,9 @@ impl State {
         for worker in 0..self.workers.len() {
             if self.world.workers[worker].0 == Some(group) {
                 // The thread is stopped for ever and never drops its driver.
-                let disk = self.workers[worker].disk.take();
-                disk.into_iter().for_each(|disk| disk.end());
+                if let Some(disk) = self.workers[worker].disk.take() {
+                    disk.end();
+                }
                 self.remove_worker(worker);
             }
         }

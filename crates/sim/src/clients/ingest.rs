@@ -81,7 +81,7 @@ impl Producer {
         };
         let mut bytes = Vec::new();
         write_hello(&mut bytes, &hello);
-        link.say(&bytes);
+        link.queue(&bytes);
         world.note(self.who, format_args!("> Hello, resume: {}", self.is_known));
         (self.link, self.reader, self.is_welcome) = (Some(link), Reader::new(), false);
     }
@@ -153,7 +153,7 @@ impl Producer {
         if world.prng.chance(1, 3) {
             write_flush(&mut frame);
         }
-        link.say(&frame);
+        link.queue(&frame);
         self.not_before_ns = world.soon(world.plan.think_ns_max);
     }
 
@@ -179,7 +179,7 @@ impl Producer {
         until + 1
     }
 
-    fn go_on(&mut self, world: &mut World) {
+    fn send_next(&mut self, world: &mut World) {
         if world.phase == Phase::Busy {
             if world.now() >= self.not_before_ns {
                 self.send(world);
@@ -215,13 +215,13 @@ impl Actor for Producer {
                 self.not_before_ns
             }
             Turn::Busy => {
-                self.go_on(world);
+                self.send_next(world);
                 world.now()
             }
             Turn::Idle(until) => {
                 let patience = self.check_patience(world);
                 let sent = self.sent;
-                self.go_on(world);
+                self.send_next(world);
                 // Without credit it waits for the server.
                 let is_resting = self.not_before_ns > world.now();
                 let later = if is_resting { self.not_before_ns } else { u64::MAX };
@@ -246,9 +246,10 @@ impl Actor for Producer {
     fn questions(&mut self) -> Vec<Question> {
         let key = self.key();
         let want = Want::Messages((1..=self.sent).map(|n| (n, payload(n))).collect());
-        let text = match self.is_stream() {
-            true => format!("XRANGE {key} - +"),
-            false => format!("LRANGE {key} 0 -1"),
+        let text = if self.is_stream() {
+            format!("XRANGE {key} - +")
+        } else {
+            format!("LRANGE {key} 0 -1")
         };
         vec![Question { args: words(&text), want }]
     }

@@ -121,7 +121,7 @@ impl Part {
         for (at, op) in self.ops.iter_mut().enumerate() {
             match (op, &self.args[0][..], reply) {
                 (Op::Read { seen, .. }, b"MGET", Value::Array(all)) => {
-                    *seen = elements(all.get(at)?)?
+                    *seen = elements(all.get(at)?)?;
                 }
                 (Op::Read { seen, .. }, _, _) => *seen = elements(reply)?,
                 (Op::Append { len, .. }, b"RPUSH", Value::Integer(all)) => {

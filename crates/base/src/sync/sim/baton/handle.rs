@@ -154,7 +154,10 @@ impl Baton {
     /// What has happened so far.
     pub fn summary(&self) -> Summary {
         let mut state = self.world.state();
-        state.settle(self.main.id, self.main.budget.load(std::sync::atomic::Ordering::Relaxed));
+        state.count_points(
+            self.main.id,
+            self.main.budget.load(std::sync::atomic::Ordering::Relaxed),
+        );
         state.summary()
     }
 

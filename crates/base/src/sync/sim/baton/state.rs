@@ -127,7 +127,7 @@ impl State {
     }
 
     pub fn finish(&mut self, id: usize, left: u32) {
-        self.settle(id, left);
+        self.count_points(id, left);
         self.threads[id].life = Life::Finished;
         self.wake(std::ptr::from_ref(self.threads[id].thread).addr(), u32::MAX);
         let group = self.threads[id].group;
@@ -156,8 +156,8 @@ impl State {
 
     // ---- switch points
 
-    /// Counts the switch points that a thread has passed since it was last settled.
-    pub fn settle(&mut self, id: usize, left: u32) {
+    /// Counts the switch points that a thread has passed since they were last counted.
+    pub fn count_points(&mut self, id: usize, left: u32) {
         let record = &mut self.threads[id];
         let passed = u64::from(record.budget - left);
         record.budget = left;
@@ -200,7 +200,7 @@ impl State {
         let living: Vec<usize> =
             (0..self.threads.len()).filter(|id| lives(&self.threads[*id])).collect();
         for id in living {
-            self.settle(id, self.threads[id].thread.budget.load(Relaxed));
+            self.count_points(id, self.threads[id].thread.budget.load(Relaxed));
             self.draw_budget(id);
         }
     }
@@ -211,7 +211,7 @@ impl State {
         for id in 0..self.threads.len() {
             let left = self.threads[id].thread.budget.load(Relaxed);
             if self.threads[id].group == group && u64::from(left) > points {
-                self.settle(id, left);
+                self.count_points(id, left);
                 self.set_budget(id, points.max(1) as u32);
             }
         }

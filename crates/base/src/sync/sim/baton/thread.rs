@@ -97,7 +97,7 @@ impl Thread {
     #[cold]
     fn decide(&'static self, kind: Kind, at: &'static Location<'static>) {
         let mut state = self.world.state();
-        state.settle(self.id, 0);
+        state.count_points(self.id, 0);
         if state.is_due_to_die(self.group) {
             drop(state);
             self.world.end_group(self.group, Status::Killed);
@@ -116,7 +116,7 @@ impl Thread {
     ) -> Woken {
         assert_eq!(self.masked.load(Ordering::Relaxed), 0, "{on:?} where nobody may switch: {at}");
         let mut state = self.world.state();
-        state.settle(self.id, self.budget.load(Ordering::Relaxed));
+        state.count_points(self.id, self.budget.load(Ordering::Relaxed));
         state.block(self.id, on, address, until, at);
         self.hand_over(state, Kind::Block);
         let mut state = self.world.state();
