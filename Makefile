@@ -4,6 +4,7 @@ ARGS ?=
 PERF_ARGS ?=
 BENCH_ARGS ?=
 SOAK_ARGS ?=
+SWARM_ARGS ?= --hours 100000
 PREFIX ?= /usr/local
 DESTDIR ?=
 # A system-wide installation is configured in /etc.
@@ -15,7 +16,7 @@ UNIT = sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' -e 's
 PERF_SHEAFDB ?= target/release/sheafdb --port {port} --unixsocket {sock} --dir {dir} --threads 1 --admin-port 0 --save ""
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test timing deps perf bench soak fmt install uninstall deb
+.PHONY: help run build test timing deps perf bench soak swarm fmt install uninstall deb
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -50,6 +51,9 @@ bench: ## the laboratory's five experiments in one report (target/lab.html), the
 
 soak: build ## an hour of mixed load and whether memory stays flat; SOAK_ARGS="--seconds 600"
 	tools/soak.py $(SOAK_ARGS)
+
+swarm: ## simulated worlds, one seed after the other, until stopped; SWARM_ARGS="--hours 2 --from 1000000"
+	$(CARGO) xtask sim $(SWARM_ARGS)
 
 fmt: ## format the sources
 	$(CARGO) fmt --all

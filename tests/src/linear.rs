@@ -21,6 +21,19 @@ pub enum Did {
     Incr(i64),
     /// DEL, and whether the key existed.
     Del(bool),
+    /// SET whose reply never came: it took effect, or never will.
+    LostSet(i64),
+    /// INCR whose reply never came.
+    LostIncr,
+    /// DEL whose reply never came.
+    LostDel,
+}
+
+impl Did {
+    /// True if no reply came.
+    fn is_lost(self) -> bool {
+        matches!(self, Self::LostSet(_) | Self::LostIncr | Self::LostDel)
+    }
 }
 
 /// One operation of a history.
@@ -30,7 +43,8 @@ pub struct Op {
     pub did: Did,
     /// When it was sent.
     pub call: u64,
-    /// When its reply arrived.
+    /// When its reply arrived. Of one without a reply: when it can no longer take effect, or
+    /// `u64::MAX`.
     pub ret: u64,
 }
 
@@ -41,10 +55,12 @@ struct State(Option<i64>);
 /// The state after `did`, if its reply is possible in `state`.
 fn step(state: State, did: Did) -> Option<State> {
     match did {
-        Did::Set(value) => Some(State(Some(value))),
+        Did::Set(value) | Did::LostSet(value) => Some(State(Some(value))),
         Did::Get(seen) => (seen == state.0).then_some(state),
         Did::Incr(result) => (state.0.unwrap_or(0) + 1 == result).then_some(State(Some(result))),
         Did::Del(was) => (was == state.0.is_some()).then_some(State(None)),
+        Did::LostIncr => Some(State(Some(state.0.unwrap_or(0) + 1))),
+        Did::LostDel => Some(State(None)),
     }
 }
 
@@ -54,24 +70,48 @@ fn step(state: State, did: Did) -> Option<State> {
 /// # Panics
 /// If there are more than [`OPS_MAX`] operations.
 pub fn is_linearizable(ops: &[Op]) -> bool {
+    verdict(ops, usize::MAX).unwrap_or_default()
+}
+
+/// As [`is_linearizable`], but `None` if the answer is not found among so many states. Each lost
+/// operation may double their number.
+///
+/// # Panics
+/// If there are more than [`OPS_MAX`] operations.
+pub fn verdict(ops: &[Op], states_max: usize) -> Option<bool> {
     assert!(ops.len() <= OPS_MAX, "histories are bounded");
-    let all = if ops.len() == OPS_MAX { u128::MAX } else { (1 << ops.len()) - 1 };
+    let bits = |wanted: &dyn Fn(&Op) -> bool| {
+        let chosen = ops.iter().enumerate().filter(|(_, op)| wanted(op));
+        chosen.fold(0u128, |bits, (i, _)| bits | 1 << i)
+    };
+    let answered = bits(&|op| !op.did.is_lost());
     let mut seen = HashSet::new();
     let mut todo = vec![(0u128, State(None))];
     while let Some((done, state)) = todo.pop() {
-        if done == all {
-            return true;
+        if done & answered == answered {
+            return Some(true);
+        }
+        if seen.len() == states_max {
+            return None;
         }
         if !seen.insert((done, state)) {
             continue;
         }
         let open = || ops.iter().enumerate().filter(move |(i, _)| done >> i & 1 == 0);
-        let first_return = open().map(|(_, op)| op.ret).min().unwrap_or(u64::MAX);
-        for (i, op) in open().filter(|(_, op)| op.call <= first_return) {
-            todo.extend(step(state, op.did).map(|next| (done | 1 << i, next)));
+        let first_return = open().filter(|(_, op)| !op.did.is_lost()).map(|(_, op)| op.ret).min();
+        let first_return = first_return.unwrap_or(u64::MAX);
+        // Those that were answered are tried first: most lost ones never took effect.
+        for lost in [true, false] {
+            let now = |op: &Op| op.call <= first_return && op.did.is_lost() == lost;
+            for (i, op) in open().filter(|(_, op)| now(op)) {
+                let Some(next) = step(state, op.did) else { continue };
+                // What could take effect only before this one was sent never did.
+                let too_late = bits(&|other| other.did.is_lost() && other.ret < op.call);
+                todo.push((done | 1 << i | too_late, next));
+            }
         }
     }
-    false
+    Some(false)
 }
 
 #[cfg(test)]
@@ -89,6 +129,20 @@ mod tests {
         assert!(history(&[(Set(1), 0, 9), (Get(None), 1, 2), (Get(Some(1)), 3, 4)]));
         assert!(history(&[(Incr(2), 0, 9), (Incr(1), 0, 9), (Incr(3), 0, 9)]));
         assert!(history(&[(Set(5), 0, 9), (Del(true), 0, 9), (Incr(6), 0, 9)]));
+    }
+
+    #[test]
+    fn what_was_never_answered_took_effect_or_not() {
+        use Did::{Del, Get, Incr, LostDel, LostIncr, LostSet};
+        const NEVER: u64 = u64::MAX;
+        assert!(history(&[(LostSet(1), 0, NEVER), (Get(None), 1, 2), (Get(Some(1)), 3, 4)]));
+        assert!(history(&[(LostIncr, 0, NEVER), (Incr(1), 1, 2), (Get(Some(1)), 3, 4)]));
+        assert!(history(&[(LostIncr, 0, NEVER), (Incr(2), 1, 2), (LostDel, 1, NEVER)]));
+        assert!(!history(&[(LostIncr, 0, NEVER), (Incr(3), 1, 2)]), "it counts once");
+        assert!(!history(&[(LostIncr, 5, NEVER), (Incr(2), 1, 2)]), "not before it was sent");
+        assert!(!history(&[(LostSet(1), 0, NEVER), (Del(true), 1, 2), (Get(Some(1)), 3, 4)]));
+        let late = |get| history(&[(LostSet(1), 0, 5), (Get(None), 6, 7), (Get(get), 8, 9)]);
+        assert!(late(None) && !late(Some(1)), "it takes no effect after its end");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::run::{cargo, check, cpu_s, output};
 use crate::side_by_side::{self, Plan};
-use crate::{guards, lines, release, tidy};
+use crate::{guards, lines, release, sim, tidy};
 
 /// A step: its name, the steps which must have passed before, and its function. The order only
 /// saves time: each step builds the programs it needs.
@@ -26,6 +26,7 @@ const STEPS: &[Step] = &[
     ("release", &[], release::run),
     ("shuttle", &[], shuttle),
     ("baton", &[], baton),
+    ("sim", &["baton"], sim::step),
     ("build", &["clippy"], build),
     ("unit", BUILT, unit),
     ("harness", BUILT, harness),

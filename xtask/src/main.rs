@@ -4,6 +4,7 @@
 //! - `cargo xtask tidy [--list|--lower]` checks the rules which the compiler does not;
 //! - `cargo xtask docs [--check]` writes (or compares) the generated documents;
 //! - `cargo xtask guards [--update]` counts instructions of the hot path;
+//! - `cargo xtask sim --seed N|--seeds A..B|--hours H` runs servers in a simulated world;
 //! - `cargo xtask lines [COMMAND own|same]` finds cache lines that two workers write.
 
 // The files of this tree are named in lower case.
@@ -16,6 +17,7 @@ mod lines;
 mod release;
 mod run;
 mod side_by_side;
+mod sim;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -31,8 +33,9 @@ fn main() -> ExitCode {
         Some("docs") => docs::run(&root, rest.contains(&"--check")),
         Some("guards") => guards::run(&root, rest.contains(&"--update")),
         Some("lines") => lines::run(&root, &rest),
+        Some("sim") => sim::run(&root, &rest),
         _ => Err(format!(
-            "usage: cargo xtask ci [STEP...] | tidy [--list|--lower] | docs [--check] | guards [--update] | lines [COMMAND own|same]\nsteps: {}",
+            "usage: cargo xtask ci [STEP...] | tidy [--list|--lower] | docs [--check] | guards [--update] | lines [COMMAND own|same] | sim --seed N|--seeds A..B|--hours H\nsteps: {}",
             ci::step_names().join(" ")
         )),
     };

@@ -53,7 +53,7 @@ impl World {
         });
         let baton = Baton::start(Options { seed, rates, trace });
         let net = SimNet::new(seed, faults);
-        let server = simulated::start(&baton, "server", &net, config(), WORKERS);
+        let server = simulated::start(&baton, "server", (&net, &net.disk()), config(), WORKERS);
         Self { baton, net, server, prng: Prng::new(!seed) }
     }
 
@@ -210,7 +210,8 @@ fn a_server_dies(seed: u64) -> Summary {
     });
     assert_eq!(world.baton.status(world.server.group), Status::Killed);
     drop(clients);
-    world.server = simulated::start(&world.baton, "second", &world.net, config(), WORKERS);
+    let machine = (&world.net, &world.net.disk());
+    world.server = simulated::start(&world.baton, "second", machine, config(), WORKERS);
     let mut client = world.connect();
     client.say(&["INCR", "counter"]);
     let mut reply = None;

@@ -24,6 +24,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("client", &["base", "resp"]),
+    (
+        "sim",
+        &["base", "resp", "driver", "ingest", "value", "keyspace", "config", "server", "client"],
+    ),
     ("producer", &["ingest"]),
     ("bench", &["base", "resp", "driver", "observe", "ingest", "client"]),
 ];

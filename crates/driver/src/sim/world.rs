@@ -60,15 +60,16 @@ impl World {
     }
 }
 
+/// Whether a poll is over.
+enum Polled {
+    Over,
+    /// Its thread must wait, until this time at most.
+    Waits(Option<u64>),
+}
+
 impl State {
-    /// A poll of this worker. Returns `None` if it is over; if not, until when its thread must wait
-    /// at most.
-    fn poll_in_world(
-        &mut self,
-        worker: usize,
-        ready: &mut Vec<Ready>,
-        wait: Wait,
-    ) -> Option<Option<u64>> {
+    /// A poll of this worker: whether it is over.
+    fn poll_in_world(&mut self, worker: usize, ready: &mut Vec<Ready>, wait: Wait) -> Polled {
         let found = self.ready_of(worker);
         let limit = match wait {
             Wait::NoWait => Some(0),
@@ -79,13 +80,12 @@ impl State {
         if !found.is_empty() || self.workers[worker].woken || is_over {
             self.world.workers[worker].1 = None;
             self.take(worker, found, ready);
-            return None;
+            return Polled::Over;
         }
         self.world.workers[worker].1 = Waker::of_this_thread();
         let arrivals = self.workers[worker].streams.keys().map(|s| self.next_arrival_at(*s));
-        let disk = self.workers[worker].disk.as_ref();
-        let files = disk.and_then(|disk| disk.next_arrival(self.now()));
-        Some(arrivals.chain([limit, files]).flatten().min())
+        let disk = self.workers[worker].disk.as_ref().map(|d| d.next_arrival(self.now()));
+        Polled::Waits(arrivals.chain([limit, disk.flatten()]).flatten().min())
     }
 
     /// When the next bytes, or the end, arrive at an end of this stream.
@@ -111,7 +111,9 @@ impl State {
     /// A connection has come to a listener.
     pub fn tell_acceptor(&mut self, listener: usize) {
         let acceptor = self.workers.iter().position(|w| w.listeners.contains_key(&listener));
-        acceptor.into_iter().for_each(|worker| self.world.wake(worker, self.now()));
+        if let Some(worker) = acceptor {
+            self.world.wake(worker, self.now());
+        }
     }
 
     /// Closes what a group had open, as a system does when a process ends.
@@ -162,8 +164,8 @@ pub fn close_with_groups(net: &SimNet) {
 /// A poll: blocks the thread until it finds something or its time is over.
 pub fn poll(net: &SimNet, worker: usize, ready: &mut Vec<Ready>, wait: Wait) {
     loop {
-        let until = net.state().poll_in_world(worker, ready, wait);
-        let Some(until) = until else { break };
+        let polled = net.state().poll_in_world(worker, ready, wait);
+        let Polled::Waits(until) = polled else { break };
         baton::wait("the network", until);
     }
     // Polls take time, so that a worker which only polls comes to its next deadline.

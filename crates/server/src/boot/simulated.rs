@@ -3,7 +3,7 @@
 //!
 //! Not simulated, and so not to be used in a world: the admin port, the pid file and the
 //! supervisor, which belong to the process; MIGRATE, whose thread uses real sockets; DEBUG commands
-//! which print on standard output; CONFIG REWRITE, which writes a real file.
+//! which print on standard output. Included configuration files are on the disk of the machine.
 
 use super::allocator::{Allocator, AllocatorTools};
 use super::{listen, run_workers, share};
@@ -14,7 +14,7 @@ use base::sync::Arc;
 use base::sync::baton::{Baton, Group};
 use base::sync::outside::Mutex;
 use config::Config;
-use driver::sim::{SimDriver, SimNet};
+use driver::sim::{SimDisk, SimDriver, SimNet};
 
 /// A simulated server.
 #[derive(Clone)]
@@ -43,15 +43,21 @@ impl Server {
     }
 }
 
-/// Starts a server with so many workers in a new group. It runs, like every thread, when the baton
-/// is handed to it; it listens where its configuration says.
-pub fn start(world: &Baton, name: &str, net: &SimNet, config: Config, workers: usize) -> Server {
+/// Starts a server with so many workers in a new group, on a machine with this disk. It runs, like
+/// every thread, when the baton is handed to it; it listens where its configuration says.
+pub fn start(
+    world: &Baton,
+    name: &str,
+    (net, disk): (&SimNet, &SimDisk),
+    config: Config,
+    workers: usize,
+) -> Server {
     let group = world.group(name);
     let start = Arc::new(Mutex::new(Start::UnderWay));
     let server = Server { group, start: start.clone() };
-    let net = net.clone();
+    let (net, disk) = (net.clone(), disk.clone());
     let run = move || {
-        if let Err(why) = serve(config, &net, workers, &start) {
+        if let Err(why) = serve(config, (&net, &disk), workers, &start) {
             log::warning(format_args!("{why}"));
             *start.lock().expect("nobody panics with it") = Start::Failed(why);
             base::sync::exit(1);
@@ -62,10 +68,15 @@ pub fn start(world: &Baton, name: &str, net: &SimNet, config: Config, workers: u
 }
 
 /// As `serve` of a real server, without what belongs to the process.
-fn serve(config: Config, net: &SimNet, workers: usize, start: &Mutex<Start>) -> Result<(), String> {
+fn serve(
+    config: Config,
+    (net, disk): (&SimNet, &SimDisk),
+    workers: usize,
+    start: &Mutex<Start>,
+) -> Result<(), String> {
     let allocator =
         Allocator { memory: || (0, 0), tools: AllocatorTools::default(), worker_started: |_| () };
-    let mut drivers: Vec<SimDriver<Message>> = (0..workers).map(|_| net.driver()).collect();
+    let mut drivers: Vec<SimDriver<Message>> = (0..workers).map(|_| net.driver_on(disk)).collect();
     let listening = listen(&config, &mut drivers[0], workers)?;
     let (shared, listeners) = share(config, "simulated", &mut drivers, listening, allocator)?;
     *start.lock().expect("nobody panics with it") = Start::Running(shared.clone());

@@ -81,7 +81,7 @@ impl Rewriting {
     pub(crate) fn begin(run: u64, config: Box<Config>) -> (Self, FileOp) {
         let file = config.file.clone().expect("without a file there is no run");
         let mut name = file.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
+        name.push(format!(".{}.tmp", driver::process_id()));
         let beside = file.with_file_name(name);
         let open = open_to_read(&file);
         let rewriting = Self {

@@ -225,10 +225,10 @@ fn a_server_of_one_connection_at_a_time_is_sequential() {
     assert_no_finding(&healthy_except(|e| e.admission = Some(admission(8, Some(0)))));
     // A reported connection limit is no hang.
     assert_no_finding(&healthy_except(|e| {
-        e.admission = Some(Admission { refused: 7, ..admission(1, Some(1)) })
+        e.admission = Some(Admission { refused: 7, ..admission(1, Some(1)) });
     }));
     assert_no_finding(&healthy_except(|e| {
-        e.admission = Some(Admission { refused: 4, ..admission(4, Some(1)) })
+        e.admission = Some(Admission { refused: 4, ..admission(4, Some(1)) });
     }));
 }
 
@@ -292,7 +292,7 @@ fn a_saturated_server_does_not_stall() {
     assert_no_finding(&healthy_except(|e| e.stall = Some(full)));
     // Immediate acknowledgements change nothing: the cause is a timer or a queue.
     assert_no_finding(&healthy_except(|e| {
-        e.stall = Some(Stall { quick_ack_throughput: Some(34_000.0), ..stall() })
+        e.stall = Some(Stall { quick_ack_throughput: Some(34_000.0), ..stall() });
     }));
     // A server without an account, and no run of the remedy: no finding.
     assert_no_finding(&healthy_except(|e| {
@@ -339,7 +339,7 @@ fn a_poll_per_request_is_found_only_with_several_connections() {
     assert_no_finding(&healthy_except(|e| e.polls = Some(polls(1.0, 1_000_054))));
     assert_no_finding(&healthy_except(|e| e.polls = Some(polls(50.0, 444_528))));
     assert_no_finding(&healthy_except(|e| {
-        e.polls = Some(Polls { polls: 0, events: 0, ..polls(50.0, 0) })
+        e.polls = Some(Polls { polls: 0, events: 0, ..polls(50.0, 0) });
     }));
 }
 
@@ -371,7 +371,7 @@ fn a_growing_queue_is_an_unbounded_client() {
     );
     assert_no_finding(&healthy_except(|e| e.queue = Some(queue(1_000.0))));
     assert_no_finding(&healthy_except(|e| {
-        e.queue = Some(Queue { samples: vec![(0.0, 1.0), (1.0, 1e6)], ..queue(0.0) })
+        e.queue = Some(Queue { samples: vec![(0.0, 1.0), (1.0, 1e6)], ..queue(0.0) });
     }));
 }
 

@@ -155,7 +155,7 @@ fn a_new_file_is_private() {
 
 #[test]
 fn a_leftover_is_removed_and_never_written_to() {
-    let leftover = format!("{CONF}.{}.tmp", std::process::id());
+    let leftover = format!("{CONF}.{}.tmp", driver::process_id());
     let mut disk = Disk::with(&[(CONF, "hz 10\n", 0o600), (&leftover, "old", 0o666)]);
     assert_eq!(run(&mut disk, None), Ok(()));
     assert_eq!((disk.text(CONF), disk.files.len()), (Some(("hz 77\n", 0o600)), 1));

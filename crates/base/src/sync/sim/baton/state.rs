@@ -196,7 +196,10 @@ impl State {
 
     pub fn set_rates(&mut self, rates: Rates) {
         self.rates = rates;
-        for id in 0..self.threads.len() {
+        let lives = |r: &Record| !matches!(r.life, Life::Dead | Life::Finished);
+        let living: Vec<usize> =
+            (0..self.threads.len()).filter(|id| lives(&self.threads[*id])).collect();
+        for id in living {
             self.settle(id, self.threads[id].thread.budget.load(Relaxed));
             self.draw_budget(id);
         }

@@ -1,0 +1,221 @@
+//! What became of each element that was pushed: no element is lost, none comes twice, and those of
+//! one producer come in its order.
+
+use crate::session::Span;
+use std::collections::BTreeMap;
+
+/// A queue: its number and the incarnation of the server.
+pub type Queue = (u32, u32);
+
+/// An element.
+#[derive(Debug, Default)]
+struct Element {
+    queue: Queue,
+    by: u32,
+    push: Push,
+    pops: Vec<Span>,
+    /// Found in its queue when all was over.
+    left: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Push {
+    /// No reply has come, or none ever will.
+    #[default]
+    Unknown,
+    /// It was answered.
+    Done {
+        /// When.
+        ret_ns: u64,
+    },
+}
+
+/// All elements of all queues.
+#[derive(Debug, Default)]
+pub struct Queues {
+    elements: BTreeMap<u64, Element>,
+    /// Pops without a reply: each may have taken as many elements as it may take.
+    lost_pops: BTreeMap<u32, u64>,
+    wrong: Option<String>,
+    /// Pops that waited for what they got.
+    pub served: u64,
+}
+
+impl Queues {
+    /// `element` will be pushed by `by`.
+    pub fn pushing(&mut self, queue: Queue, element: u64, by: u32) {
+        self.elements.insert(element, Element { queue, by, ..Element::default() });
+    }
+
+    /// The push was answered.
+    pub fn pushed(&mut self, element: u64, span: Span) {
+        if let Some(known) = self.elements.get_mut(&element) {
+            known.push = Push::Done { ret_ns: span.ret_ns };
+        }
+    }
+
+    /// A pop got this element. If it waited when the push was answered, the element comes late from
+    /// `late_from_ns` on; 0: never.
+    pub fn popped(&mut self, queue: Queue, element: u64, span: Span, late_from_ns: u64) {
+        let Some(known) = self.elements.get_mut(&element) else {
+            self.wrong.get_or_insert(format!("{element} was popped, and nobody pushed it"));
+            return;
+        };
+        if known.queue != queue {
+            self.wrong.get_or_insert(format!("{element} was popped from another queue: {queue:?}"));
+        }
+        known.pops.push(span);
+        if let Push::Done { ret_ns } = known.push
+            && ret_ns > span.call_ns
+        {
+            self.served += 1;
+            if span.ret_ns > late_from_ns.max(ret_ns) && late_from_ns > 0 {
+                let late = (span.ret_ns - ret_ns) / 1_000_000;
+                let text = format!("a stall: {element} came {late} ms after its push was answered");
+                self.wrong.get_or_insert(text);
+            }
+        }
+        if known.pops.len() > 1 {
+            self.wrong.get_or_insert(format!("{element} was popped twice: {:?}", known.pops));
+        }
+    }
+
+    /// When the push of this element was answered, nanoseconds.
+    pub fn answered_ns(&self, element: u64) -> Option<u64> {
+        match self.elements.get(&element)?.push {
+            Push::Done { ret_ns } => Some(ret_ns),
+            Push::Unknown => None,
+        }
+    }
+
+    /// A pop ended without a reply; it may have taken so many elements.
+    pub fn pop_lost(&mut self, epoch: u32, elements: u64) {
+        *self.lost_pops.entry(epoch).or_default() += elements;
+    }
+
+    /// What is in a queue at the end.
+    pub fn left(&mut self, queue: Queue, elements: &[u64]) {
+        for element in elements {
+            match self.elements.get_mut(element) {
+                Some(known) if known.queue == queue => known.left += 1,
+                _ => {
+                    let text =
+                        format!("{element} is in queue {queue:?}, and nobody pushed it there");
+                    self.wrong.get_or_insert(text);
+                }
+            }
+        }
+    }
+
+    /// Something that was wrong at once.
+    pub fn wrong(&self) -> Option<&String> {
+        self.wrong.as_ref()
+    }
+
+    /// Elements which were lost in the incarnation that has lived to the end.
+    pub fn check_lost(&self, epoch: u32) -> Result<(), String> {
+        let mut missing = Vec::new();
+        for (element, known) in self.elements.iter().filter(|(_, e)| e.queue.1 == epoch) {
+            let seen = known.pops.len() as u32 + known.left;
+            if seen > 1 {
+                return Err(format!("element {element} is there {seen} times: {known:?}"));
+            }
+            if seen == 0 && known.push != Push::Unknown {
+                missing.push(*element);
+            }
+        }
+        let lost = self.lost_pops.get(&epoch).copied().unwrap_or(0);
+        if missing.len() as u64 > lost {
+            return Err(format!(
+                "elements were lost: {missing:?} are neither popped nor left, and only {lost} \
+                 could be in replies that never came"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether what was seen so far can be true: the elements of each producer come in its order.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(wrong) = &self.wrong {
+            return Err(wrong.clone());
+        }
+        let mut last: BTreeMap<(Queue, u32), (u64, u64)> = BTreeMap::new();
+        // Elements are numbered in the order in which they are pushed.
+        for (element, known) in &self.elements {
+            let Some(pop) = known.pops.first() else { continue };
+            let before = last.entry((known.queue, known.by)).or_insert((0, 0));
+            if pop.ret < before.0 {
+                return Err(format!(
+                    "queue {:?}: {element} of c{} was popped before its earlier {}",
+                    known.queue, known.by, before.1
+                ));
+            }
+            if pop.call > before.0 {
+                *before = (pop.call, *element);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const Q: Queue = (0, 0);
+
+    fn span(call: u64, ret: u64) -> Span {
+        Span { call, ret, call_ns: call, ret_ns: ret }
+    }
+
+    fn queues(pushes: &[u64]) -> Queues {
+        let mut queues = Queues::default();
+        for element in pushes {
+            queues.pushing(Q, *element, 7);
+            queues.pushed(*element, span(1, 2));
+        }
+        queues
+    }
+
+    #[test]
+    fn what_is_lost_or_doubled_is_found() {
+        let mut all = queues(&[1, 2, 3]);
+        all.popped(Q, 1, span(3, 4), 0);
+        all.left(Q, &[3]);
+        let told = all.check_lost(0).expect_err("2 is nowhere");
+        assert!(told.contains("[2]"), "{told}");
+        all.pop_lost(0, 1);
+        assert_eq!((all.check_lost(0), all.check()), (Ok(()), Ok(())));
+        all.popped(Q, 1, span(5, 6), 0);
+        assert!(all.check().expect_err("twice").contains("twice"));
+    }
+
+    #[test]
+    fn an_element_that_is_popped_and_left_is_found() {
+        let mut all = queues(&[1]);
+        all.popped(Q, 1, span(3, 4), 0);
+        all.left(Q, &[1]);
+        assert!(all.check_lost(0).is_err());
+    }
+
+    #[test]
+    fn the_order_of_one_producer_is_kept() {
+        let mut all = queues(&[1, 2]);
+        all.popped(Q, 2, span(3, 4), 0);
+        all.popped(Q, 1, span(4, 6), 0);
+        assert_eq!(all.check(), Ok(()), "they were under way together");
+        let mut all = queues(&[1, 2]);
+        all.popped(Q, 2, span(3, 4), 0);
+        all.popped(Q, 1, span(5, 6), 0);
+        assert!(all.check().is_err());
+    }
+
+    #[test]
+    fn an_element_that_comes_late_is_a_stall() {
+        let mut all = Queues::default();
+        all.pushing(Q, 1, 7);
+        all.pushed(1, span(10, 20));
+        all.popped(Q, 1, span(5, 90), 50);
+        assert!(all.check().expect_err("late").contains("stall"));
+    }
+}

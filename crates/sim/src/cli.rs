@@ -1,0 +1,102 @@
+//! The command line.
+
+use sim::plan::{MS, Plan};
+use sim::run;
+use sim::swarm::{self, Range};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const USAGE: &str = "usage: sheafdb-sim --seed N [--time MS] [--trace]
+       sheafdb-sim --seeds A..B [--time MS] [--jobs N] [--kept FILE]
+       sheafdb-sim --hours H [--from A] [--time MS] [--jobs N]";
+
+/// A run takes less than this time of the real clock, even on a busy machine.
+const HANGS: Duration = Duration::from_secs(60);
+
+/// How long clients make requests if nothing else is said, simulated milliseconds.
+const TIME_MS: u64 = 500;
+
+#[derive(Default)]
+struct Options {
+    seed: Option<u64>,
+    seeds: Option<(u64, u64)>,
+    hours: Option<f64>,
+    from: u64,
+    time_ms: Option<u64>,
+    jobs: Option<usize>,
+    kept: Option<String>,
+    trace: bool,
+}
+
+/// Does what the command line says.
+pub fn run() -> ExitCode {
+    let Some(options) = parse(std::env::args().skip(1)) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let time_ms = options.time_ms.unwrap_or(TIME_MS);
+    if let Some(seed) = options.seed {
+        return one(seed, time_ms, options.trace);
+    }
+    let (from, to) = options.seeds.unwrap_or((options.from, u64::MAX));
+    let range = Range {
+        from,
+        to,
+        time_ms,
+        jobs: options.jobs.unwrap_or_else(driver::cpus_allowed),
+        limit: options.hours.map(|hours| Duration::from_secs_f64(hours * 3600.0)),
+        kept: options.kept,
+    };
+    swarm::run(&range)
+}
+
+fn parse(mut args: impl Iterator<Item = String>) -> Option<Options> {
+    let mut options = Options::default();
+    while let Some(name) = args.next() {
+        if name == "--trace" {
+            options.trace = true;
+            continue;
+        }
+        let value = args.next()?;
+        match &name[..] {
+            "--seed" => options.seed = Some(value.parse().ok()?),
+            "--seeds" => {
+                let (from, to) = value.split_once("..")?;
+                options.seeds = Some((from.parse().ok()?, to.parse().ok()?));
+            }
+            "--hours" => options.hours = Some(value.parse().ok()?),
+            "--from" => options.from = value.parse().ok()?,
+            "--time" => options.time_ms = Some(value.parse().ok()?),
+            "--jobs" => options.jobs = Some(value.parse().ok().filter(|jobs| *jobs > 0)?),
+            "--kept" => options.kept = Some(value),
+            _ => return None,
+        }
+    }
+    let is_one = [options.seed.is_some(), options.seeds.is_some(), options.hours.is_some()];
+    (is_one.into_iter().filter(|given| *given).count() == 1).then_some(options)
+}
+
+/// Runs one seed in this process.
+fn one(seed: u64, time_ms: u64, trace: bool) -> ExitCode {
+    run::collect_panics();
+    // A run which hangs is a failure too.
+    std::thread::spawn(move || {
+        std::thread::sleep(HANGS);
+        println!("seed {seed}: it hangs: not over after {} s", HANGS.as_secs());
+        std::process::exit(3);
+    });
+    let outcome = run::run(Plan::draw(seed, time_ms * MS), trace);
+    if trace || outcome.failure.is_some() {
+        print!("{}", outcome.trace);
+    }
+    swarm::tell(seed, &outcome);
+    match outcome.failure {
+        None => ExitCode::SUCCESS,
+        Some(failure) => {
+            println!(
+                "seed {seed}: {failure}\nrepeat it: cargo xtask sim --seed {seed} --time {time_ms}"
+            );
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Clients which administer: they pause and kill others, change settings, arm panics, and read the
+//! texts about the server. A change that is acknowledged holds for everybody.
+
+use crate::clients::registers;
+use crate::machine::{Machine, SAVED_SETTING};
+use crate::plan::MS;
+use crate::session::{Family, Request, Span};
+use crate::trace::WORLD;
+use crate::world::World;
+use client::Value;
+use driver::sim::DiskFaults;
+use std::collections::VecDeque;
+
+/// A client of this family.
+#[derive(Default)]
+pub struct Admin {
+    /// Two reads under a pause: the first reply.
+    before: Option<Value>,
+    /// Batches of requests: each is sent when the one before it is answered.
+    script: VecDeque<Vec<Request<Ask>>>,
+    is_asking: bool,
+    /// A pause was acknowledged just now: what a worker still writes shows between two reads, of
+    /// which the first comes at once.
+    is_urgent: bool,
+}
+
+/// A request of this family.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// Any reply but an error.
+    Any,
+    /// CLIENT PAUSE WRITE for so many nanoseconds.
+    Pause(u64),
+    /// Reads while nobody may write: the first, or the second, which is the same.
+    Frozen(bool),
+    /// CLIENT KILL of this address.
+    Kill(String),
+    /// CONFIG REWRITE after this value of the saved setting.
+    Rewrite(u64),
+    /// Answered when another command of this client is.
+    Last,
+}
+
+/// Commands that are made to panic at one of their changes.
+const PANICS: &[&str] =
+    &["set", "incr", "rpush", "hset", "zadd", "sadd", "blpop", "lpop", "append", "exec", "sweep"];
+
+/// Texts about the server.
+const TEXTS: &[&str] =
+    &["INFO everything", "CLIENT LIST", "MEMORY STATS", "DBSIZE", "LATENCY LATEST"];
+
+impl Admin {
+    /// Reads twice after the pause was acknowledged, with some time between.
+    fn pause(world: &mut World) -> Vec<Vec<Request<Ask>>> {
+        let long = if world.prng.chance(1, 4) { 1_000 } else { 60 };
+        let ms = 10 + world.prng.below(long);
+        let slow = world.plan.faults.delay_ns_max;
+        world.disturb(ms * MS + 10 * slow);
+        world.count("pauses", WORLD, format_args!("CLIENT PAUSE {ms}"));
+        let names: Vec<String> =
+            (0..3).map(|n| registers::key(world.books.registers.current(n))).collect();
+        let mget = format!("MGET {}", names.join(" "));
+        vec![
+            vec![Request::words(&format!("CLIENT PAUSE {ms} WRITE"), Ask::Pause(ms * MS))],
+            vec![Request::words(&mget, Ask::Frozen(false))],
+            vec![
+                Request::words(&mget, Ask::Frozen(true)),
+                Request::words("CLIENT UNPAUSE", Ask::Any),
+            ],
+        ]
+    }
+
+    fn kill(world: &mut World) -> Option<Request<Ask>> {
+        let all: Vec<_> = world.connected.values().cloned().collect();
+        let (addr, id) = all.get(world.prng.below(all.len().max(1) as u64) as usize)?;
+        if let Some(id) = id
+            && world.prng.chance(1, 2)
+        {
+            world.count("unblocks", WORLD, format_args!("CLIENT UNBLOCK {id}"));
+            let how = if world.prng.chance(1, 2) { "ERROR" } else { "TIMEOUT" };
+            return Some(Request::words(&format!("CLIENT UNBLOCK {id} {how}"), Ask::Any));
+        }
+        world.count("kills of clients", WORLD, format_args!("CLIENT KILL {addr}"));
+        let text = format!("CLIENT KILL ADDR {addr} SKIPME yes");
+        Some(Request::words(&text, Ask::Kill(addr.to_string())))
+    }
+
+    fn draw(world: &mut World) -> Vec<Vec<Request<Ask>>> {
+        let any = |text: &str| vec![vec![Request::words(text, Ask::Any)]];
+        match world.prng.below(10) {
+            0 | 1 if world.plan.pauses => Self::pause(world),
+            2 | 3 if world.plan.kills => vec![Self::kill(world).into_iter().collect()],
+            4 if world.plan.panics => vec![vec![Self::panic(world)]],
+            7 | 8 => Self::rewrite(world),
+            5 => {
+                let entries = world.prng.below(20);
+                let names = ["hash-max-listpack-entries", "zset-max-listpack-entries"];
+                let name = names[world.prng.below(2) as usize];
+                any(&format!("CONFIG SET {name} {entries}"))
+            }
+            6 => {
+                let ms = world.prng.below(20);
+                world.disturb((ms + 10) * MS);
+                world.count("DEBUG SLEEP", WORLD, format_args!("{ms} ms"));
+                let sleep = format!("DEBUG SLEEP 0.{ms:03}");
+                vec![vec![Request { wait_ns: ms * MS, ..Request::words(&sleep, Ask::Any) }]]
+            }
+            _ => any(TEXTS[world.prng.below(TEXTS.len() as u64) as usize]),
+        }
+    }
+
+    /// Saves a new value of a setting.
+    fn rewrite(world: &mut World) -> Vec<Vec<Request<Ask>>> {
+        let value = world.machine.next_value();
+        world.count("CONFIG REWRITE", WORLD, format_args!("{SAVED_SETTING} {value}"));
+        let set = Request::words(&format!("CONFIG SET {SAVED_SETTING} {value}"), Ask::Any);
+        let rewrite = Request::words("CONFIG REWRITE", Ask::Rewrite(value));
+        let wait_ns = Machine::rewrite_ns_max(&world.plan.disk);
+        vec![vec![set], vec![Request { wait_ns, ..rewrite }]]
+    }
+
+    fn panic(world: &mut World) -> Request<Ask> {
+        let name = PANICS[world.prng.below(PANICS.len() as u64) as usize];
+        let (changes, runs) = (world.prng.below(3), world.prng.below(3));
+        world.count("panics armed", WORLD, format_args!("a panic in {name}"));
+        let text = format!("DEBUG PANIC-IN-COMMAND {name} {changes} {runs}");
+        Request::words(&text, Ask::Any)
+    }
+}
+
+impl Family for Admin {
+    type Ask = Ask;
+
+    fn next(&mut self, world: &mut World) -> Vec<Request<Ask>> {
+        if self.is_asking {
+            return Vec::new();
+        }
+        if self.script.is_empty() {
+            if !world.prng.chance(1, 3) {
+                return Vec::new();
+            }
+            self.script.extend(Self::draw(world));
+        }
+        let mut all = self.script.pop_front().unwrap_or_default();
+        all.push(Request::words("PING", Ask::Last));
+        (self.is_asking, self.is_urgent) = (true, false);
+        all
+    }
+
+    fn answered(&mut self, world: &mut World, ask: Ask, reply: Value, span: Span) {
+        if let Ask::Rewrite(value) = ask {
+            let may_fail = world.plan.disk != DiskFaults::NONE;
+            match reply {
+                reply if reply == Value::ok() => world.machine.promise(value),
+                reply if may_fail && reply.is_error() => {
+                    world.count("failed CONFIG REWRITEs", WORLD, format_args!("{reply:?}"));
+                }
+                reply => world.fail(format!("CONFIG REWRITE is answered {reply:?}")),
+            }
+            return;
+        }
+        if reply.is_error() {
+            return world.fail(format!("{ask:?} is answered {reply:?}"));
+        }
+        match ask {
+            Ask::Last if reply == Value::simple("PONG") => self.is_asking = false,
+            Ask::Any | Ask::Last | Ask::Rewrite(_) => {}
+            Ask::Pause(ns) => {
+                // Whole milliseconds, of a turn that may have begun before the request.
+                let early_ns = 2 * MS + 3 * world.plan.rates.hold_ns_max;
+                self.is_urgent = true;
+                let until = (span.call_ns + ns).saturating_sub(early_ns);
+                world.pause_until_ns = until;
+            }
+            Ask::Frozen(false) => self.before = Some(reply),
+            Ask::Frozen(true) => {
+                let before = self.before.take();
+                if span.ret_ns < world.pause_until_ns && before.as_ref() != Some(&reply) {
+                    world.fail(format!(
+                        "a write took effect under CLIENT PAUSE: {before:?} became {reply:?}"
+                    ));
+                }
+            }
+            Ask::Kill(addr) => {
+                if reply == Value::Integer(1) {
+                    world.books.killed.insert(addr, span.ret);
+                }
+            }
+        }
+    }
+
+    fn lost(&mut self, _: &mut World, _: Ask, _: u64, _: u64) {}
+
+    fn is_urgent(&self) -> bool {
+        self.is_urgent
+    }
+
+    fn disconnected(&mut self) {
+        *self = Self::default();
+    }
+}

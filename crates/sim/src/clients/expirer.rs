@@ -1,0 +1,83 @@
+//! Clients which give keys a time to live, by a wall clock that may be stepped, and look whether
+//! the keys go in time, and not before.
+
+use crate::plan::MS;
+use crate::session::{Family, Request, Span};
+use crate::world::World;
+use client::Value;
+
+/// How late a key may be seen: the clock of a worker is as old as its turn.
+const LATE_NS: i64 = 20 * MS as i64;
+
+/// A client of this family.
+pub struct Expirer {
+    who: u32,
+    key: u64,
+    /// The wall clock when the key was set, at the earliest and latest, and its time to live.
+    set: Option<(i64, i64, i64)>,
+    is_asking: bool,
+}
+
+/// A request of this family.
+#[derive(Clone, Copy, Debug)]
+pub enum Ask {
+    /// SET with a time to live, nanoseconds.
+    Set(i64),
+    /// GET.
+    Get,
+}
+
+impl Expirer {
+    /// The client with this number.
+    pub fn new(who: u32) -> Self {
+        Self { who, key: 0, set: None, is_asking: false }
+    }
+}
+
+impl Family for Expirer {
+    type Ask = Ask;
+
+    fn next(&mut self, world: &mut World) -> Vec<Request<Ask>> {
+        if self.is_asking {
+            return Vec::new();
+        }
+        self.is_asking = true;
+        if self.set.is_some() {
+            let text = format!("GET e{}:{}", self.who, self.key);
+            return vec![Request::words(&text, Ask::Get)];
+        }
+        self.key += 1;
+        let ttl_ms = 1 + world.prng.below(120);
+        let text = format!("SET e{}:{} x PX {ttl_ms}", self.who, self.key);
+        vec![Request::words(&text, Ask::Set((ttl_ms * MS) as i64))]
+    }
+
+    fn answered(&mut self, world: &mut World, ask: Ask, reply: Value, span: Span) {
+        self.is_asking = false;
+        let (from, to) = world.wall_between(span.call_ns, span.ret_ns);
+        let late_ns = LATE_NS + world.plan.hold_ns() as i64;
+        match (ask, self.set) {
+            (Ask::Set(ttl), _) if reply == Value::ok() => self.set = Some((from, to, ttl)),
+            (Ask::Get, Some((_, set_to, ttl))) if reply == Value::bulk("x") => {
+                if from > set_to + ttl + late_ns {
+                    let late = (from - set_to - ttl) / MS as i64;
+                    world.fail(format!("c{}: a key is seen {late} ms after its end", self.who));
+                }
+            }
+            (Ask::Get, Some((set_from, _, ttl))) if reply.is_null() => {
+                if to < set_from + ttl - late_ns {
+                    let early = (set_from + ttl - to) / MS as i64;
+                    world.fail(format!("c{}: a key is gone {early} ms before its end", self.who));
+                }
+                self.set = None;
+            }
+            _ => world.fail(format!("c{}: {ask:?} is answered {reply:?}", self.who)),
+        }
+    }
+
+    fn lost(&mut self, _: &mut World, _: Ask, _: u64, _: u64) {}
+
+    fn disconnected(&mut self) {
+        (self.set, self.is_asking) = (None, false);
+    }
+}

@@ -1,0 +1,30 @@
+//! Servers, clients and a network in one process, driven from one seed, in which everything goes
+//! wrong on purpose. `docs/simulation.md` describes it for those who run it. All of it exists only
+//! under `--cfg sim`, because its servers run on the threads of a baton (`base::sync`).
+//!
+//! ```text
+//! swarm      one child process per seed; totals                       (swarm.rs)
+//!   run      one seed: plan, world, clients, judge                    (run.rs)
+//!     plan   what is drawn: faults, features, counts                  (plan.rs)
+//!     host   the servers: start, turns, kill, end                     (host.rs)
+//!     link   a connection of a client, and what is done to it         (link.rs)
+//!     session  requests and replies of a family of clients            (session.rs)
+//!       clients/*  the families                                       (clients/)
+//!     books  what was asked and answered, and whether it can be true  (books/)
+//!     judge  what is asked of a run at its end                        (judge.rs)
+//! ```
+
+#![cfg(sim)]
+
+pub mod books;
+pub mod clients;
+pub mod host;
+pub mod judge;
+pub mod link;
+pub mod machine;
+pub mod plan;
+pub mod run;
+pub mod session;
+pub mod swarm;
+pub mod trace;
+pub mod world;

@@ -1,0 +1,278 @@
+//! One run: clients make requests while things go wrong, then all leave, then the world is judged.
+
+use crate::clients;
+use crate::host::Host;
+use crate::judge;
+use crate::link::FAILING_ACCEPTS_MAX;
+use crate::plan::{MS, Plan};
+use crate::session::Actor;
+use crate::trace::WORLD;
+use crate::world::{Phase, Tally, World};
+use base::sync::baton::{Group, Status};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+
+/// Rounds after which a run is stuck.
+const ROUNDS_MAX: u32 = 400_000;
+/// All have left so long after the last request, simulated time.
+const LEAVING_NS_MAX: u64 = 60_000 * MS;
+/// How long an end in order takes, at most.
+const SHUTDOWN_NS_MAX: u64 = 1_200 * MS;
+/// How long a dead server is down, at most.
+const DOWN_NS_MAX: u64 = 60 * MS;
+/// What a panic that was asked for says.
+const ASKED_FOR: &str = "a panic was asked for";
+
+/// What a run has shown.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was violated.
+    pub failure: Option<String>,
+    /// Faults and requests by kind.
+    pub tally: Tally,
+    /// The same for two runs only if all events were.
+    pub digest: u64,
+    /// Simulated time.
+    pub simulated_ns: u64,
+    /// The last events, or all.
+    pub trace: String,
+}
+
+/// Panics which nobody asked for. The hook of a process is global, so this is.
+static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Collects panics instead of printing them.
+pub fn collect_panics() {
+    std::panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
+        let text = info.to_string();
+        if !text.contains(ASKED_FOR) {
+            PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        }
+    }));
+}
+
+fn first_panic() -> Option<String> {
+    PANICS.lock().unwrap_or_else(PoisonError::into_inner).first().cloned()
+}
+
+/// What the world does to the server, and when next.
+struct Mishaps {
+    restarts_left: u64,
+    /// The server dies then; `u64::MAX`: not again.
+    dies_ns: u64,
+    /// The server starts again then.
+    starts_ns: u64,
+    accepts_fail_ns: u64,
+    clock_steps_ns: u64,
+    /// A server that dies after some more switch points.
+    dying: Option<Group>,
+}
+
+impl Mishaps {
+    fn new(world: &mut World) -> Self {
+        let plan = &world.plan;
+        let (restarts, accepts, steps) = (plan.restarts, plan.failing_accepts, plan.clock_steps);
+        let mut sometime = |on: bool| if on { world.soon(world.plan.time_ns) } else { u64::MAX };
+        Self {
+            restarts_left: restarts,
+            dies_ns: sometime(restarts > 0),
+            starts_ns: u64::MAX,
+            accepts_fail_ns: sometime(accepts),
+            clock_steps_ns: sometime(steps),
+            dying: None,
+        }
+    }
+
+    /// Does what is due; returns when something is due next.
+    fn turn(&mut self, world: &mut World, actors: &mut [Box<dyn Actor>]) -> u64 {
+        let now = world.now();
+        if now >= self.dies_ns {
+            self.dies_ns = u64::MAX;
+            self.end_server(world);
+        }
+        self.see_server(world);
+        if now >= self.starts_ns {
+            self.starts_ns = u64::MAX;
+            self.start_server(world, actors);
+        }
+        if now >= self.accepts_fail_ns {
+            self.accepts_fail_ns = world.soon(world.plan.time_ns);
+            let count = 1 + world.prng.below(FAILING_ACCEPTS_MAX) as u32;
+            world.count("failing accepts", WORLD, format_args!("{count} accepts fail"));
+            world.net.fail_accepts(count);
+        }
+        if now >= self.clock_steps_ns {
+            self.clock_steps_ns = world.soon(world.plan.time_ns);
+            let ms = world.prng.below(400) as i64 - 200;
+            world.count("steps of the clock", WORLD, format_args!("the clock steps by {ms} ms"));
+            world.step_clock(ms);
+        }
+        let due = [self.dies_ns, self.starts_ns, self.accepts_fail_ns, self.clock_steps_ns];
+        due.into_iter().min().unwrap_or(u64::MAX)
+    }
+
+    /// Nothing more goes wrong; a server that was to die dies at once, and one that is down starts.
+    fn end(&mut self, world: &World) {
+        if let Some(group) = self.dying.take() {
+            world.baton.kill(group);
+        }
+        (self.restarts_left, self.dies_ns) = (0, u64::MAX);
+        (self.accepts_fail_ns, self.clock_steps_ns) = (u64::MAX, u64::MAX);
+    }
+
+    /// Whether the server lives as it must.
+    fn see_server(&mut self, world: &mut World) {
+        let Some(host) = &world.host else { return };
+        let (status, is_ending) = (host.status(&world.baton), host.is_ending());
+        let why = host.shared().err();
+        match status {
+            Status::Running => return,
+            Status::Exited(0) if is_ending => {}
+            Status::Killed => Self::crash_machine(world),
+            Status::Exited(code) => {
+                let why = why.map_or(String::new(), |why| format!(": {why}"));
+                world.fail(format!("the server exited with {code}{why}"));
+            }
+        }
+        world.note(WORLD, format_args!("the server is gone: {status:?}"));
+        (world.host, self.dying) = (None, None);
+        self.starts_ns = world.soon(DOWN_NS_MAX);
+    }
+
+    /// A server was killed: perhaps because its machine has crashed.
+    fn crash_machine(world: &mut World) {
+        if world.plan.crashes && world.prng.chance(1, 2) {
+            world.count("crashes of the machine", WORLD, format_args!("the machine crashes"));
+            world.machine.disk.crash();
+        }
+    }
+
+    fn end_server(&mut self, world: &mut World) {
+        let Some(host) = &world.host else { return };
+        let group = host.group();
+        if world.prng.chance(1, 3) {
+            let _ = host.begin_end();
+            // It ends a CONFIG REWRITE first.
+            world.disturb(SHUTDOWN_NS_MAX);
+            world.count("ends in order", WORLD, format_args!("the server ends in order"));
+        } else {
+            let points = world.prng.below(3_000);
+            world.baton.kill_after(group, points);
+            self.dying = Some(group);
+            let text = format_args!("the server is killed in {points} switch points");
+            world.count("kills of the server", WORLD, text);
+        }
+    }
+
+    fn start_server(&mut self, world: &mut World, actors: &mut [Box<dyn Actor>]) {
+        world.note(WORLD, format_args!("a server starts"));
+        world.epoch += 1;
+        world.reset_clock();
+        let saved = match world.machine.check_file() {
+            Ok(saved) => saved,
+            Err(why) => return world.fail(why),
+        };
+        let machine = (&world.net, &world.machine);
+        world.host = Some(Host::start(&world.baton, machine, (&world.plan, saved), world.epoch));
+        world.books.registers.restart();
+        world.books.transactions.restart();
+        for actor in actors {
+            actor.on_restart(world);
+        }
+        self.restarts_left = self.restarts_left.saturating_sub(1);
+        if self.restarts_left > 0 {
+            self.dies_ns = world.soon(world.plan.time_ns);
+        }
+    }
+}
+
+/// Runs a plan.
+pub fn run(plan: Plan, whole_trace: bool) -> Outcome {
+    let mut world = World::new(plan);
+    world.trace.whole = whole_trace;
+    let text = world.plan.to_string();
+    world.note(WORLD, format_args!("{text}"));
+    let ran = catch_unwind(AssertUnwindSafe(|| live(&mut world)));
+    if let Some(panic) = first_panic() {
+        world.fail(format!("a panic: {panic}"));
+    } else if ran.is_err() {
+        world.fail("a panic which the hook did not see");
+    }
+    let summary = world.baton.summary();
+    world.note(WORLD, format_args!("{summary:?}"));
+    if world.failure.is_some() {
+        let report = world.baton.report();
+        report.lines().for_each(|line| world.note(WORLD, format_args!("{line}")));
+    }
+    let mut tally = std::mem::take(&mut world.tally);
+    tally.insert("holds of a thread", summary.holds);
+    tally.insert("hand-overs", summary.hand_overs);
+    tally.insert("switch points", summary.points);
+    Outcome {
+        failure: world.failure.clone(),
+        tally,
+        digest: world.trace.digest(),
+        simulated_ns: world.elapsed_ns(),
+        trace: world.trace.to_string(),
+    }
+}
+
+/// The whole life of a world.
+fn live(world: &mut World) {
+    let mut actors = clients::all(world);
+    let mut mishaps = Mishaps::new(world);
+    let busy_until = world.now() + world.plan.time_ns;
+    run_until(world, &mut actors, &mut mishaps, busy_until);
+    if world.failure.is_some() {
+        return;
+    }
+    world.phase = Phase::Ending;
+    world.note(WORLD, format_args!("clients leave"));
+    mishaps.end(world);
+    world.calm_network();
+    let left_until = world.now() + LEAVING_NS_MAX;
+    run_until(world, &mut actors, &mut mishaps, left_until);
+    if world.failure.is_some() {
+        return;
+    }
+    let staying: Vec<String> =
+        actors.iter().filter(|actor| !actor.has_left()).map(|actor| actor.state()).collect();
+    if !staying.is_empty() {
+        return world.fail(format!("clients wait for ever: {}", staying.join("; ")));
+    }
+    let questions = actors.iter_mut().flat_map(|actor| actor.questions()).collect();
+    drop(actors);
+    let judged = judge::judge(world, questions).and_then(|()| world.machine.check_file());
+    if let Err(what) = judged {
+        world.fail(what);
+    }
+}
+
+/// Turns of all until this time, or until all clients have left.
+fn run_until(world: &mut World, actors: &mut [Box<dyn Actor>], mishaps: &mut Mishaps, end: u64) {
+    let mut rounds = 0;
+    while world.now() < end && world.failure.is_none() {
+        let moment = world.net.moment();
+        let mut until = end.min(mishaps.turn(world, actors));
+        let mut first = "the world".to_owned();
+        for actor in actors.iter_mut() {
+            let wants = actor.turn(world);
+            if wants < until && rounds == ROUNDS_MAX {
+                first = actor.state();
+            }
+            until = until.min(wants);
+        }
+        if rounds == ROUNDS_MAX {
+            let left = until.saturating_sub(world.now());
+            world.fail(format!("somebody is busy for ever: {first}, again in {left} ns"));
+        }
+        rounds += 1;
+        if actors.iter().all(|actor| actor.has_left()) && world.is_served() {
+            return;
+        }
+        world.rest(moment, until);
+        if let Some(panic) = first_panic() {
+            world.fail(format!("a panic: {panic}"));
+        }
+    }
+}
