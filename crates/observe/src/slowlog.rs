@@ -43,12 +43,13 @@ impl Slowlog {
         Slowlog(Mutex::new(Log { entries: VecDeque::new(), next_id: 0, len_max }))
     }
 
-    /// Adds a command; evicts the oldest entry if the log is full.
+    /// Adds a command; evicts the oldest entry if the log is full. Of each argument come its first
+    /// bytes, at least [`ARG_BYTES_MAX`] of a longer one, and its length.
     pub fn add<'a>(
         &self,
         unix_s: i64,
         value: u64,
-        args: impl ExactSizeIterator<Item = &'a [u8]>,
+        args: impl ExactSizeIterator<Item = (&'a [u8], usize)>,
         client: &str,
         name: &[u8],
     ) {
@@ -102,7 +103,7 @@ impl Slowlog {
 
 /// At most [`ARGS_MAX`] arguments of at most [`ARG_BYTES_MAX`] bytes; notes say how much is
 /// omitted.
-fn cut<'a>(args: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
+fn cut<'a>(args: impl ExactSizeIterator<Item = (&'a [u8], usize)>) -> Vec<Vec<u8>> {
     let count = args.len();
     let kept = if count > ARGS_MAX { ARGS_MAX - 1 } else { count };
     let mut all: Vec<Vec<u8>> = args.take(kept).map(cut_arg).collect();
@@ -112,12 +113,12 @@ fn cut<'a>(args: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
     all
 }
 
-fn cut_arg(arg: &[u8]) -> Vec<u8> {
-    if arg.len() <= ARG_BYTES_MAX {
-        return arg.to_vec();
+fn cut_arg((start, len): (&[u8], usize)) -> Vec<u8> {
+    if len <= ARG_BYTES_MAX {
+        return start.to_vec();
     }
-    let mut kept = arg[..ARG_BYTES_MAX].to_vec();
-    kept.extend_from_slice(format!("... ({} more bytes)", arg.len() - ARG_BYTES_MAX).as_bytes());
+    let mut kept = start[..ARG_BYTES_MAX].to_vec();
+    kept.extend_from_slice(format!("... ({} more bytes)", len - ARG_BYTES_MAX).as_bytes());
     kept
 }
 
@@ -127,7 +128,7 @@ mod tests {
 
     fn log_of(args: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let log = Slowlog::new(1);
-        log.add(1, 2, args.iter().map(Vec::as_slice), "127.0.0.1:1", b"bob");
+        log.add(1, 2, args.iter().map(|arg| (&arg[..], arg.len())), "127.0.0.1:1", b"bob");
         log.newest(1).remove(0).args
     }
 
@@ -159,7 +160,7 @@ mod tests {
     fn the_newest_entries_come_first_and_the_oldest_are_dropped() {
         let log = Slowlog::new(4);
         for n in 0..6u64 {
-            log.add(n as i64, n, [&b"ping"[..]].into_iter(), "client", b"");
+            log.add(n as i64, n, [(&b"ping"[..], 4)].into_iter(), "client", b"");
         }
         let ids = |log: &Slowlog| log.newest(usize::MAX).iter().map(|e| e.id).collect::<Vec<_>>();
         assert_eq!(ids(&log), [5, 4, 3, 2]);
@@ -168,10 +169,10 @@ mod tests {
         assert_eq!(ids(&log), [5, 4]);
         log.reset();
         assert!(log.is_empty());
-        log.add(9, 9, [&b"ping"[..]].into_iter(), "client", b"name");
+        log.add(9, 9, [(&b"ping"[..], 4)].into_iter(), "client", b"name");
         assert_eq!(ids(&log), [6], "numbers go on after a reset");
         log.set_len_max(0);
-        log.add(9, 9, [&b"ping"[..]].into_iter(), "client", b"");
+        log.add(9, 9, [(&b"ping"[..], 4)].into_iter(), "client", b"");
         assert_eq!(log.len(), 0);
     }
 }

@@ -189,7 +189,8 @@ impl TextRestore {
             body: from..end,
             decompressor: expanded.map(PieceDecompressor::new),
             text: Blob::default(),
-            is_corrupt: false,
+            // No bytes are no text, and no step reads them.
+            is_corrupt: len == 0 && expanded.is_some_and(|len| len > 0),
         })
     }
 
@@ -318,6 +319,19 @@ mod tests {
             crate::seal(&mut sealed, VERSION);
             let read = restore(&sealed).expect("a string").expect("what is behind is ignored");
             assert!(read.to_vec() == text);
+        }
+    }
+
+    /// Nothing that claims to expand to up to 87 bytes: no byte of it is ever read.
+    #[test]
+    fn a_compressed_text_of_no_bytes_is_corrupt() {
+        for (len, expected) in [(0, Ok(Vec::new())), (1, Err(())), (50, Err(()))] {
+            let mut payload = [&[types::STRING, LZF, 0, len][..], &[b'j'; 100_000]].concat();
+            crate::seal(&mut payload, VERSION);
+            let whole = Owned::restore(&payload).map_err(|_| ());
+            let steps = restore(&payload).expect("a string").map_err(|_| ());
+            assert_eq!(steps.map(|text| text.to_vec()), expected, "{len}");
+            assert_eq!(whole, expected.map(Owned::String), "{len}");
         }
     }
 

@@ -116,6 +116,26 @@ impl<'a> Args<'a> {
         (index < self.len()).then(|| self.get(index))
     }
 
+    /// The length of argument `index` in bytes, O(1).
+    #[inline]
+    pub fn len_of(&self, index: usize) -> usize {
+        self.blob(index).map_or(self.spans[index].len as usize, Blob::len)
+    }
+
+    /// The first bytes of argument `index`, without a copy: all of them, or at least
+    /// [`base::blob::PAGE_BYTES`].
+    pub fn start(&self, index: usize) -> &'a [u8] {
+        match self.blob(index) {
+            Some(blob) => blob.pages().next().unwrap_or_default(),
+            None => self.get(index),
+        }
+    }
+
+    /// The lengths of all arguments in order.
+    pub fn lens(&self) -> impl Iterator<Item = usize> {
+        (0..self.len()).map(|index| self.len_of(index))
+    }
+
     /// The big buffer that argument `index` came in, to be taken over by reference; `None` if it
     /// stands among others.
     #[inline]

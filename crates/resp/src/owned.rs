@@ -17,7 +17,7 @@ impl OwnedRequest {
     /// Copies `args`.
     pub fn new(args: Args<'_>) -> Self {
         let small = |index: &usize| args.blob(*index).is_none();
-        let bytes = (0..args.len()).filter(small).map(|index| args.get(index).len()).sum();
+        let bytes = (0..args.len()).filter(small).map(|index| args.len_of(index)).sum();
         let mut copy = Self {
             base: Vec::with_capacity(SMALL_BYTES_MAX.min(bytes)),
             spans: Vec::with_capacity(args.len()),

@@ -17,19 +17,22 @@ use std::cell::Cell;
 thread_local! {
     /// Allocations and reallocations of this thread.
     static COUNT: Cell<u64> = const { Cell::new(0) };
+    /// Bytes of the largest of them.
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
 
-fn count() {
-    // The counter of an ending thread is gone. Such a thread is not measured.
+fn count(size: usize) {
+    // The counters of an ending thread are gone. Such a thread is not measured.
     let _ = COUNT.try_with(|n| n.set(n.get() + 1));
+    let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(size)));
 }
 
 // SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller's promise is handed on.
         unsafe { System.alloc(layout) }
     }
@@ -40,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
+        count(size);
         // SAFETY: the caller's promise is handed on; the block came from the same allocator.
         unsafe { System.realloc(at, layout, size) }
     }
@@ -284,5 +287,57 @@ fn a_message_into_a_sink_allocates_only_its_pages() {
         let bound = blocks * BLOCK / pages * 6 + 2 * blocks * blocks_cost + 200;
         println!("{listen}: {cost} allocations for {} messages", blocks * BLOCK);
         assert!(cost < bound, "{listen}: {cost} allocations");
+    }
+}
+
+/// A string of pages, and the pieces in which its request arrives.
+const LONG: usize = 4 << 20;
+const PIECE: usize = 16 << 10;
+
+/// Sends requests in pieces. Returns the bytes of the largest allocation meanwhile.
+fn largest(worker: &mut TestWorker, requests: &[Vec<u8>], reply: &[u8]) -> usize {
+    worker.driver().forget(0);
+    LARGEST.set(0);
+    for piece in requests.iter().flat_map(|request| request.chunks(PIECE)) {
+        worker.driver().write(0, piece);
+        worker.turn();
+    }
+    let largest = LARGEST.get();
+    assert_eq!(
+        worker.driver().received(0).escape_ascii().to_string(),
+        reply.escape_ascii().to_string()
+    );
+    largest
+}
+
+/// Whatever is recorded of a request (its size, the slow log, the queue of a transaction) needs no
+/// copy of a long argument as one slice.
+#[test]
+fn no_allocation_is_as_large_as_a_long_argument() {
+    let mut worker = worker();
+    let long = "v".repeat(LONG);
+    let slow = encode(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
+    let large = encode(&["CONFIG", "SET", "commandlog-request-larger-than", "0"]);
+    largest(&mut worker, &[slow, large], b"+OK\r\n+OK\r\n");
+    let set = encode(&["SET", "key", &long]);
+    let append = encode(&["APPEND", "key", &long]);
+    let (multi, exec) = (encode(&["MULTI"]), encode(&["EXEC"]));
+    let unknown = encode(&["UNKNOWN", &long]);
+    let told = format!(
+        "-ERR unknown command 'UNKNOWN', with args beginning with: '{}' \r\n",
+        "v".repeat(128)
+    );
+    for (what, requests, reply) in [
+        ("SET", vec![set.clone()], "+OK\r\n"),
+        ("APPEND", vec![append.clone()], ":8388608\r\n"),
+        (
+            "EXEC",
+            vec![multi, set, append, exec],
+            "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n:8388608\r\n",
+        ),
+        ("unknown", vec![unknown], &told),
+    ] {
+        let bytes = largest(&mut worker, &requests, reply.as_bytes());
+        assert!(bytes < LONG / 4, "{what}: {bytes} bytes at once");
     }
 }

@@ -58,7 +58,10 @@ impl Core {
             if is_http(args.get(0)) {
                 return Verdict::Close;
             }
-            return Verdict::Refuse(None, Error::unknown_command(args.iter()));
+            return Verdict::Refuse(
+                None,
+                Error::unknown_command((0..args.len()).map(|at| args.start(at))),
+            );
         };
         let id = match command::resolve(id, args) {
             Ok(id) => id,

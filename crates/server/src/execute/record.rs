@@ -255,7 +255,7 @@ impl Core {
         ];
         for (log, value) in logs {
             let Some(value) = value else { continue };
-            let shown = redact::redacted(id.spec(), args);
+            let shown = redact::starts(id.spec(), args);
             log.add(at_s, value, shown.into_iter(), &addr, name.as_bytes());
         }
     }

@@ -24,5 +24,5 @@ pub fn is_large(from: OutPos, out: &OutBuf) -> bool {
 /// Bytes of a request as the protocol frames it.
 pub fn protocol_len(args: Args<'_>) -> u64 {
     let head = |n: usize| 4 + u64::from(n.max(1).ilog10());
-    head(args.len()) + args.iter().map(|arg| head(arg.len()) + arg.len() as u64 + 2).sum::<u64>()
+    head(args.len()) + args.lens().map(|len| head(len) + len as u64 + 2).sum::<u64>()
 }

@@ -57,9 +57,8 @@ impl Core {
     ) {
         let limit = self.settings.query_buffer_max;
         let s = caller.session(self);
-        if s.multi.as_ref().is_some_and(|m| {
-            m.held.bytes() + args.iter().map(<[u8]>::len).sum::<usize>() as u64 > limit
-        }) {
+        let bytes = args.lens().sum::<usize>() as u64;
+        if s.multi.as_ref().is_some_and(|m| m.held.bytes() + bytes > limit) {
             self.log_query_limit(caller.conn());
             return self.finish(caller);
         }

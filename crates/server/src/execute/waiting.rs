@@ -264,7 +264,7 @@ fn at_once(ticket: &Ticket) -> AtOnce {
 /// Bytes that a wait takes in the queues of its keys.
 fn bytes_in_queues(args: Args<'_>, wait: &Wait) -> u64 {
     let keys = wait.keys.clone().chain(wait.further);
-    keys.map(|at| QUEUED_KEY_BYTES + 2 * args.get(at).len() as u64).sum()
+    keys.map(|at| QUEUED_KEY_BYTES + 2 * args.len_of(at) as u64).sum()
 }
 
 /// What a command answers that got nothing, after it has waited or because it may not wait.

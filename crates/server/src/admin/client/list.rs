@@ -21,7 +21,7 @@ impl Core {
         let input = card.input_bytes.load(Relaxed) + asking.map_or(0, protocol_len);
         let output = card.output_bytes.load(Relaxed);
         let multi_bytes = card.multi_bytes.load(Relaxed);
-        let words = asking.map_or(0, |args| args.iter().map(<[u8]>::len).sum());
+        let words = asking.map_or(0, |args| args.lens().sum());
         let waiting = card.waiting_bytes.load(Relaxed);
         let argv = card.argv_bytes.load(Relaxed) + waiting + words as u64;
         // `input` includes a request that runs, but not one that arrives in parts.
