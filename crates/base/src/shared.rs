@@ -119,10 +119,19 @@ impl<T> Drop for Shared<T> {
             }
             fence(Ordering::Acquire);
         }
-        // SAFETY: `at` came from `Box::leak` in `new`, and this was the last reference: the count
-        // was 1 while we hold one (nobody can have cloned it), or our subtraction has made it 0,
-        // which happens once. All uses by others happened before their Release, which the Acquire
-        // load or fence has seen.
+        self.free();
+    }
+}
+
+impl<T> Shared<T> {
+    /// Frees the value: the end of the last reference, and of `drop`. Not inlined: the callers of
+    /// `drop` on the hot path have no such value in most cases.
+    #[inline(never)]
+    fn free(&mut self) {
+        // SAFETY: `at` came from `Box::leak` in `new`, and only `drop` calls this, for the last
+        // reference: the count was 1 while we hold one (nobody can have cloned it), or our
+        // subtraction has made it 0, which happens once. All uses by others happened before their
+        // Release, which the Acquire load or fence has seen.
         drop(unsafe { Box::from_raw(self.at.as_ptr()) });
     }
 }

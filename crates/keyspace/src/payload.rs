@@ -41,6 +41,12 @@ pub(crate) enum Payload<'a> {
     Big(Encoding, Box<Big>),
 }
 
+/// A string which is too long for an entry.
+#[cold]
+fn blob_of(bytes: &[u8]) -> Blob {
+    Blob::from(bytes)
+}
+
 impl<'a> Payload<'a> {
     #[inline(always)]
     pub fn of(value: NewStr<'a>) -> Self {
@@ -53,7 +59,7 @@ impl<'a> Payload<'a> {
             NewStr::Raw(bytes) if bytes.len() <= INLINE_MAX => {
                 Self::Inline(Form::string(Encoding::Raw), bytes)
             }
-            NewStr::Raw(bytes) => Self::Blob(Blob::from(bytes)),
+            NewStr::Raw(bytes) => Self::Blob(blob_of(bytes)),
             NewStr::Blob(blob) => Self::Blob(blob),
         }
     }

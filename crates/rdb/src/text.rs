@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn a_compressed_text_of_no_bytes_is_corrupt() {
         for (len, expected) in [(0, Ok(Vec::new())), (1, Err(())), (50, Err(()))] {
-            let mut payload = [&[types::STRING, LZF, 0, len][..], &[b'j'; 100_000]].concat();
+            let mut payload = [&[types::STRING, LZF, 0, len][..], &vec![b'j'; 100_000]].concat();
             crate::seal(&mut payload, VERSION);
             let whole = Owned::restore(&payload).map_err(|_| ());
             let steps = restore(&payload).expect("a string").map_err(|_| ());

@@ -128,8 +128,8 @@ impl<'a> Reply<'a> {
         self.out.blobs.push(BlobPart::whole(position, value.clone()));
     }
 
-    /// A bulk string by reference.
-    #[inline]
+    /// A bulk string by reference. Not inlined: it would make the code for small ones longer.
+    #[inline(never)]
     pub fn bulk_blob(&mut self, value: &Blob) {
         self.bulk_part(value, 0..value.len());
     }

@@ -242,7 +242,9 @@ impl Window {
         if self.spans.capacity() > SPANS_KEPT {
             self.spans.shrink_to(SPANS_KEPT);
         }
-        self.blobs.clear();
+        if !self.blobs.is_empty() {
+            self.blobs.clear();
+        }
         self.has_members = false;
     }
 }

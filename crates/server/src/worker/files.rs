@@ -7,13 +7,22 @@ use driver::{Driver, FileDone};
 
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Starts what was asked for in this turn.
+    #[inline]
     pub(crate) fn start_file_ops(&mut self) {
+        if !self.core.tasks.file_ops.is_empty() {
+            self.start_all_file_ops();
+        }
+    }
+
+    #[cold]
+    fn start_all_file_ops(&mut self) {
         for (user, op) in self.core.tasks.file_ops.drain(..) {
             self.driver.file(user as u64, op);
         }
     }
 
     /// An operation has completed.
+    #[cold]
     pub(crate) fn on_file(&mut self, done: FileDone) {
         const REWRITING: u64 = FileUser::Rewriting as u64;
         match done.token {
