@@ -106,7 +106,9 @@ impl Slowlog {
 fn cut<'a>(args: impl ExactSizeIterator<Item = (&'a [u8], usize)>) -> Vec<Vec<u8>> {
     let count = args.len();
     let kept = if count > ARGS_MAX { ARGS_MAX - 1 } else { count };
-    let mut all: Vec<Vec<u8>> = args.take(kept).map(cut_arg).collect();
+    // Not `collect`: it would keep the memory of a vector of all arguments for the few that stay.
+    let mut all: Vec<Vec<u8>> = Vec::with_capacity(kept + 1);
+    all.extend(args.take(kept).map(cut_arg));
     if kept < count {
         all.push(format!("... ({} more arguments)", count - kept).into_bytes());
     }
@@ -154,6 +156,12 @@ mod tests {
         assert_eq!(logged(128), [b'x'; 128]);
         assert_eq!(logged(129)[128..], *b"... (1 more bytes)");
         assert_eq!(logged(1000)[128..], *b"... (872 more bytes)");
+    }
+
+    #[test]
+    fn an_entry_of_many_arguments_takes_the_memory_of_those_it_keeps() {
+        let args: Vec<(&[u8], usize)> = vec![(b"arg", 3); 50_000];
+        assert!(cut(args.into_iter()).capacity() <= ARGS_MAX + 1);
     }
 
     #[test]
