@@ -26,6 +26,19 @@ pub fn node() -> Command {
     command
 }
 
+/// Copies a program that is to be executed from its new place.
+///
+/// The copy is written by another process: a child which another test starts meanwhile would
+/// inherit a descriptor that writes here, and until that child executes its own program the
+/// system refuses to execute the copy (`ETXTBSY`).
+///
+/// # Panics
+/// If it cannot be copied.
+pub fn copy(from: &Path, to: &Path) {
+    let out = finish(spawn(Command::new("cp").arg(from).arg(to)));
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
 /// Starts a program in the root of the repository with its output in pipes.
 ///
 /// # Panics

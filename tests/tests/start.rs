@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sheafdb_tests::program::{finish, spawn};
+use sheafdb_tests::program::{copy, finish, spawn};
 use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr, io_backend};
 use sheafdb_tests::wire::{Value, Wire};
 
@@ -39,7 +39,7 @@ fn start_errors_are_one_line() {
     mode(&dir.join("closed"), 0o555);
     // The build folder may not be accessible to the user `nobody`.
     let binary = dir.join("sheafdb");
-    fs::copy(&Binary::under_test().path, &binary).expect("a copy");
+    copy(&Binary::under_test().path, &binary);
     let conf = dir.join("closed.conf");
     fs::write(&conf, "port 0\n").expect("a file");
     mode(&conf, 0);
