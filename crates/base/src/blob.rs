@@ -194,6 +194,12 @@ impl Blob {
         }
     }
 
+    /// True if both have the same bytes in this range, which lies within both. Pages that they
+    /// share are not read.
+    pub fn equals_in(&self, other: &Self, range: Range<usize>) -> bool {
+        has_bytes(self, range.start, other.pages_in(range))
+    }
+
     /// True if there is another reference to this string. Pages can be shared although it is not.
     #[inline]
     pub fn is_shared(&self) -> bool {
@@ -295,7 +301,7 @@ impl From<&[u8]> for Blob {
 
 impl PartialEq for Blob {
     fn eq(&self, other: &Self) -> bool {
-        self.is_same(other) || self.len() == other.len() && has_bytes(self, other.pages())
+        self.is_same(other) || self.len() == other.len() && has_bytes(self, 0, other.pages())
     }
 }
 
@@ -303,13 +309,12 @@ impl Eq for Blob {}
 
 impl PartialEq<[u8]> for Blob {
     fn eq(&self, other: &[u8]) -> bool {
-        self.len() == other.len() && has_bytes(self, std::iter::once(other))
+        self.len() == other.len() && has_bytes(self, 0, std::iter::once(other))
     }
 }
 
-/// True if a blob has the bytes of these runs, which are as long.
-fn has_bytes<'a>(blob: &Blob, runs: impl Iterator<Item = &'a [u8]>) -> bool {
-    let mut at = 0;
+/// True if a blob has the bytes of these runs from `at` on, where it has as many.
+fn has_bytes<'a>(blob: &Blob, mut at: usize, runs: impl Iterator<Item = &'a [u8]>) -> bool {
     for run in runs {
         let mut rest = run;
         for page in blob.pages_in(at..at + run.len()) {

@@ -351,24 +351,6 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         self.touch(listeners);
     }
 
-    /// As [`EntryMut::write_at`], the bytes of a string of pages. The old root is kept for the
-    /// undo.
-    pub fn write_pages_at(&mut self, at: usize, bytes: &Blob) -> usize {
-        let whole = match self.entry.str() {
-            Str::Blob(blob) => blob.clone(),
-            short => Blob::new(short.to_vec()),
-        };
-        self.replace(Payload::Blob(whole), self.entry.expiry());
-        self.guard.change_blob(self.entry, |blob| {
-            let mut at = at;
-            for page in bytes.pages() {
-                blob.write_at(at, page);
-                at += page.len();
-            }
-        });
-        self.entry().str_len()
-    }
-
     /// Removes the key if it holds an empty collection; true if removed.
     pub fn remove_if_empty(self) -> bool {
         let is_empty = match (self.entry.packed(), self.entry.big()) {

@@ -1,5 +1,5 @@
 //! DIGEST, and the digests that IFDEQ and IFDNE compare. Those of long strings are computed in
-//! steps: of DIGEST for the reply, of the others ahead of the command.
+//! steps: of DIGEST for the reply, of the others ahead of the command (`judging.rs`).
 
 use std::hash::Hasher;
 
@@ -9,15 +9,13 @@ use twox_hash::xxhash3_64::{RawHasher, SecretBuffer};
 use value::{IntText, Str};
 
 use super::captured::{CapturedText, LONG_BYTES, STEP_BYTES};
-use super::options::Condition;
-use super::text::{lookup, text_of};
+use super::text::lookup;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;
-use crate::prepare::{self, Found, Preparation, Sources};
 
 /// Characters of a digest.
-const DIGEST_CHARS: usize = 16;
+pub(super) const DIGEST_CHARS: usize = 16;
 /// Bytes of the secret that XXH3 uses without a seed.
 const SECRET_BYTES: usize = 192;
 
@@ -38,7 +36,7 @@ pub fn digest(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 }
 
 /// The digest of a captured string under way.
-struct Digesting {
+pub(super) struct Digesting {
     text: CapturedText,
     /// The next byte.
     at: usize,
@@ -46,13 +44,13 @@ struct Digesting {
 }
 
 impl Digesting {
-    fn new(keyspace: &Keyspace, blob: &Blob) -> Self {
+    pub fn new(keyspace: &Keyspace, blob: &Blob) -> Self {
         let text = CapturedText::new(keyspace, blob.clone());
         Self { text, at: 0, hasher: hasher() }
     }
 
     /// Takes in the next [`STEP_BYTES`]; the digest when that was the last of them.
-    fn step(&mut self) -> Option<[u8; DIGEST_CHARS]> {
+    pub fn step(&mut self) -> Option<[u8; DIGEST_CHARS]> {
         let end = self.text.len().min(self.at + STEP_BYTES);
         add(&mut self.hasher, &self.text, self.at..end);
         self.at = end;
@@ -70,80 +68,6 @@ impl Resumable for DigestReply {
             ctx.reply.bulk(&digest);
         }
         Ok(Progress::complete_if(digest.is_some()))
-    }
-}
-
-/// What is known of a condition before a command looks at its key.
-pub(super) enum Ahead {
-    /// Nothing: it is judged at once.
-    Unknown,
-    /// Whether it holds for what the key holds.
-    Holds(bool),
-    /// The command has ended, or runs again later.
-    Done(Done),
-}
-
-/// Judges a condition on the key in the first argument of `command` ahead of it, if that takes the
-/// digest of a long string.
-pub(super) fn judge(
-    ctx: &mut Ctx<'_, '_>,
-    condition: Condition<'_>,
-    command: Command,
-) -> Result<Ahead, Error> {
-    let (digest, if_equal) = match condition {
-        Condition::DigestEqual(digest) => (digest, true),
-        Condition::DigestNotEqual(digest) => (digest, false),
-        _ => return Ok(Ahead::Unknown),
-    };
-    let Ok(wanted) = <[u8; DIGEST_CHARS]>::try_from(digest) else { return Ok(Ahead::Unknown) };
-    let tries = match prepare::found::<Judging>(ctx) {
-        Found::Ready(ahead) => return Ok(Ahead::Holds(ahead.holds)),
-        Found::Begin(tries) => tries,
-    };
-    let (key, keyspace) = (ctx.key(1), ctx.guard.keyspace());
-    let text = ctx.guard.peek(ctx.db, &key).and_then(|entry| text_of(&entry).ok());
-    let Some(Str::Blob(blob)) = text.filter(|text| text.len() >= LONG_BYTES) else {
-        return Ok(Ahead::Unknown);
-    };
-    let digesting = Digesting::new(keyspace, blob);
-    let sources = Sources::of(ctx, 1..2, tries);
-    let work = Judging { sources, digesting, wanted, if_equal, holds: false, command };
-    prepare::begin(ctx, work).map(Ahead::Done)
-}
-
-/// The handler of a command.
-pub(super) type Command = fn(&mut Ctx<'_, '_>) -> Result<Done, Error>;
-
-/// A condition on the digest of a long string, judged ahead.
-struct Judging {
-    sources: Sources,
-    digesting: Digesting,
-    wanted: [u8; DIGEST_CHARS],
-    /// The condition is that the digest is the wanted one; otherwise that it is another.
-    if_equal: bool,
-    holds: bool,
-    command: Command,
-}
-
-impl Resumable for Judging {
-    fn step(&mut self, _ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
-        let digest = self.digesting.step();
-        if let Some(digest) = digest {
-            self.holds = self.wanted.eq_ignore_ascii_case(&digest) == self.if_equal;
-        }
-        Ok(Progress::complete_if(digest.is_some()))
-    }
-}
-
-impl Preparation for Judging {
-    fn sources(&self) -> &Sources {
-        &self.sources
-    }
-
-    fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-        let command = self.command;
-        ctx.set_prepared(Box::new(self));
-        command(ctx)
     }
 }
 

@@ -4,6 +4,7 @@
 use base::UnixMs;
 use resp::Args;
 
+use super::text::ArgText;
 use crate::error::{Error, InvalidExpire};
 use crate::parse::{integer, is};
 
@@ -71,9 +72,9 @@ pub(super) enum Condition<'a> {
     /// `XX`: it exists.
     Present,
     /// `IFEQ`: it holds this string.
-    Equal(&'a [u8]),
+    Equal(ArgText<'a>),
     /// `IFNE`: it does not hold this string; one that does not exist does not.
-    NotEqual(&'a [u8]),
+    NotEqual(ArgText<'a>),
     /// `IFDEQ`: the string it holds has this digest.
     DigestEqual(&'a [u8]),
     /// `IFDNE`: the string it holds does not have this digest; one that does not exist does not.
@@ -82,15 +83,15 @@ pub(super) enum Condition<'a> {
 
 impl<'a> Condition<'a> {
     /// The comparison that this word names, with `text`.
-    pub(super) fn comparison(word: &[u8], text: &'a [u8]) -> Option<Self> {
+    pub(super) fn comparison(word: &[u8], text: ArgText<'a>) -> Option<Self> {
         if is(word, "IFEQ") {
             Some(Condition::Equal(text))
         } else if is(word, "IFNE") {
             Some(Condition::NotEqual(text))
         } else if is(word, "IFDEQ") {
-            Some(Condition::DigestEqual(text))
+            Some(Condition::DigestEqual(text.start()))
         } else if is(word, "IFDNE") {
-            Some(Condition::DigestNotEqual(text))
+            Some(Condition::DigestNotEqual(text.start()))
         } else {
             None
         }
@@ -151,8 +152,8 @@ impl<'a> SetOptions<'a> {
     fn parse(args: Args<'a>, is_set: bool) -> Result<Self, Error> {
         let mut options =
             SetOptions { condition: Condition::Always, expiry: Expiry::Clear, get: false };
-        let mut words = args.iter();
-        while let Some(word) = words.next() {
+        let mut words = ArgText::all(args);
+        while let Some(word) = words.next().map(ArgText::start) {
             if is(word, "NX") {
                 options.require(Condition::Absent)?;
             } else if is(word, "XX") {
@@ -164,7 +165,7 @@ impl<'a> SetOptions<'a> {
             } else {
                 let text = words.next().ok_or(Error::Syntax)?;
                 if let Some(form) = Form::of(word) {
-                    options.expire(Expiry::At(When { form, text }))?;
+                    options.expire(Expiry::At(When { form, text: text.start() }))?;
                 } else {
                     let comparison = Condition::comparison(word, text).filter(|_| is_set);
                     options.require(comparison.ok_or(Error::Syntax)?)?;
@@ -216,7 +217,7 @@ impl<'a> GetExOption<'a> {
     /// Reads the options of GETEX.
     pub(super) fn parse(args: Args<'a>) -> Result<Self, Error> {
         let mut option = GetExOption::None;
-        let mut words = args.iter();
+        let mut words = ArgText::all(args).map(ArgText::start);
         while let Some(word) = words.next() {
             let new = if is(word, "PERSIST") {
                 GetExOption::Persist

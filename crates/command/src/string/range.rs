@@ -1,11 +1,9 @@
 //! Parts of a string: GETRANGE, SUBSTR, SETRANGE, APPEND.
 
-use base::Blob;
-use keyspace::{EntryMut, Parked};
-use resp::Args;
 use value::{IntText, Str};
 
-use super::text::{insert_blob, lookup, new_text, text_of};
+use super::long_write::write_long;
+use super::text::{ArgText, insert_at, lookup, new_text, text_of};
 use crate::ctx::{Ctx, Settings};
 use crate::done::Done;
 use crate::error::Error;
@@ -50,31 +48,29 @@ fn bounds(start: i64, end: i64, len: usize) -> (usize, usize) {
     if from > last { (0, 0) } else { (from as usize, last as usize + 1) }
 }
 
-/// `SETRANGE key offset value`.
+/// `SETRANGE key offset value`. A long value is written ahead of the command.
 pub fn setrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let offset = integer(ctx.arg(2))?;
+    let offset = integer(ctx.args.start(2))?;
     let offset = u64::try_from(offset).map_err(|_| Error::OffsetRange)?;
-    let (key, bytes) = (ctx.key(1), Bytes::of(&ctx.args, 3));
-    if let Err(parked) = bytes.mark_if_long(ctx) {
-        return Ok(Done::Park(parked));
-    }
+    let bytes = match ArgText::of(&ctx.args, 3) {
+        ArgText::Short(bytes) => bytes,
+        ArgText::Long(text) => return write_long(ctx, events::SETRANGE, Some(offset), text),
+    };
+    let key = ctx.key(1);
     let len = match ctx.guard.entry_mut(events::SETRANGE, ctx.db, &key) {
         Some(mut entry) => {
             let old = text_of(&entry.entry())?;
-            if bytes.len() == 0 {
+            if bytes.is_empty() {
                 old.len()
             } else {
-                let at = allowed(ctx.settings, offset, bytes)?;
-                bytes.write(&mut entry, at)
+                let at = allowed(ctx.settings, offset, bytes.len())?;
+                entry.write_at(at, bytes)
             }
         }
-        None if bytes.len() == 0 => 0,
+        None if bytes.is_empty() => 0,
         None => {
-            let at = allowed(ctx.settings, offset, bytes)?;
-            let mut text = Blob::default();
-            text.append_zeros(at);
-            bytes.append_to(&mut text);
-            insert_blob(events::SETRANGE, ctx.guard, ctx.db, &key, text);
+            let at = allowed(ctx.settings, offset, bytes.len())?;
+            insert_at(events::SETRANGE, ctx.guard, ctx.db, &key, at, bytes);
             at + bytes.len()
         }
     };
@@ -82,16 +78,17 @@ pub fn setrange(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
-/// `APPEND key value`.
+/// `APPEND key value`. A long value is appended ahead of the command.
 pub fn append(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let (key, bytes) = (ctx.key(1), Bytes::of(&ctx.args, 2));
-    if let Err(parked) = bytes.mark_if_long(ctx) {
-        return Ok(Done::Park(parked));
-    }
+    let bytes = match ArgText::of(&ctx.args, 2) {
+        ArgText::Short(bytes) => bytes,
+        ArgText::Long(text) => return write_long(ctx, events::APPEND, None, text),
+    };
+    let key = ctx.key(1);
     let len = if let Some(mut entry) = ctx.guard.entry_mut(events::APPEND, ctx.db, &key) {
         let len = text_of(&entry.entry())?.len();
-        allowed(ctx.settings, len as u64, bytes)?;
-        bytes.write(&mut entry, len)
+        allowed(ctx.settings, len as u64, bytes.len())?;
+        entry.write_at(len, bytes)
     } else {
         ctx.guard.insert(events::APPEND, ctx.db, &key, new_text(&ctx.args, 2), None);
         bytes.len()
@@ -100,53 +97,9 @@ pub fn append(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
-/// Bytes to write: an argument.
-#[derive(Clone, Copy)]
-enum Bytes<'a> {
-    Short(&'a [u8]),
-    /// In pages.
-    Long(&'a Blob),
-}
-
-impl<'a> Bytes<'a> {
-    fn of(args: &Args<'a>, i: usize) -> Self {
-        match args.blob(i) {
-            Some(blob) if blob.is_paged() => Self::Long(blob),
-            _ => Self::Short(args.get(i)),
-        }
-    }
-
-    fn len(self) -> usize {
-        match self {
-            Self::Short(bytes) => bytes.len(),
-            Self::Long(blob) => blob.len(),
-        }
-    }
-
-    /// To copy long ones takes as long as their arrival: others park meanwhile.
-    fn mark_if_long(self, ctx: &mut Ctx<'_, '_>) -> Result<(), Parked> {
-        if matches!(self, Self::Long(_)) { ctx.guard.try_mark_long() } else { Ok(()) }
-    }
-
-    /// Writes them into a stored text; its new length.
-    fn write(self, entry: &mut EntryMut<'_, '_>, at: usize) -> usize {
-        match self {
-            Self::Short(bytes) => entry.write_at(at, bytes),
-            Self::Long(blob) => entry.write_pages_at(at, blob),
-        }
-    }
-
-    fn append_to(self, text: &mut Blob) {
-        match self {
-            Self::Short(bytes) => text.append(bytes),
-            Self::Long(blob) => blob.pages().for_each(|run| text.append(run)),
-        }
-    }
-}
-
-/// The offset, if a text with `bytes` at it is not too long.
-fn allowed(settings: &Settings, offset: u64, bytes: Bytes<'_>) -> Result<usize, Error> {
-    let end = offset.saturating_add(bytes.len() as u64);
+/// The offset, if a text with `count` bytes at it is not too long.
+pub(super) fn allowed(settings: &Settings, offset: u64, count: usize) -> Result<usize, Error> {
+    let end = offset.saturating_add(count as u64);
     if end > settings.bulk_len_max {
         return Err(Error::StringTooLong);
     }

@@ -3,9 +3,10 @@
 use keyspace::Event;
 use resp::Args;
 
-use super::digest::{Ahead, Command, judge};
+use super::judging::{Ahead, Command, judge};
 use super::options::Condition;
 use super::set::holds;
+use super::text::ArgText;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::{Arity, Error};
@@ -13,7 +14,7 @@ use crate::spec::KeyFlags;
 
 /// `DELIFEQ key text`.
 pub fn delifeq(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    remove_if(ctx, Condition::Equal(ctx.arg(2)), delifeq)
+    remove_if(ctx, Condition::Equal(ArgText::of(&ctx.args, 2)), delifeq)
 }
 
 /// What DELEX does to its key: with a condition it looks at what was there.
@@ -27,7 +28,10 @@ pub fn delex_key_flags(args: Args<'_>) -> KeyFlags {
 pub fn delex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let condition = match ctx.args.len() {
         2 => Condition::Always,
-        4 => Condition::comparison(ctx.arg(2), ctx.arg(3)).ok_or(Error::ConditionWanted)?,
+        4 => {
+            let condition = Condition::comparison(ctx.args.start(2), ArgText::of(&ctx.args, 3));
+            condition.ok_or(Error::ConditionWanted)?
+        }
         _ => return Err(Arity { command: "delex" }.into()),
     };
     remove_if(ctx, condition, delex).map_err(|error| match error {

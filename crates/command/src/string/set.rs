@@ -5,9 +5,10 @@ use keyspace::{Entry, Guard, Key};
 use resp::Args;
 use value::NewStr;
 
-use super::digest::{Ahead, has_digest, judge};
+use super::digest::has_digest;
+use super::judging::{Ahead, judge};
 use super::options::{Condition, NewExpiry, SetOptions, When};
-use super::text::{equals, new_text, text_of, write_or_null};
+use super::text::{ArgText, equals, new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
@@ -17,11 +18,12 @@ use crate::spec::KeyFlags;
 
 /// What SET does to its key: with some options it looks at what was there.
 pub fn set_key_flags(args: Args<'_>) -> KeyFlags {
-    let words = args.from(3);
-    if words.iter().any(|word| is(word, "GET")) {
+    let words = || ArgText::all(args.from(3)).map(ArgText::start);
+    if words().any(|word| is(word, "GET")) {
         return KeyFlags::of(&[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::UPDATE]);
     }
-    let compares = words.iter().any(|word| Condition::comparison(word, b"").is_some());
+    let none = ArgText::Short(b"");
+    let compares = words().any(|word| Condition::comparison(word, none).is_some());
     let how = if compares { KeyFlags::RW } else { KeyFlags::OW };
     KeyFlags::of(&[how, KeyFlags::UPDATE])
 }

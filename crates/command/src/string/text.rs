@@ -50,6 +50,40 @@ pub(super) fn write_or_null(reply: &mut Reply<'_>, text: Option<Str<'_>>) {
     }
 }
 
+/// An argument as text. One in pages is used as it is: its bytes as one slice would be a copy.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ArgText<'a> {
+    Short(&'a [u8]),
+    /// In pages: longer than [`base::blob::BLOCK_MAX`].
+    Long(&'a Blob),
+}
+
+impl<'a> ArgText<'a> {
+    /// Argument `i`.
+    #[inline]
+    pub fn of(args: &Args<'a>, i: usize) -> Self {
+        match args.blob(i) {
+            Some(blob) if blob.is_paged() => Self::Long(blob),
+            _ => Self::Short(args.get(i)),
+        }
+    }
+
+    /// All of them in order.
+    pub fn all(args: Args<'a>) -> impl Iterator<Item = Self> {
+        (0..args.len()).map(move |i| Self::of(&args, i))
+    }
+
+    /// The first bytes: all of a short text. So a word, a number or a digest is read without a
+    /// copy; no long text is one of these, nor is its beginning.
+    #[inline]
+    pub fn start(self) -> &'a [u8] {
+        match self {
+            Self::Short(bytes) => bytes,
+            Self::Long(blob) => blob.pages().next().unwrap_or_default(),
+        }
+    }
+}
+
 /// Argument `i` as a string to store; one that came in a buffer of its own is stored by reference.
 #[inline(always)]
 pub(super) fn new_text<'a>(args: &Args<'a>, i: usize) -> NewStr<'a> {
@@ -114,9 +148,11 @@ pub(crate) fn insert_at(
 }
 
 /// True if a stored string is this text.
-pub(super) fn equals(stored: Str<'_>, text: &[u8]) -> bool {
-    match stored {
-        Str::Blob(blob) => *blob == *text,
-        short => *short.bytes(&mut IntText::default()) == *text,
+pub(super) fn equals(stored: Str<'_>, text: ArgText<'_>) -> bool {
+    match (stored, text) {
+        (Str::Blob(blob), ArgText::Short(text)) => *blob == *text,
+        (Str::Blob(blob), ArgText::Long(text)) => blob == text,
+        (short, ArgText::Short(text)) => *short.bytes(&mut IntText::default()) == *text,
+        (_, ArgText::Long(_)) => false,
     }
 }
