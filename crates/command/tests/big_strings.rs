@@ -230,6 +230,88 @@ fn long_arguments_are_written_where_redis_writes_them() {
     pair.ask("STRLEN a");
 }
 
+/// A long argument overwrites a part of a string or all of it, or stands behind its end. A copy
+/// which shared the pages stays as it was, and so does the expiry.
+#[test]
+fn long_arguments_meet_the_borders_of_pages() {
+    let mut pair = Pair::new(41);
+    let long = "0123456789abcdefg".repeat(80_000);
+    for len in [0, 5, BLOCK_MAX, BLOCK_MAX + 1, LEN_MAX] {
+        for at in [
+            0,
+            1,
+            PAGE_BYTES - 1,
+            PAGE_BYTES,
+            PAGE_BYTES + 1,
+            BLOCK_MAX,
+            LEN_MAX - 1,
+            LEN_MAX,
+            LEN_MAX + PAGE_BYTES,
+        ] {
+            pair.ask("DEL a b");
+            if len > 0 {
+                pair.ask(&format!("SETRANGE a {} x", len - 1));
+            }
+            pair.ask("COPY a b");
+            pair.ask("EXPIREAT a 33333333333");
+            pair.ask(&format!("SETRANGE a {at} {long}"));
+            // A string which the argument covers is replaced by it.
+            let steps = pair.session.steps;
+            assert_eq!(steps > 1, at > 0 || len > long.len(), "{steps} steps: {at} of {len}");
+            for probe in ["GET a", "GET b", "EXPIRETIME a", "OBJECT ENCODING a"] {
+                pair.ask(probe);
+            }
+        }
+    }
+    pair.ask("RPUSH list x");
+    pair.ask(&format!("SETRANGE list 5 {long}"));
+    pair.ask(&format!("APPEND list {long}"));
+    pair.ask("SETRANGE a 77 \"\"");
+}
+
+/// IFEQ, IFNE and DELIFEQ of texts which differ in one byte, or in their length. Redis 7 has none
+/// of them: the replies follow from their definition.
+#[test]
+fn long_strings_are_compared_byte_by_byte() {
+    let mut session = Session::new();
+    let mut dice = Prng::new(43);
+    for len in [BLOCK_MAX, BLOCK_MAX + 1, LEN_MAX] {
+        let mut text = vec![0; len];
+        dice.fill(&mut text);
+        let mut others = vec![text.clone(), text[1..].to_vec(), [&text[..], b"x"].concat()];
+        for at in [0, PAGE_BYTES - 1, PAGE_BYTES, BLOCK_MAX - 1, len - 1] {
+            let mut other = text.clone();
+            other[at] ^= 1;
+            others.push(other);
+        }
+        for (n, other) in others.iter().enumerate() {
+            let is_same = n == 0;
+            let checks: [(&[&[u8]], bool); 5] = [
+                (&[b"SET", b"key", b"new", b"IFEQ", other], is_same),
+                (&[b"SET", b"key", b"new", b"ifne", other], !is_same),
+                (&[b"DELEX", b"key", b"IFEQ", other], is_same),
+                (&[b"DELEX", b"key", b"IFNE", other], !is_same),
+                (&[b"DELIFEQ", b"key", other], is_same),
+            ];
+            for (request, holds) in checks {
+                assert_eq!(session.ask(&[b"SET", b"key", &text]), Value::Simple("OK".to_owned()));
+                let is_set = request[0] == b"SET";
+                let reply = match (is_set, holds) {
+                    (true, true) => Value::Simple("OK".to_owned()),
+                    (true, false) => Value::Null,
+                    (false, holds) => Value::Integer(holds.into()),
+                };
+                let what = format!("{} of text {n} of {len} bytes", name(request[0]));
+                assert_eq!(session.ask(request), reply, "{what}");
+                let in_steps = len > BLOCK_MAX && (is_same || n == others.len() - 1);
+                assert_eq!(session.steps > 4, in_steps, "{what}: {} steps", session.steps);
+                let left = if !holds { len } else { usize::from(is_set) * 3 };
+                assert_eq!(session.ask_line("STRLEN key"), Value::Integer(left as i64), "{what}");
+            }
+        }
+    }
+}
+
 /// Elements, members, fields and values may be as long as strings.
 #[test]
 fn collections_hold_elements_of_many_pages() {

@@ -12,6 +12,7 @@
 //! [`Error`], never a panic. Whether members repeat only the sink can say; it answers
 //! [`Error::Refused`].
 
+mod collection;
 mod error;
 pub mod intset;
 pub mod listpack;
@@ -29,6 +30,7 @@ pub mod types;
 pub mod ziplist;
 pub mod zipmap;
 
+pub use collection::CollectionDump;
 pub use error::Error;
 pub use load::{Sink, load};
 pub use nodes::{NodeLimits, Nodes};

@@ -7,7 +7,7 @@ use base::num::parse_i64;
 use value::Stream;
 
 use crate::lzf::Compressor;
-use crate::nodes::{NodeLimits, NodePacker, Nodes, Placed};
+use crate::nodes::{NodeLimits, NodePacker, Nodes};
 use crate::primitive::{put_blob, put_length, put_string};
 use crate::switches::PlainFrom;
 use crate::types::{self, Kind};
@@ -77,12 +77,12 @@ impl Default for Options {
 /// The results of a first walk over a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    id: u8,
-    version: u16,
+    pub(crate) id: u8,
+    pub(crate) version: u16,
     /// Nodes of a list.
-    nodes: u64,
+    pub(crate) nodes: u64,
     /// The earliest expiry of a field.
-    earliest: i64,
+    pub(crate) earliest: i64,
 }
 
 impl Plan {
@@ -124,21 +124,36 @@ impl Saver {
 
     /// Chooses the type.
     pub fn plan(&self, source: &impl Source) -> Plan {
+        let mut plan = self.type_of(source);
+        if plan.counts() {
+            let mut count = self.count();
+            source.each(|item| count.add(&item));
+            count.complete(&mut plan);
+        }
+        plan
+    }
+
+    /// The type, and nothing else that a plan says.
+    pub(crate) fn type_of(&self, source: &impl Source) -> Plan {
         let mut plan = Plan { id: types::STRING, version: VERSION, nodes: 0, earliest: 0 };
         let packed = source.shape() == Shape::Packed;
         match source.kind() {
             Kind::String => {}
-            Kind::List => {
-                plan.id = types::LIST_QUICKLIST_2;
-                plan.nodes = self.nodes_of(source, NodeLimits::OF_PAYLOADS).count;
-            }
+            Kind::List => plan.id = types::LIST_QUICKLIST_2,
             Kind::Set if source.shape() == Shape::Intset && integers(source) => {
                 plan.id = types::SET_INTSET;
             }
             Kind::Set => plan.id = types::SET,
             Kind::Zset if packed && fits(source) => plan.id = types::ZSET_LISTPACK,
             Kind::Zset => plan.id = types::ZSET_2,
-            Kind::Hash if source.expires() => self.plan_expiring(&mut plan, packed, source),
+            Kind::Hash if source.expires() && self.options.dialect == Dialect::Valkey => {
+                (plan.id, plan.version) = (types::HASH_2, VERSION_VALKEY);
+            }
+            Kind::Hash if source.expires() => {
+                plan.version = VERSION_FIELD_TTL;
+                let shaped = packed && fits(source);
+                plan.id = if shaped { types::HASH_LISTPACK_EX } else { types::HASH_METADATA };
+            }
             Kind::Hash if packed && fits(source) => plan.id = types::HASH_LISTPACK,
             Kind::Hash => plan.id = types::HASH,
             Kind::Stream => plan.id = types::STREAM_2,
@@ -156,22 +171,6 @@ impl Saver {
         packer.nodes
     }
 
-    fn plan_expiring(&self, plan: &mut Plan, packed: bool, source: &impl Source) {
-        if self.options.dialect == Dialect::Valkey {
-            (plan.id, plan.version) = (types::HASH_2, VERSION_VALKEY);
-            return;
-        }
-        plan.version = VERSION_FIELD_TTL;
-        let shaped = packed && fits(source);
-        plan.id = if shaped { types::HASH_LISTPACK_EX } else { types::HASH_METADATA };
-        plan.earliest = EXPIRE_MAX;
-        source.each(|item| {
-            if let Item::Field(.., Some(at)) = item {
-                plan.earliest = plan.earliest.min(bounded(at));
-            }
-        });
-    }
-
     /// Appends the value behind its type.
     pub fn value(&mut self, plan: &Plan, source: &impl Source, out: &mut Vec<u8>) {
         match plan.id {
@@ -179,26 +178,13 @@ impl Saver {
             types::STREAM_2 => {
                 self.stream(source.stream().expect("a source of this kind is a stream"), out);
             }
-            types::SET => {
-                put_length(out, source.count());
-                source.each(|item| self.element(item, out));
-            }
-            types::LIST_QUICKLIST_2 => self.nodes(plan, source, out),
             types::SET_INTSET => self.intset(source, out),
             types::ZSET_LISTPACK | types::HASH_LISTPACK => self.packed(source, out),
             types::HASH_LISTPACK_EX => {
                 out.extend_from_slice(&plan.earliest.to_le_bytes());
                 self.packed_expiring(source, out);
             }
-            types::ZSET_2 => {
-                put_length(out, source.count());
-                source.each(|item| {
-                    let Item::Member(member, score) = item else { unreachable_item() };
-                    self.string(member, out);
-                    out.extend_from_slice(&score.to_le_bytes());
-                });
-            }
-            _ => self.fields(plan, source, out),
+            _ => self.all_parts(plan, source, out),
         }
     }
 
@@ -218,47 +204,18 @@ impl Saver {
         put_string(out, bytes, self.options.compress.then_some(&mut self.compressor));
     }
 
-    /// Hashes field by field.
-    fn fields(&mut self, plan: &Plan, source: &impl Source, out: &mut Vec<u8>) {
-        if plan.id == types::HASH_METADATA {
-            out.extend_from_slice(&plan.earliest.to_le_bytes());
-        }
-        put_length(out, source.count());
-        source.each(|item| {
-            let Item::Field(field, value, at) = item else { unreachable_item() };
-            if plan.id == types::HASH_METADATA {
-                put_length(out, at.map_or(0, |at| (bounded(at) - plan.earliest + 1) as u64));
-            }
-            self.string(field, out);
-            self.string(value, out);
-            if plan.version == VERSION_VALKEY {
-                out.extend_from_slice(&at.map_or(-1, |at| at.0.max(0)).to_le_bytes());
-            }
-        });
+    /// From which length on an element of a list is a node by itself.
+    pub(crate) fn plain_from(&self) -> PlainFrom {
+        self.plain_from
     }
 
-    fn nodes(&mut self, plan: &Plan, source: &impl Source, out: &mut Vec<u8>) {
-        put_length(out, plan.nodes);
-        let mut packer = NodePacker::new(NodeLimits::OF_PAYLOADS, self.plain_from);
-        source.each(|item| {
-            let Item::Element(bytes) = item else { unreachable_item() };
-            let placed = packer.place(bytes);
-            if placed != Placed::Join {
-                self.node(out);
-            }
-            if placed == Placed::Alone {
-                put_length(out, types::NODE_PLAIN);
-                self.string(bytes, out);
-            } else {
-                self.pack.push(bytes);
-            }
-        });
-        self.node(out);
-        debug_assert_eq!(packer.nodes.count, plan.nodes, "the source did not change");
+    /// The listpack that is being filled.
+    pub(crate) fn pack_mut(&mut self) -> &mut listpack::Builder {
+        &mut self.pack
     }
 
     /// Appends the listpack so far as a node, unless it is empty.
-    fn node(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn node(&mut self, out: &mut Vec<u8>) {
         if !self.pack.is_empty() {
             put_length(out, types::NODE_PACKED);
             self.pack_out(out);
@@ -320,13 +277,13 @@ impl Saver {
 }
 
 /// An expiry as Redis's types can hold it: 0 stands for none there, and 48 bits are the most.
-fn bounded(at: UnixMs) -> i64 {
+pub(crate) fn bounded(at: UnixMs) -> i64 {
     at.0.clamp(1, EXPIRE_MAX)
 }
 
 /// A source gives the items of its kind.
 #[track_caller]
-fn unreachable_item() -> ! {
+pub(crate) fn unreachable_item() -> ! {
     panic!("a source gave an item of another kind")
 }
 

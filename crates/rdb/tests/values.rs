@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use base::UnixMs;
 use base::prng::Prng;
 use rdb::{
-    Dialect, Error, Field, Kind, Options, Owned, Saver, Shape, Sink, Source, open, restore, seal,
-    types,
+    CollectionDump, Dialect, Error, Field, Kind, Options, Owned, Saver, Shape, Sink, Source, open,
+    restore, seal, types,
 };
 use support::{sorted, value};
 
@@ -145,6 +145,63 @@ fn types_and_versions_are_the_oldest_sufficient_ones() {
     }
     assert_eq!(set.shape(), Shape::Intset);
     assert_eq!(words.shape(), Shape::Plain);
+}
+
+/// The payload that is written in steps, and how many these are.
+fn dump_in_steps(value: &Owned) -> (Vec<u8>, usize) {
+    let source = value.shaped(Shape::Plain);
+    let mut dump = CollectionDump::new(&source).expect("a collection");
+    let each = |from, part: &mut dyn FnMut(rdb::Item<'_>) -> bool| {
+        let (mut at, mut goes_on) = (0, true);
+        source.each(|item| {
+            if at >= from && goes_on {
+                goes_on = part(item);
+            }
+            at += 1;
+        });
+    };
+    for steps in 1.. {
+        if let Some(payload) = dump.step(each) {
+            return (payload.to_vec(), steps);
+        }
+    }
+    unreachable!("it ends")
+}
+
+#[test]
+fn payloads_of_collections_in_steps_are_those_in_one() {
+    let mut prng = Prng::new(59);
+    // One part, one step of them, one more; and some which are as long as a step.
+    for (count, longest) in [(1, 10), (999, 20), (1000, 20), (1001, 20), (2000, 30), (300, 60_000)]
+    {
+        let texts: Vec<Vec<u8>> = (0..count)
+            .map(|n| [format!("{n}:").into_bytes(), support::text(&mut prng, longest)].concat())
+            .collect();
+        let fields = |expires: fn(usize) -> Option<UnixMs>| {
+            let field = |(n, text): (usize, &Vec<u8>)| Field {
+                name: text.clone(),
+                value: texts[count - 1 - n].clone(),
+                expires: expires(n),
+            };
+            Owned::Hash(texts.iter().enumerate().map(field).collect())
+        };
+        let scored = texts.iter().enumerate().map(|(n, text)| (text.clone(), n as f64 / 3.0));
+        for value in [
+            Owned::List(texts.clone()),
+            Owned::Set(texts.clone()),
+            Owned::Zset(scored.collect()),
+            fields(|_| None),
+            fields(|n| (n % 3 != 0 || n < 2).then_some(UnixMs(1 << 40 >> (n % 7)))),
+        ] {
+            let (payload, steps) = dump_in_steps(&value);
+            let whole = Saver::default().dump(&value.shaped(Shape::Plain));
+            assert!(payload == whole, "{count} parts of {:?}", value.kind());
+            let least = count / 1000 + usize::from(count > 1 && longest > 1000);
+            assert!(steps >= least, "{steps} steps for {count} parts of {:?}", value.kind());
+        }
+    }
+    assert!(CollectionDump::new(&Owned::String(b"x".to_vec())).is_none());
+    assert!(CollectionDump::new(&Owned::Set(vec![b"1".to_vec()]).shaped(Shape::Intset)).is_none());
 }
 
 #[test]

@@ -105,9 +105,10 @@ impl Assembler {
         self.request.args()
     }
 
-    /// The complete request, without copying it.
-    pub fn into_request(self) -> OwnedRequest {
-        self.request
+    /// What has arrived of the request, without copying it. Only the end of the assembler may
+    /// follow.
+    pub fn take_request(&mut self) -> OwnedRequest {
+        std::mem::take(&mut self.request)
     }
 
     /// Bytes that are held, spare room included.

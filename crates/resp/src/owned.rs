@@ -45,6 +45,12 @@ impl OwnedRequest {
         Args::new(&self.base, &self.spans, &self.blobs)
     }
 
+    /// True if this is the only owner of a buffer of more than `pages` pages.
+    pub fn owns_pages(&self, pages: usize) -> bool {
+        let is_owned = |arg: &BigArg| arg.blob().page_count() > pages && !arg.blob().is_shared();
+        self.blobs.iter().any(is_owned)
+    }
+
     /// Bytes this request occupies, spare room included and each big buffer counted in full.
     pub fn memory(&self) -> usize {
         let blobs: usize = self.blobs.iter().map(BigArg::memory).sum();

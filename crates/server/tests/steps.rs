@@ -266,6 +266,12 @@ fn large_replies_and_changes_run_in_short_steps() {
             is_within_limits("SPOP", times)
         });
     }
+    for key in ["set", "list", "hash", "zset"] {
+        too_long.retry(format!("DUMP {key}"), || {
+            let (_, times) = world.ask_bulks(&["DUMP", key]);
+            is_within_limits(key, times)
+        });
+    }
     // A trim by whole pages runs at once.
     for trim in [["1000", "-1"], ["0", "-1000"], ["250000", "749999"], ["-10", "-1"]] {
         too_long.retry(format!("LTRIM {trim:?}"), || {
@@ -461,6 +467,73 @@ fn long_strings_are_read_and_combined_in_short_steps() {
     });
     assert_eq!(world.line(&["BITCOUNT", "to"]).0, cleared);
     too_long.assert_none();
+}
+
+/// Bytes of a long argument.
+const LONG_ARG: usize = 32 << 20;
+
+/// A request which brings a long argument is received, and executed, in short turns.
+#[test]
+fn long_arguments_are_written_and_compared_in_short_steps() {
+    let mut world = World::new();
+    world.line(&["SET", "other", "there"]);
+    let long = "long".repeat(LONG_ARG / 4);
+    assert_eq!(world.line(&["SET", "kept", &long]).0, "+OK");
+    assert_eq!(world.line(&["SETRANGE", "base", "9999999", "x"]).0, ":10000000");
+    let (copy, copy_base) =
+        (&["COPY", "kept", "to", "REPLACE"], &["COPY", "base", "to", "REPLACE"]);
+    let mut too_long = TooLong::default();
+    too_long.check_changes(
+        &mut world,
+        &[
+            (copy_base, &["APPEND", "to", &long], ":43554432"),
+            (copy_base, &["SETRANGE", "to", "77777", &long], ":33632209"),
+            (copy_base, &["SETRANGE", "to", "0", &long], ":33554432"),
+            (copy, &["SET", "to", "new", "IFEQ", &long], "+OK"),
+            (copy, &["SET", "to", "new", "IFNE", &long], "$-1"),
+            (copy, &["DELEX", "to", "IFEQ", &long], ":1"),
+            (copy, &["DELIFEQ", "to", &long], ":1"),
+            (copy, &["LPOS", "none", &long], "$-1"),
+        ],
+    );
+    too_long.assert_none();
+}
+
+/// What is written or compared ahead of a command is that of the moment when it takes effect.
+#[test]
+fn long_arguments_meet_strings_which_change_meanwhile() {
+    let mut world = World::new();
+    let long = "long".repeat(LONG_ARG / 4);
+    for (command, before, reply, after) in [
+        (&["APPEND", "key", &long][..], "+OK", ":33554440", "GETRANGE key 0 8"),
+        (&["SETRANGE", "key", "9", &long], "+OK", ":33554441", "GETRANGE key 0 8"),
+        (&["DELIFEQ", "key", &long], "+OK", ":0", "GETRANGE key 0 8"),
+    ] {
+        let is_compared = command[0] == "DELIFEQ";
+        let old = if is_compared { &long } else { "12345678" };
+        assert_eq!(world.line(&["SET", "key", old]).0, before);
+        world.0.driver().write(0, &encode(command));
+        // The argument has arrived, and the first steps are taken.
+        let arrived = LONG_ARG / (64 << 10) + 40;
+        let mut turns = 0;
+        while turns < arrived {
+            world.0.turn();
+            turns += 1;
+        }
+        assert!(world.0.driver().received(0).is_empty(), "{} is under way", command[0]);
+        world.0.driver().write(1, &encode(&["SETRANGE", "key", "0", "new"]));
+        world.0.turn();
+        assert!(world.0.driver().received(1).starts_with(b":"), "{}", command[0]);
+        world.0.driver().forget(1);
+        while world.0.driver().received(0).is_empty() {
+            world.0.turn();
+        }
+        let got = String::from_utf8_lossy(world.0.driver().received(0)).into_owned();
+        world.0.driver().forget(0);
+        assert_eq!(got.trim_end(), reply, "{}", command[0]);
+        let words: Vec<&str> = after.split(' ').collect();
+        assert!(world.line(&words).0.contains("new"), "{}: the change is kept", command[0]);
+    }
 }
 
 /// A change of a string which a reader holds copies the pages that it writes to.

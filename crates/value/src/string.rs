@@ -80,6 +80,15 @@ impl<'a> Str<'a> {
         }
     }
 
+    /// As [`Str::bytes`], unless they are in pages. A string in pages spells no number.
+    pub fn block<'b>(&self, scratch: &'b mut IntText) -> Option<Cow<'b, [u8]>>
+    where
+        'a: 'b,
+    {
+        let is_paged = matches!(self, Self::Blob(blob) if blob.is_paged());
+        (!is_paged).then(|| self.bytes(scratch))
+    }
+
     /// The text as a vector of its own, O(n).
     pub fn to_vec(&self) -> Vec<u8> {
         self.bytes(&mut IntText::default()).into_owned()

@@ -1,9 +1,10 @@
 //! DUMP and RESTORE: a value as bytes of the RDB format, and back.
 
 use base::{Blob, UnixMs};
-use keyspace::{Event, Key, Parts, ReclaimOnDrop, Uses};
-use rdb::TextRestore;
+use keyspace::{Captured, Event, Key, Keyspace, Parts, ReclaimOnDrop, Uses};
+use rdb::{CollectionDump, TextRestore};
 use resp::Reply;
+use value::Encoding;
 
 use super::migrate::{LongText, ValueSnapshot};
 use crate::ctx::{Ctx, Progress, Resumable, Settings};
@@ -11,7 +12,7 @@ use crate::done::Done;
 use crate::error::{Error, Payload};
 use crate::events;
 use crate::parse::{integer, is};
-use crate::parts::{Built, is_packed};
+use crate::parts::{Built, Stored, is_packed};
 use crate::prepare::{self, Found, Preparation, Sources};
 use crate::string::captured::STEP_BYTES;
 
@@ -20,7 +21,8 @@ const COPIED_MAX: usize = 16 * 1024;
 /// A longer payload is read ahead of the command.
 const LONG_PAYLOAD: usize = 64 * 1024;
 
-/// `DUMP key`. A long value is captured, and written with its slot released: a string in steps.
+/// `DUMP key`. A long value is captured, and written in steps with its slot released: a stream in
+/// one step.
 pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let keyspace = ctx.guard.keyspace();
@@ -29,17 +31,18 @@ pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     match entry.map(|entry| ValueSnapshot::of(keyspace, entry)) {
         None => ctx.reply.null(),
         Some(ValueSnapshot::Text(text)) => return Ok(Done::Steps(Box::new(text))),
-        Some(ValueSnapshot::Payload(payload)) => reply_payload(&mut ctx.reply, payload),
-        Some(kept) => return Ok(Done::Steps(Box::new(DumpReply(Some(kept))))),
+        Some(ValueSnapshot::Payload(payload)) => ctx.reply.bulk(&payload),
+        Some(ValueSnapshot::Big(big, encoding)) => {
+            return Ok(Done::Steps(DumpReply::of(keyspace, big, encoding)));
+        }
     }
     Ok(Done::Replied)
 }
 
-fn reply_payload(reply: &mut Reply<'_>, payload: Vec<u8>) {
-    if payload.len() > COPIED_MAX {
-        reply.bulk_blob(&Blob::new(payload));
-    } else {
-        reply.bulk(&payload);
+fn reply_payload(reply: &mut Reply<'_>, payload: &Blob) {
+    match payload.contiguous() {
+        Some(short) if short.len() <= COPIED_MAX => reply.bulk(short),
+        _ => reply.bulk_blob(payload),
     }
 }
 
@@ -60,15 +63,57 @@ impl Resumable for ReclaimOnDrop<LongText> {
     }
 }
 
-/// The reply of DUMP for a collection: in one step, however long.
-struct DumpReply(Option<ValueSnapshot>);
+/// The reply of DUMP for a collection.
+struct DumpReply {
+    big: Captured,
+    encoding: Encoding,
+    work: ReclaimOnDrop<LongCollection>,
+}
+
+/// The payload of a collection under way.
+struct LongCollection(CollectionDump);
+
+impl Parts for LongCollection {
+    fn memory(&self) -> usize {
+        self.0.memory()
+    }
+}
+
+impl DumpReply {
+    fn of(keyspace: &Keyspace, big: Captured, encoding: Encoding) -> Box<dyn Resumable> {
+        match CollectionDump::new(&Stored::captured(&big, encoding)) {
+            Some(dump) => {
+                let work = keyspace.reclaim_on_drop(LongCollection(dump));
+                Box::new(DumpReply { big, encoding, work })
+            }
+            None => Box::new(WholeReply(Some(ValueSnapshot::Big(big, encoding)))),
+        }
+    }
+}
 
 impl Resumable for DumpReply {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        let stored = Stored::captured(&self.big, self.encoding);
+        let payload = self.work.0.step(|from, part| stored.each_while(from, u64::MAX, part));
+        let Some(payload) = payload else { return Ok(Progress::More) };
+        reply_payload(&mut ctx.reply, &payload);
+        Ok(Progress::Complete)
+    }
+
+    fn memory(&self) -> usize {
+        self.work.0.memory()
+    }
+}
+
+/// The reply of DUMP for a stream, or a collection which is one string: in one step.
+struct WholeReply(Option<ValueSnapshot>);
+
+impl Resumable for WholeReply {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         if let Some(kept) = self.0.take() {
             // Nothing is locked; who wants World does not wait for this section.
             ctx.guard.mark_long();
-            reply_payload(&mut ctx.reply, kept.into_payload());
+            reply_payload(&mut ctx.reply, &Blob::new(kept.into_payload()));
         }
         Ok(Progress::Complete)
     }

@@ -24,7 +24,7 @@ pub fn hincrby(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         None => 0,
         Some(Text::Elem(Elem::Int(number))) => number,
         Some(Text::Elem(Elem::Bytes(_))) => return Err(Error::HashNotInteger),
-        Some(Text::Val(text)) => parse_i64(&text.bytes()).ok_or(Error::HashNotInteger)?,
+        Some(Text::Val(text)) => text.block().and_then(parse_i64).ok_or(Error::HashNotInteger)?,
     };
     let sum = old.checked_add(increment).ok_or(Error::IncrOverflow)?;
     set_text(events::HINCRBY, ctx, IntText::new(sum).as_bytes())?;
@@ -40,16 +40,23 @@ pub fn hincrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     let (key, field) = (ctx.key(1), ctx.arg(2));
     let entry = ctx.peek_kind(&key, Kind::Hash)?;
-    let mut scratch = IntText::default();
     let old = match entry.and_then(|entry| View::of(entry).get(field)) {
         None => LongDouble::ZERO,
-        Some(text) => LongDouble::parse(&text.bytes(&mut scratch)).ok_or(Error::HashNotFloat)?,
+        Some(text) => float_of(text).ok_or(Error::HashNotFloat)?,
     };
     let mut text = Vec::new();
     old.checked_add(increment).ok_or(Error::IncrNotFinite)?.write(&mut text);
     set_text(events::HINCRBYFLOAT, ctx, &text)?;
     ctx.reply.bulk(&text);
     Ok(Done::Replied)
+}
+
+/// The number that a value spells.
+fn float_of(text: Text<'_>) -> Option<LongDouble> {
+    match text {
+        Text::Elem(elem) => LongDouble::parse(elem.bytes(&mut IntText::default())),
+        Text::Val(text) => LongDouble::parse(text.block()?),
+    }
 }
 
 /// Sets the field in the second argument.

@@ -5,7 +5,7 @@ use resp::Args;
 use value::hll::{Hll, STALE, STALE_AT, mark_stale, new_sparse, patch_of, place, raise_one};
 use value::{Encoding, IntText, NewStr};
 
-use super::sketch::refused;
+use super::sketch::{block, refused};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
@@ -46,7 +46,7 @@ fn raise(text: &mut Vec<u8>, args: &Args<'_>, first: usize, max: usize) -> Resul
 fn add(entry: &mut EntryMut<'_, '_>, args: &Args<'_>, max: usize) -> Result<u64, Error> {
     let mut scratch = IntText::default();
     let stored = text_of(&entry.entry())?;
-    let text = &*stored.bytes(&mut scratch);
+    let text = &*block(&stored, &mut scratch)?;
     let sketch = Hll::new(text).map_err(refused)?;
     let mut first = 2;
     while first < args.len() && !sketch.is_news(place(args.get(first))).map_err(refused)? {

@@ -5,7 +5,7 @@ use value::IntText;
 use value::hll::{COUNT_AT, Hll, REGISTERS};
 
 use super::add::make_raw;
-use super::sketch::{raise_all, refused};
+use super::sketch::{block, raise_all, refused};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
@@ -29,7 +29,7 @@ fn count_one(ctx: &mut Ctx<'_, '_>) -> Result<u64, Error> {
     };
     let mut scratch = IntText::default();
     let stored = text_of(&entry.entry())?;
-    let text = &*stored.bytes(&mut scratch);
+    let text = &*block(&stored, &mut scratch)?;
     let sketch = Hll::new(text).map_err(refused)?;
     if let Some(count) = Hll::cached(text) {
         make_raw(&mut entry);

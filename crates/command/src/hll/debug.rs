@@ -4,7 +4,7 @@ use keyspace::Event;
 use value::hll::{Hll, REGISTERS, self_test, to_dense, words};
 use value::{IntText, NewStr};
 
-use super::sketch::refused;
+use super::sketch::{block, refused};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::{Error, PfdebugSubcommand, SelfTest};
@@ -19,7 +19,7 @@ pub fn pfdebug(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     };
     let mut scratch = IntText::default();
     let stored = text_of(&entry.entry())?;
-    let text = &*stored.bytes(&mut scratch);
+    let text = &*block(&stored, &mut scratch)?;
     let sketch = Hll::new(text).map_err(refused)?;
     let reply = &mut ctx.reply;
     match sketch {

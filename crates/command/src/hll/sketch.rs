@@ -1,7 +1,9 @@
 //! Reading the sketches that keys hold.
 
+use std::borrow::Cow;
+
 use value::hll::{Invalid, Registers};
-use value::{IntText, hll::Hll};
+use value::{IntText, Str, hll::Hll};
 
 use crate::ctx::Ctx;
 use crate::error::Error;
@@ -16,6 +18,18 @@ pub(super) fn refused(why: Invalid) -> Error {
     }
 }
 
+/// The bytes of a text which may be a sketch. One in pages is too long: its head tells whether it
+/// is refused as a broken sketch or as none.
+pub(super) fn block<'b>(text: &Str<'b>, scratch: &'b mut IntText) -> Result<Cow<'b, [u8]>, Error> {
+    if let Str::Blob(blob) = text
+        && blob.is_paged()
+    {
+        Hll::new(blob.pages().next().unwrap_or_default()).map_err(refused)?;
+        return Err(Error::CorruptHll);
+    }
+    Ok(text.bytes(scratch))
+}
+
 /// Raises `registers` to what the keys of the arguments from `first` on have seen; says whether one
 /// of them is dense.
 pub(super) fn raise_all(
@@ -28,7 +42,7 @@ pub(super) fn raise_all(
         let key = ctx.key(i);
         if let Some(text) = lookup(ctx.guard, ctx.tally, ctx.db, &key)? {
             let mut scratch = IntText::default();
-            let text = text.bytes(&mut scratch);
+            let text = block(&text, &mut scratch)?;
             let sketch = Hll::new(&text).map_err(refused)?;
             dense |= matches!(sketch, Hll::Dense(_));
             sketch.raise(registers).map_err(refused)?;

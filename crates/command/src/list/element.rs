@@ -29,13 +29,25 @@ pub(super) fn write(reply: &mut Reply<'_>, item: Item<'_>) {
     }
 }
 
-/// Whether a stored element is this text.
+/// Argument `i` as an element to compare with. One in pages is used as it is.
+pub(super) fn wanted<'a>(args: &Args<'a>, i: usize) -> Item<'a> {
+    match args.blob(i) {
+        Some(blob) if blob.is_paged() => Item::Far(blob),
+        _ => Item::Near(Elem::of(args.get(i))),
+    }
+}
+
+/// Whether a stored element has the text of another.
 #[inline]
-pub(super) fn equals(item: Item<'_>, text: Elem<'_>) -> bool {
+pub(super) fn equals(item: Item<'_>, text: Item<'_>) -> bool {
     match (item, text) {
-        (Item::Near(elem), text) => elem == text,
-        (Item::Far(blob), Elem::Bytes(text)) => *blob == *text,
-        (Item::Far(_), Elem::Int(_)) => false,
+        (Item::Near(elem), Item::Near(text)) => elem == text,
+        (Item::Far(blob), Item::Near(Elem::Bytes(text)))
+        | (Item::Near(Elem::Bytes(text)), Item::Far(blob)) => *blob == *text,
+        (Item::Far(blob), Item::Far(text)) => blob == text,
+        (Item::Far(_), Item::Near(Elem::Int(_))) | (Item::Near(Elem::Int(_)), Item::Far(_)) => {
+            false
+        }
     }
 }
 

@@ -1,11 +1,10 @@
 //! LREM, LTRIM.
 
 use value::Log;
-use value::list::List;
-use value::packed::Elem;
+use value::list::{Item, List};
 
 use super::edit::{Edit, open};
-use super::element::{equals, owned};
+use super::element::{equals, owned, wanted};
 use super::position::bounds;
 use super::removing::Removing;
 use super::view::{View, of_big_mut};
@@ -89,7 +88,7 @@ fn cut(big: &mut value::Big, log: &mut Log, ranges: &[(u64, u64)]) {
 /// `LREM key count element`: how many were removed, the first ones, or the last ones if the count
 /// is negative, or all if it is 0.
 pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let (count, text) = (integer(ctx.arg(2))?, Elem::of(ctx.arg(3)));
+    let (count, text) = (integer(ctx.args.start(2))?, wanted(&ctx.args, 3));
     let tries = match prepare::found::<Removing>(ctx) {
         Found::Ready(ahead) => return ahead.finish(ctx),
         Found::Begin(tries) => tries,
@@ -99,7 +98,7 @@ pub fn lrem(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let big = ctx.peek_kind(&key, Kind::List)?.and_then(|entry| entry.big());
     if let Some(was) = big.filter(|big| big.len() > at_once).map(|big| keyspace.capture(big)) {
         let sources = Sources::of(ctx, 1..2, tries);
-        let removing = Removing::new(keyspace, was, sources, count, ctx.arg(3));
+        let removing = Removing::new(keyspace, was, sources, count, text);
         return prepare::begin(ctx, removing);
     }
     let before = ctx.guard.counted();
@@ -129,7 +128,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn find(view: View<'_>, text: Elem<'_>, count: i64) -> Self {
+    fn find(view: View<'_>, text: Item<'_>, count: i64) -> Self {
         let mut runs = Self { found: Vec::new(), all: 0 };
         let max = if count == 0 { u64::MAX } else { count.unsigned_abs() };
         if count < 0 {

@@ -3,10 +3,9 @@
 use keyspace::{Captured, Keyspace};
 use value::Big;
 use value::list::{Item, List};
-use value::packed::Elem;
 
 use super::edit::open;
-use super::element::{equals, owned};
+use super::element::{OwnedElement, equals, owned};
 use super::view::{of_big, of_big_mut};
 use crate::collection::STEP_ELEMENTS;
 use crate::ctx::{Ctx, Progress, Resumable};
@@ -20,7 +19,7 @@ pub(super) struct Removing {
     sources: Sources,
     was: Captured,
     rest: Captured,
-    text: Vec<u8>,
+    text: OwnedElement,
     /// Matches that still are to go, from the front on.
     left: u64,
     /// With a negative count: matches that stay in front of those, and how many elements were
@@ -37,14 +36,14 @@ impl Removing {
         was: Captured,
         sources: Sources,
         count: i64,
-        text: &[u8],
+        text: Item<'_>,
     ) -> Self {
         let left = if count == 0 { u64::MAX } else { count.unsigned_abs() };
         Self {
             sources,
             was,
             rest: keyspace.capture_owned(Big::List(List::new())),
-            text: text.to_vec(),
+            text: OwnedElement::of(text),
             left,
             staying: (count < 0).then_some((0, 0)),
             seen: 0,
@@ -54,7 +53,7 @@ impl Removing {
 
 impl Resumable for Removing {
     fn step(&mut self, _: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
-        let (list, text) = (of_big(&self.was), Elem::of(&self.text));
+        let (list, text) = (of_big(&self.was), self.text.as_item());
         let some = |from| list.iter_from(from).take(STEP_ELEMENTS as usize);
         let is_match = |item: &Item<'_>| equals(*item, text);
         // The last matches are what is left if the first ones stay: they are counted first.

@@ -2,9 +2,9 @@
 
 use keyspace::{Captured, Kind};
 use resp::Reply;
-use value::packed::Elem;
+use value::list::Item;
 
-use super::element::equals;
+use super::element::{OwnedElement, equals, wanted};
 use super::view::{View, of_big};
 use crate::collection::STEP_ELEMENTS;
 use crate::ctx::{Ctx, Progress, Resumable};
@@ -68,7 +68,7 @@ impl Options {
     }
 
     /// Calls `found` with the position of each match that is asked for.
-    fn search(&self, view: View<'_>, text: Elem<'_>, found: impl FnMut(u64)) {
+    fn search(&self, view: View<'_>, text: Item<'_>, found: impl FnMut(u64)) {
         let max = if self.len_max == 0 { usize::MAX } else { self.len_max as usize };
         let wanted = match self.count {
             None => 1,
@@ -94,7 +94,7 @@ impl Options {
 pub fn lpos(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let options = Options::parse(ctx)?;
     let (text, keyspace, at_once) =
-        (ctx.arg(2), ctx.guard.keyspace(), ctx.settings.at_once_elements);
+        (wanted(&ctx.args, 2), ctx.guard.keyspace(), ctx.settings.at_once_elements);
     let (entry, reply) = ctx.read_reply(1, Kind::List)?;
     let view = entry.map(View::of);
     let max = if options.len_max == 0 { u64::MAX } else { options.len_max };
@@ -102,12 +102,13 @@ pub fn lpos(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         entry.and_then(|entry| entry.big()).filter(|big| big.len().min(max) > at_once)
     {
         let list = keyspace.capture(big);
-        let search = Searching { list, text: text.to_vec(), options, seen: 0, found: Vec::new() };
+        let text = OwnedElement::of(text);
+        let search = Searching { list, text, options, seen: 0, found: Vec::new() };
         return Ok(Done::Steps(Box::new(search)));
     }
     let mut found = Vec::new();
     if let Some(view) = view {
-        options.search(view, Elem::of(text), |at| found.push(at));
+        options.search(view, text, |at| found.push(at));
     }
     options.reply(reply, &found);
     Ok(Done::Replied)
@@ -116,7 +117,7 @@ pub fn lpos(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// LPOS under way.
 struct Searching {
     list: Captured,
-    text: Vec<u8>,
+    text: OwnedElement,
     options: Options,
     /// Elements that were compared.
     seen: u64,
@@ -125,7 +126,7 @@ struct Searching {
 
 impl Resumable for Searching {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
-        let (list, text) = (of_big(&self.list), Elem::of(&self.text));
+        let (list, text) = (of_big(&self.list), self.text.as_item());
         let (len, options) = (list.len(), &mut self.options);
         let max = if options.len_max == 0 { len } else { len.min(options.len_max) };
         let count = (max - self.seen).min(STEP_ELEMENTS) as usize;

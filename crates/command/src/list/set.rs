@@ -1,9 +1,7 @@
 //! LSET, LINSERT.
 
-use value::packed::Elem;
-
 use super::edit::open;
-use super::element::{element, equals};
+use super::element::{element, equals, wanted};
 use super::position::position;
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -38,7 +36,7 @@ pub fn linsert(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         ctx.reply.integer(0);
         return Ok(Done::Replied);
     };
-    let pivot = Elem::of(args.get(3));
+    let pivot = wanted(&args, 3);
     let found = edit.view().iter_from(0).position(|item| equals(item, pivot));
     if let Some(at) = found {
         edit.insert(at as u64 + behind, element(&args, 4));

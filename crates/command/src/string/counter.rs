@@ -1,7 +1,7 @@
 //! Strings that are numbers: INCR, DECR, INCRBY, DECRBY, INCRBYFLOAT.
 
 use base::longdouble::LongDouble;
-use value::{EMBSTR_MAX, IntText, NewStr};
+use value::{EMBSTR_MAX, IntText, NewStr, Str};
 
 use super::text::text_of;
 use crate::ctx::Ctx;
@@ -53,7 +53,7 @@ pub fn incrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let mut text = Vec::new();
     if let Some(mut entry) = ctx.guard.entry_mut(events::INCRBYFLOAT, ctx.db, &key) {
-        let old = LongDouble::parse(&text_of(&entry.entry())?.bytes(&mut IntText::default()));
+        let old = float_of(text_of(&entry.entry())?);
         write_sum(&mut text, old, increment)?;
         entry.set_str(plain(&text), true);
     } else {
@@ -62,6 +62,11 @@ pub fn incrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     ctx.reply.bulk(&text);
     Ok(Done::Replied)
+}
+
+/// The number that a string spells.
+pub(super) fn float_of(text: Str<'_>) -> Option<LongDouble> {
+    LongDouble::parse(&text.block(&mut IntText::default())?)
 }
 
 fn write_sum(

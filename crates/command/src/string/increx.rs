@@ -4,9 +4,9 @@ use base::UnixMs;
 use base::longdouble::LongDouble;
 use keyspace::Event;
 use resp::{Args, Reply};
-use value::{IntText, NewStr, Str};
+use value::{NewStr, Str};
 
-use super::counter::plain;
+use super::counter::{float_of, plain};
 use super::options::{NewExpiry, When};
 use super::text::text_of;
 use crate::ctx::Ctx;
@@ -140,9 +140,7 @@ impl<'a> Options<'a> {
     fn sum_of(&self, old: Option<Str<'_>>, skips: bool) -> Result<Sum, Error> {
         match self.by {
             Some(By::Float(by)) => {
-                let text = old.map_or(Some(LongDouble::ZERO), |old| {
-                    LongDouble::parse(&old.bytes(&mut IntText::default()))
-                });
+                let text = old.map_or(Some(LongDouble::ZERO), float_of);
                 let limits = Limits {
                     lower: self.lower.map_or(Ok(LongDouble::MAX.negated()), float)?,
                     upper: self.upper.map_or(Ok(LongDouble::MAX), float)?,

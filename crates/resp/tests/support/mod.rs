@@ -113,7 +113,7 @@ pub fn by_assembler<'a, H: Handler>(
             piece = &piece[taken..];
             if complete {
                 assert_eq!(assembler.feed(b"x"), Ok((0, true)), "complete stays complete");
-                handle(&mut handler, &mut limits, assembler.into_request().args());
+                handle(&mut handler, &mut limits, assembler.take_request().args());
                 assembler = Assembler::new(limits);
             }
         }

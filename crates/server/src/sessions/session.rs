@@ -135,6 +135,9 @@ impl Drop for BlockedMark {
     }
 }
 
+/// A worker frees an argument of at most so many pages: 60 us.
+const FREED_PAGES_MAX: usize = 64;
+
 /// A request which arrives in parts, or is whole and waits to be retried. Its bytes count as client
 /// memory while this lives.
 pub struct InParts {
@@ -182,6 +185,22 @@ impl InParts {
     /// True if it has arrived whole.
     pub fn is_complete(&self) -> bool {
         self.assembler.is_complete()
+    }
+
+    /// The arguments, if it takes long to free them: the reclaimer does that. They count no more.
+    pub fn into_long(mut self: Box<Self>) -> Option<Box<EndedRequest>> {
+        let request = self.assembler.take_request();
+        let is_long = request.owns_pages(FREED_PAGES_MAX);
+        is_long.then(|| Box::new(EndedRequest(request)))
+    }
+}
+
+/// A request with long arguments, which has run and waits to be freed.
+pub struct EndedRequest(OwnedRequest);
+
+impl keyspace::Parts for EndedRequest {
+    fn memory(&self) -> usize {
+        self.0.memory()
     }
 }
 

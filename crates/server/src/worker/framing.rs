@@ -157,6 +157,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         {
             request.count();
             session.assembler = Some(request);
+        } else if let Some(ended) = request.into_long() {
+            self.core.shared.keyspace.reclaimer().reclaim_parts(ended);
         }
         self.apply_after();
     }

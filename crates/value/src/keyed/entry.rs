@@ -54,6 +54,14 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// Its bytes, unless they are in pages. A value in pages spells no number.
+    pub fn block(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Blob(blob) => blob.contiguous(),
+        }
+    }
+
     /// The bytes of a value which is known to be short, such as a score.
     #[inline]
     pub fn short(self) -> &'a [u8] {

@@ -1,0 +1,247 @@
+//! Collections part by part: all parts at once, or some at a time for the payload of a long one.
+
+use base::Blob;
+use base::blob::Builder;
+use base::crc64::crc64;
+
+use crate::nodes::{NodeLimits, NodePacker, Placed};
+use crate::primitive::put_length;
+use crate::save::{Item, Plan, Saver, Shape, Source, bounded, unreachable_item};
+use crate::types::{self, Kind};
+use crate::{EXPIRE_MAX, VERSION_VALKEY};
+
+/// Parts that a step reads, at most.
+const STEP_PARTS: u64 = 1000;
+/// Bytes of parts which end a step: to compress them takes 100 us.
+const STEP_BYTES: usize = 32 << 10;
+
+/// What has to be known of all parts before the first one is written.
+pub(crate) struct Count {
+    packer: NodePacker,
+    earliest: i64,
+}
+
+impl Count {
+    /// Takes a part in.
+    pub fn add(&mut self, item: &Item<'_>) {
+        match *item {
+            Item::Element(bytes) => _ = self.packer.place(bytes),
+            Item::Field(.., Some(at)) => self.earliest = self.earliest.min(bounded(at)),
+            Item::Field(..) | Item::Member(..) => {}
+        }
+    }
+
+    /// Completes the plan.
+    pub fn complete(self, plan: &mut Plan) {
+        (plan.nodes, plan.earliest) = (self.packer.nodes.count, self.earliest);
+    }
+}
+
+impl Plan {
+    /// True if it is complete only when all parts were counted.
+    pub(crate) fn counts(&self) -> bool {
+        let counted = [types::LIST_QUICKLIST_2, types::HASH_METADATA, types::HASH_LISTPACK_EX];
+        counted.contains(&self.id)
+    }
+}
+
+impl Saver {
+    /// Nothing counted yet.
+    pub(crate) fn count(&self) -> Count {
+        Count { packer: self.packer(), earliest: EXPIRE_MAX }
+    }
+
+    fn packer(&self) -> NodePacker {
+        NodePacker::new(NodeLimits::OF_PAYLOADS, self.plain_from())
+    }
+
+    /// Appends a collection part by part.
+    pub(crate) fn all_parts(&mut self, plan: &Plan, source: &impl Source, out: &mut Vec<u8>) {
+        let mut packer = self.packer();
+        begin(plan, source.count(), out);
+        source.each(|item| self.part(plan, &mut packer, item, out));
+        self.end(plan, &packer, out);
+    }
+
+    /// Appends a part.
+    fn part(&mut self, plan: &Plan, packer: &mut NodePacker, item: Item<'_>, out: &mut Vec<u8>) {
+        match (plan.id, item) {
+            (types::LIST_QUICKLIST_2, Item::Element(bytes)) => self.listed(packer, bytes, out),
+            (types::SET, Item::Element(bytes)) => self.string(bytes, out),
+            (types::ZSET_2, Item::Member(member, score)) => {
+                self.string(member, out);
+                out.extend_from_slice(&score.to_le_bytes());
+            }
+            (_, Item::Field(field, value, at)) => {
+                if plan.id == types::HASH_METADATA {
+                    put_length(out, at.map_or(0, |at| (bounded(at) - plan.earliest + 1) as u64));
+                }
+                self.string(field, out);
+                self.string(value, out);
+                if plan.version == VERSION_VALKEY {
+                    out.extend_from_slice(&at.map_or(-1, |at| at.0.max(0)).to_le_bytes());
+                }
+            }
+            _ => unreachable_item(),
+        }
+    }
+
+    /// Appends an element of a list to its node.
+    fn listed(&mut self, packer: &mut NodePacker, bytes: &[u8], out: &mut Vec<u8>) {
+        let placed = packer.place(bytes);
+        if placed != Placed::Join {
+            self.node(out);
+        }
+        if placed == Placed::Alone {
+            put_length(out, types::NODE_PLAIN);
+            self.string(bytes, out);
+        } else {
+            self.pack_mut().push(bytes);
+        }
+    }
+
+    /// Appends what is left behind the last part.
+    fn end(&mut self, plan: &Plan, packer: &NodePacker, out: &mut Vec<u8>) {
+        if plan.id == types::LIST_QUICKLIST_2 {
+            self.node(out);
+            debug_assert_eq!(packer.nodes.count, plan.nodes, "the source did not change");
+        }
+    }
+}
+
+/// Appends what stands before the parts.
+fn begin(plan: &Plan, count: u64, out: &mut Vec<u8>) {
+    if plan.id == types::HASH_METADATA {
+        out.extend_from_slice(&plan.earliest.to_le_bytes());
+    }
+    put_length(out, if plan.id == types::LIST_QUICKLIST_2 { plan.nodes } else { count });
+}
+
+/// Writes the payload of a collection some parts at a time, in the same bytes as [`Saver::dump`].
+pub struct CollectionDump {
+    saver: Saver,
+    plan: Plan,
+    /// How many parts there are.
+    parts: u64,
+    /// The next part.
+    at: u64,
+    /// Until all parts are counted.
+    count: Option<Count>,
+    packer: NodePacker,
+    /// What one step writes.
+    out: Vec<u8>,
+    payload: Builder,
+    sum: u64,
+}
+
+impl CollectionDump {
+    /// Of a collection. `None` if it has no parts, as a stream, or is written as one string.
+    pub fn new(source: &impl Source) -> Option<Self> {
+        let has_parts = match source.kind() {
+            Kind::String | Kind::Stream => false,
+            Kind::List => true,
+            Kind::Set | Kind::Zset | Kind::Hash => source.shape() == Shape::Plain,
+        };
+        if !has_parts {
+            return None;
+        }
+        let saver = Saver::default();
+        let plan = saver.type_of(source);
+        Some(Self {
+            parts: source.count(),
+            at: 0,
+            count: plan.counts().then(|| saver.count()),
+            packer: saver.packer(),
+            out: Vec::new(),
+            payload: Builder::default(),
+            sum: 0,
+            saver,
+            plan,
+        })
+    }
+
+    /// Heap bytes of the payload so far.
+    pub fn memory(&self) -> usize {
+        self.payload.capacity()
+    }
+
+    /// Reads about 1,000 parts, fewer if they are long; the payload after the last step. `each`
+    /// calls its second argument with the parts from the one at its first argument on, until that
+    /// says `false`.
+    ///
+    /// # Panics
+    /// If `each` gives no part although there are some left.
+    pub fn step(&mut self, each: impl Fn(u64, &mut dyn FnMut(Item<'_>) -> bool)) -> Option<Blob> {
+        let mut left = Step { parts: STEP_PARTS, bytes: STEP_BYTES };
+        if let Some(mut count) = self.count.take() {
+            each(self.at, &mut |item| {
+                count.add(&item);
+                self.at += 1;
+                left.continues(&item)
+            });
+            if self.at < self.parts {
+                assert!(left.parts < STEP_PARTS, "there are parts left");
+                self.count = Some(count);
+                return None;
+            }
+            count.complete(&mut self.plan);
+            self.at = 0;
+            if left.is_used_up() {
+                return None;
+            }
+            left = Step { parts: STEP_PARTS, bytes: STEP_BYTES };
+        }
+        if self.at == 0 {
+            self.out.push(self.plan.id);
+            begin(&self.plan, self.parts, &mut self.out);
+        }
+        let (saver, packer, out, at) =
+            (&mut self.saver, &mut self.packer, &mut self.out, &mut self.at);
+        each(*at, &mut |item| {
+            saver.part(&self.plan, packer, item, out);
+            *at += 1;
+            left.continues(&item)
+        });
+        assert!(left.parts < STEP_PARTS, "there are parts left");
+        self.flush()
+    }
+
+    /// Moves what was written to the payload, which is complete behind the last part.
+    fn flush(&mut self) -> Option<Blob> {
+        let is_last = self.at == self.parts;
+        if is_last {
+            self.saver.end(&self.plan, &self.packer, &mut self.out);
+            self.out.extend_from_slice(&self.plan.version.to_le_bytes());
+        }
+        self.sum = crc64(self.sum, &self.out);
+        if is_last {
+            self.out.extend_from_slice(&self.sum.to_le_bytes());
+        }
+        self.payload.extend(&self.out);
+        self.out.clear();
+        is_last.then(|| std::mem::take(&mut self.payload).finish())
+    }
+}
+
+/// What a step may still read.
+struct Step {
+    parts: u64,
+    bytes: usize,
+}
+
+impl Step {
+    /// Counts a part; true if there is room for another one.
+    fn continues(&mut self, item: &Item<'_>) -> bool {
+        let len = match item {
+            Item::Element(bytes) | Item::Member(bytes, _) => bytes.len(),
+            Item::Field(field, value, _) => field.len() + value.len(),
+        };
+        self.parts -= 1;
+        self.bytes = self.bytes.saturating_sub(len);
+        !self.is_used_up()
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.parts == 0 || self.bytes == 0
+    }
+}
