@@ -4,11 +4,14 @@ use base::Blob;
 use base::blob::Builder;
 use base::crc64::crc64;
 
+use crate::load::PartReader;
 use crate::nodes::{NodeLimits, NodePacker, Placed};
+use crate::payload::{self, TRAILER};
 use crate::primitive::put_length;
 use crate::save::{Item, Plan, Saver, Shape, Source, bounded, unreachable_item};
+use crate::switches::skips_checksums;
 use crate::types::{self, Kind};
-use crate::{EXPIRE_MAX, VERSION_VALKEY};
+use crate::{Dialect, EXPIRE_MAX, Error, Reader, Sink, VERSION_VALKEY};
 
 /// Parts that a step reads, at most.
 const STEP_PARTS: u64 = 1000;
@@ -220,6 +223,105 @@ impl CollectionDump {
         self.payload.extend(&self.out);
         self.out.clear();
         is_last.then(|| std::mem::take(&mut self.payload).finish())
+    }
+}
+
+/// Parts of a payload that a step reads, at most: to put them into a tree takes 100 us.
+const READ_PARTS: u64 = 256;
+/// Bytes of a payload which end a step.
+const READ_BYTES: usize = 16 << 10;
+
+/// Reads the payload of a collection some parts at a time.
+#[derive(Debug)]
+pub struct CollectionRestore {
+    payload: Blob,
+    /// The payload as one slice, as far as it is checked.
+    bytes: Vec<u8>,
+    sum: u64,
+    /// The next byte to read.
+    at: usize,
+    parts: Option<PartReader>,
+}
+
+impl CollectionRestore {
+    /// Begins to read a payload, of which nothing is known. `None` if it is not that of a
+    /// collection which is written part by part: [`restore`](crate::restore) reads it.
+    pub fn new(payload: Blob) -> Option<Self> {
+        let has_parts = matches!(
+            payload.byte(0)?,
+            types::LIST
+                | types::LIST_QUICKLIST
+                | types::LIST_QUICKLIST_2
+                | types::SET
+                | types::ZSET
+                | types::ZSET_2
+                | types::HASH
+                | types::HASH_2 // or HASH_METADATA_PRE
+                | types::HASH_METADATA
+        );
+        let bytes = Vec::new();
+        (has_parts && payload.len() > TRAILER).then(|| Self {
+            payload,
+            bytes,
+            sum: 0,
+            at: 1,
+            parts: None,
+        })
+    }
+
+    /// Heap bytes of its own.
+    pub fn memory(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Checks up to `count` bytes, or reads some parts into `sink`, which is the same one in all
+    /// steps; true after the last step.
+    pub fn step(&mut self, count: usize, sink: &mut impl Sink) -> Result<bool, Error> {
+        if self.bytes.len() < self.payload.len() {
+            self.check(count)?;
+            return Ok(false);
+        }
+        let (body, version) = payload::split(&self.bytes)?;
+        let dialect = Dialect::of(version).ok_or(Error::Envelope)?;
+        let mut reader = Reader::new(&body[self.at..]);
+        let parts = match &mut self.parts {
+            Some(parts) => parts,
+            none => {
+                let begun = PartReader::begin(body[0], dialect, &mut reader, sink)?;
+                none.insert(begun.ok_or(Error::Type(body[0]))?)
+            }
+        };
+        let (start, mut left) = (reader.rest().len(), READ_PARTS);
+        while parts.left() > 0 && left > 0 && start - reader.rest().len() < READ_BYTES {
+            left = left.saturating_sub(parts.read(&mut reader, sink)?.max(1));
+        }
+        self.at = body.len() - reader.rest().len();
+        if parts.left() > 0 {
+            return Ok(false);
+        }
+        parts.finish(sink).map(|()| true)
+    }
+
+    /// Copies and checks some bytes more.
+    fn check(&mut self, count: usize) -> Result<(), Error> {
+        let at = self.bytes.len();
+        if at == 0 {
+            self.bytes.reserve_exact(self.payload.len());
+        }
+        let end = self.payload.len().min(at.saturating_add(count));
+        self.payload.copy_to(at..end, &mut self.bytes);
+        let checked = self.payload.len() - size_of::<u64>();
+        if at < checked {
+            self.sum = crc64(self.sum, &self.bytes[at..end.min(checked)]);
+        }
+        if end < self.payload.len() {
+            return Ok(());
+        }
+        // The version first, as where a payload is read at once.
+        let (_, version) = payload::split(&self.bytes)?;
+        let sum = &self.bytes[checked..];
+        let is_right = skips_checksums() || self.sum.to_le_bytes() == *sum;
+        if Dialect::of(version).is_none() || !is_right { Err(Error::Envelope) } else { Ok(()) }
     }
 }
 

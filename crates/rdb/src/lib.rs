@@ -30,7 +30,7 @@ pub mod types;
 pub mod ziplist;
 pub mod zipmap;
 
-pub use collection::CollectionDump;
+pub use collection::{CollectionDump, CollectionRestore};
 pub use error::Error;
 pub use load::{Sink, load};
 pub use nodes::{NodeLimits, Nodes};

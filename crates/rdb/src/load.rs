@@ -39,7 +39,13 @@ pub fn load(
     reader: &mut Reader<'_>,
     sink: &mut impl Sink,
 ) -> Result<(), Error> {
-    let mut loader = Loader { reader, sink, first: Vec::new(), second: Vec::new() };
+    if let Some(mut parts) = PartReader::begin(id, dialect, reader, sink)? {
+        while parts.left() > 0 {
+            parts.read(reader, sink)?;
+        }
+        return parts.finish(sink);
+    }
+    let mut loader = Loader { reader, sink, scratch: Vec::new() };
     match id {
         types::STRING => {
             let text = load_string(loader.reader)?;
@@ -49,24 +55,148 @@ pub fn load(
             let stream = crate::stream::load(id, loader.reader)?;
             return loader.sink.stream(stream);
         }
-        types::LIST => loader.strings(Kind::List),
-        types::SET => loader.strings(Kind::Set),
-        types::ZSET => loader.scored(1, text_score),
-        types::ZSET_2 => loader.scored(8, binary_score),
-        types::HASH => loader.fields(2, |_| Ok(None), |_| Ok(None)),
         types::HASH_ZIPMAP => loader.zipmap(),
         types::LIST_ZIPLIST => loader.ziplist(Part::Element(Kind::List)),
         types::SET_INTSET => loader.intset(),
         types::ZSET_ZIPLIST => loader.ziplist(Part::Member),
         types::HASH_ZIPLIST => loader.ziplist(Part::Field),
-        types::LIST_QUICKLIST => loader.nodes(false),
         types::HASH_LISTPACK => loader.listpack(Part::Field),
         types::ZSET_LISTPACK => loader.listpack(Part::Member),
-        types::LIST_QUICKLIST_2 => loader.nodes(true),
         types::SET_LISTPACK => loader.listpack(Part::Element(Kind::Set)),
-        _ => loader.expiring(id, dialect),
+        types::HASH_LISTPACK_EX_PRE if dialect == Dialect::Redis => loader.listpack(Part::FieldTtl),
+        types::HASH_LISTPACK_EX if dialect == Dialect::Redis => {
+            // The earliest expiry, which may be out of date; every field has its own.
+            loader.reader.array::<8>()?;
+            loader.listpack(Part::FieldTtl)
+        }
+        _ => Err(Error::Type(id)),
     }?;
     sink.finish()
+}
+
+/// Where the expiry of a field stands.
+#[derive(Clone, Copy, Debug)]
+enum Expires {
+    Nowhere,
+    /// Before the field.
+    Before,
+    /// Before the field, counted from this.
+    From(u64),
+    /// Behind the value.
+    Behind,
+}
+
+/// A collection that is written part by part, while it is read. The parts of a list are nodes.
+#[derive(Debug)]
+pub(crate) struct PartReader {
+    id: u8,
+    /// Parts that are left.
+    left: u64,
+    /// Elements of a list so far.
+    elements: u64,
+    expires: Expires,
+    /// Strings that are compressed, or integers.
+    first: Vec<u8>,
+    second: Vec<u8>,
+}
+
+impl PartReader {
+    /// Reads what stands before the parts. `None` if the type has none.
+    pub fn begin(
+        id: u8,
+        dialect: Dialect,
+        reader: &mut Reader<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<Option<Self>, Error> {
+        use Expires::{Before, Behind, From, Nowhere};
+        // The least bytes of a part.
+        let (kind, least, expires) = match (id, dialect) {
+            (types::LIST | types::LIST_QUICKLIST, _) => (Kind::List, 1, Nowhere),
+            (types::LIST_QUICKLIST_2, _) => (Kind::List, 2, Nowhere),
+            (types::SET, _) => (Kind::Set, 1, Nowhere),
+            (types::ZSET, _) => (Kind::Zset, 2, Nowhere),
+            (types::ZSET_2, _) => (Kind::Zset, 9, Nowhere),
+            (types::HASH, _) => (Kind::Hash, 2, Nowhere),
+            (types::HASH_2, Dialect::Valkey) => (Kind::Hash, 10, Behind),
+            (types::HASH_METADATA_PRE, Dialect::Redis) => (Kind::Hash, 3, Before),
+            (types::HASH_METADATA, Dialect::Redis) => {
+                (Kind::Hash, 3, From(u64::from_le_bytes(reader.array()?)))
+            }
+            _ => return Ok(None),
+        };
+        let left = reader.count(least)?;
+        sink.start(kind, left)?;
+        let (first, second) = (Vec::new(), Vec::new());
+        Ok(Some(Self { id, left, elements: 0, expires, first, second }))
+    }
+
+    /// Parts that are left.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Reads the next part; how many elements it has.
+    pub fn read(&mut self, reader: &mut Reader<'_>, sink: &mut impl Sink) -> Result<u64, Error> {
+        self.left -= 1;
+        match self.id {
+            types::LIST | types::SET => sink.element(reader.string(&mut self.first)?)?,
+            types::LIST_QUICKLIST | types::LIST_QUICKLIST_2 => return self.node(reader, sink),
+            types::ZSET | types::ZSET_2 => {
+                let member = reader.string(&mut self.first)?;
+                let has_text = self.id == types::ZSET;
+                let score = if has_text { reader.text_double()? } else { reader.double()? };
+                if score.is_nan() {
+                    return Err(Error::Corrupt);
+                }
+                sink.member(member, score)?;
+            }
+            _ => self.field(reader, sink)?,
+        }
+        Ok(1)
+    }
+
+    /// The next field.
+    fn field(&mut self, reader: &mut Reader<'_>, sink: &mut impl Sink) -> Result<(), Error> {
+        let before = match self.expires {
+            Expires::Before => expiry(reader.length()?)?,
+            Expires::From(earliest) => match reader.length()? {
+                0 => None,
+                more => expiry(earliest.checked_add(more - 1).ok_or(Error::Corrupt)?)?,
+            },
+            Expires::Nowhere | Expires::Behind => None,
+        };
+        let field = reader.string(&mut self.first)?;
+        let value = reader.string(&mut self.second)?;
+        let is_behind = matches!(self.expires, Expires::Behind);
+        let at = if is_behind { signed_expiry(reader)? } else { before };
+        sink.field(field, value, at)
+    }
+
+    /// The next node of a list: a ziplist; or behind the number of its form, a listpack or a single
+    /// element.
+    fn node(&mut self, reader: &mut Reader<'_>, sink: &mut impl Sink) -> Result<u64, Error> {
+        let has_form = self.id == types::LIST_QUICKLIST_2;
+        let form = if has_form { Some(reader.length()?) } else { None };
+        let bytes = reader.string(&mut self.first)?;
+        let part = Part::Element(Kind::List);
+        let elements = match form {
+            None => unpack(&mut Ziplist::new(bytes)?, part, sink)?,
+            Some(types::NODE_PACKED) => unpack(&mut Listpack::new(bytes)?, part, sink)?,
+            Some(types::NODE_PLAIN) => {
+                sink.element(bytes)?;
+                1
+            }
+            Some(_) => return Err(Error::Corrupt),
+        };
+        self.elements += elements;
+        Ok(elements)
+    }
+
+    /// Ends the collection behind its last part.
+    pub fn finish(&self, sink: &mut impl Sink) -> Result<(), Error> {
+        let has_nodes = matches!(self.id, types::LIST_QUICKLIST | types::LIST_QUICKLIST_2);
+        if has_nodes && self.elements == 0 { Err(Error::Empty) } else { sink.finish() }
+    }
 }
 
 /// What the elements of a packed container are.
@@ -110,120 +240,27 @@ impl<'a> Pack<'a> for Ziplist<'a> {
     }
 }
 
+/// A value that is one container, or no collection.
 struct Loader<'r, 'a, S> {
     reader: &'r mut Reader<'a>,
     sink: &'r mut S,
-    /// Scratch buffers for strings that are compressed, or integers.
-    first: Vec<u8>,
-    second: Vec<u8>,
+    /// A string that is compressed.
+    scratch: Vec<u8>,
 }
 
 impl<S: Sink> Loader<'_, '_, S> {
-    fn strings(&mut self, kind: Kind) -> Result<(), Error> {
-        let count = self.reader.count(1)?;
-        self.sink.start(kind, count)?;
-        for _ in 0..count {
-            self.sink.element(self.reader.string(&mut self.first)?)?;
-        }
-        Ok(())
-    }
-
-    fn scored(
-        &mut self,
-        least: usize,
-        read: impl Fn(&mut Reader<'_>) -> Result<f64, Error>,
-    ) -> Result<(), Error> {
-        let count = self.reader.count(1 + least)?;
-        self.sink.start(Kind::Zset, count)?;
-        for _ in 0..count {
-            let member = self.reader.string(&mut self.first)?;
-            let score = read(self.reader)?;
-            if score.is_nan() {
-                return Err(Error::Corrupt);
-            }
-            self.sink.member(member, score)?;
-        }
-        Ok(())
-    }
-
-    /// Fields of at least `least` bytes; the expiry stands before the field or behind the value.
-    fn fields(
-        &mut self,
-        least: usize,
-        before: impl Fn(&mut Reader<'_>) -> Result<Option<UnixMs>, Error>,
-        behind: impl Fn(&mut Reader<'_>) -> Result<Option<UnixMs>, Error>,
-    ) -> Result<(), Error> {
-        let count = self.reader.count(least)?;
-        self.sink.start(Kind::Hash, count)?;
-        for _ in 0..count {
-            let at = before(self.reader)?;
-            let field = self.reader.string(&mut self.first)?;
-            let value = self.reader.string(&mut self.second)?;
-            let at = at.or(behind(self.reader)?);
-            self.sink.field(field, value, at)?;
-        }
-        Ok(())
-    }
-
-    /// The types of hashes whose fields expire.
-    fn expiring(&mut self, id: u8, dialect: Dialect) -> Result<(), Error> {
-        match (dialect, id) {
-            (Dialect::Valkey, types::HASH_2) => self.fields(10, |_| Ok(None), signed_expiry),
-            (Dialect::Redis, types::HASH_METADATA_PRE) => {
-                self.fields(3, |reader| expiry(reader.length()?), |_| Ok(None))
-            }
-            (Dialect::Redis, types::HASH_LISTPACK_EX_PRE) => self.listpack(Part::FieldTtl),
-            (Dialect::Redis, types::HASH_METADATA) => {
-                let least = u64::from_le_bytes(self.reader.array()?);
-                let relative = |reader: &mut Reader<'_>| match reader.length()? {
-                    0 => Ok(None),
-                    more => expiry(least.checked_add(more - 1).ok_or(Error::Corrupt)?),
-                };
-                self.fields(3, relative, |_| Ok(None))
-            }
-            (Dialect::Redis, types::HASH_LISTPACK_EX) => {
-                // The earliest expiry, which may be out of date; every field has its own.
-                self.reader.array::<8>()?;
-                self.listpack(Part::FieldTtl)
-            }
-            _ => Err(Error::Type(id)),
-        }
-    }
-
     fn listpack(&mut self, part: Part) -> Result<(), Error> {
-        let bytes = self.reader.string(&mut self.first)?;
+        let bytes = self.reader.string(&mut self.scratch)?;
         load_packed(Listpack::new(bytes)?, bytes.len(), part, self.sink)
     }
 
     fn ziplist(&mut self, part: Part) -> Result<(), Error> {
-        let bytes = self.reader.string(&mut self.first)?;
+        let bytes = self.reader.string(&mut self.scratch)?;
         load_packed(Ziplist::new(bytes)?, bytes.len(), part, self.sink)
     }
 
-    /// A list of nodes: ziplists, or listpacks and single elements behind the number of their form.
-    fn nodes(&mut self, has_forms: bool) -> Result<(), Error> {
-        let count = self.reader.count(1 + usize::from(has_forms))?;
-        self.sink.start(Kind::List, count)?;
-        let mut elements = 0;
-        for _ in 0..count {
-            let form = if has_forms { Some(self.reader.length()?) } else { None };
-            let bytes = self.reader.string(&mut self.first)?;
-            let part = Part::Element(Kind::List);
-            elements += match form {
-                None => unpack(&mut Ziplist::new(bytes)?, part, self.sink)?,
-                Some(types::NODE_PACKED) => unpack(&mut Listpack::new(bytes)?, part, self.sink)?,
-                Some(types::NODE_PLAIN) => {
-                    self.sink.element(bytes)?;
-                    1
-                }
-                Some(_) => return Err(Error::Corrupt),
-            };
-        }
-        if elements == 0 { Err(Error::Empty) } else { Ok(()) }
-    }
-
     fn intset(&mut self) -> Result<(), Error> {
-        let bytes = self.reader.string(&mut self.first)?;
+        let bytes = self.reader.string(&mut self.scratch)?;
         self.sink.start(Kind::Set, bytes.len() as u64 / 2)?;
         let mut text = [0; I64_TEXT_MAX];
         let count = intset::read(bytes, |member| self.sink.element(format_i64(&mut text, member)))?;
@@ -231,7 +268,7 @@ impl<S: Sink> Loader<'_, '_, S> {
     }
 
     fn zipmap(&mut self) -> Result<(), Error> {
-        let bytes = self.reader.string(&mut self.first)?;
+        let bytes = self.reader.string(&mut self.scratch)?;
         self.sink.start(Kind::Hash, bytes.len() as u64 / 3)?;
         let count = zipmap::read(bytes, |field, value| self.sink.field(field, value, None))?;
         if count == 0 { Err(Error::Empty) } else { Ok(()) }
@@ -283,14 +320,6 @@ fn unpack<'a>(pack: &mut impl Pack<'a>, part: Part, sink: &mut impl Sink) -> Res
         count += 1;
     }
     Ok(count)
-}
-
-fn text_score(reader: &mut Reader<'_>) -> Result<f64, Error> {
-    reader.text_double()
-}
-
-fn binary_score(reader: &mut Reader<'_>) -> Result<f64, Error> {
-    reader.double()
 }
 
 /// An expiry of Redis's types: 0 is none.

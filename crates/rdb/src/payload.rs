@@ -11,17 +11,23 @@ pub(crate) const TRAILER: usize = 2 + CHECKSUM;
 
 /// Checks the trailer of a payload; what is before it, and its version.
 pub fn open(payload: &[u8]) -> Result<(&[u8], u16), Error> {
-    let (checked, sum) = payload.split_last_chunk::<CHECKSUM>().ok_or(Error::Envelope)?;
-    let (body, version) = checked.split_last_chunk::<2>().ok_or(Error::Envelope)?;
+    let (body, version) = split(payload)?;
     // The version first: an unknown one cannot be read, whatever the checksum says.
-    let version = u16::from_le_bytes(*version);
     if Dialect::of(version).is_none() {
         return Err(Error::Envelope);
     }
+    let (checked, sum) = payload.split_last_chunk::<CHECKSUM>().ok_or(Error::Envelope)?;
     if !skips_checksums() && crc64(0, checked) != u64::from_le_bytes(*sum) {
         return Err(Error::Envelope);
     }
     Ok((body, version))
+}
+
+/// What is before the trailer of a payload, and its version.
+pub(crate) fn split(payload: &[u8]) -> Result<(&[u8], u16), Error> {
+    let (checked, _) = payload.split_last_chunk::<CHECKSUM>().ok_or(Error::Envelope)?;
+    let (body, version) = checked.split_last_chunk::<2>().ok_or(Error::Envelope)?;
+    Ok((body, u16::from_le_bytes(*version)))
 }
 
 /// Puts the trailer behind type and value.

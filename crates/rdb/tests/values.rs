@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use base::UnixMs;
 use base::prng::Prng;
 use rdb::{
-    CollectionDump, Dialect, Error, Field, Kind, Options, Owned, Saver, Shape, Sink, Source, open,
-    restore, seal, types,
+    Builder, CollectionDump, CollectionRestore, Dialect, Error, Field, Kind, Options, Owned, Saver,
+    Shape, Sink, Source, open, restore, seal, types,
 };
 use support::{sorted, value};
 
@@ -168,6 +168,53 @@ fn dump_in_steps(value: &Owned) -> (Vec<u8>, usize) {
     unreachable!("it ends")
 }
 
+/// Reads a payload in steps: the value, and how many steps these are.
+fn restore_in_steps(payload: &[u8]) -> Result<(Owned, usize), Error> {
+    let mut work = CollectionRestore::new(base::Blob::from(payload)).expect("it has parts");
+    let mut builder = Builder::default();
+    for steps in 1.. {
+        if work.step(100_000, &mut builder)? {
+            return Ok((builder.into_value().ok_or(Error::Corrupt)?, steps));
+        }
+    }
+    unreachable!("it ends")
+}
+
+/// Damaged payloads, with a right checksum or a wrong one, give the same value or error in steps as
+/// at once.
+#[test]
+fn collections_are_read_in_steps_as_in_one() {
+    let mut prng = Prng::new(61);
+    for _ in 0..600 {
+        let value = value(&mut prng, true);
+        let [mut redis, _, mut valkey, _] = savers();
+        for saver in [&mut redis, &mut valkey] {
+            let mut payload = saver.dump(&value.shaped(Shape::Plain));
+            if CollectionRestore::new(base::Blob::from(&payload[..])).is_none() {
+                continue;
+            }
+            for damage in 0..6 {
+                let one = Owned::restore(&payload);
+                let steps = restore_in_steps(&payload).map(|(value, _)| value);
+                assert_eq!(steps.map(sorted), one.map(sorted), "{}", payload.escape_ascii());
+                let (body, version) = payload.split_at(payload.len() - 10);
+                let version = u16::from_le_bytes([version[0], version[1]]);
+                let mut damaged = body.to_vec();
+                let at = 1 + prng.below(damaged.len() as u64 - 1) as usize;
+                damaged[at] = damaged[at].wrapping_add(1 + prng.below(3) as u8);
+                if damage % 2 == 0 {
+                    damaged.truncate(at + 1);
+                }
+                seal(&mut damaged, if damage == 4 { 9999 } else { version });
+                if damage == 3 {
+                    *damaged.last_mut().expect("a checksum") ^= 1;
+                }
+                payload = damaged;
+            }
+        }
+    }
+}
+
 #[test]
 fn payloads_of_collections_in_steps_are_those_in_one() {
     let mut prng = Prng::new(59);
@@ -196,6 +243,9 @@ fn payloads_of_collections_in_steps_are_those_in_one() {
             let (payload, steps) = dump_in_steps(&value);
             let whole = Saver::default().dump(&value.shaped(Shape::Plain));
             assert!(payload == whole, "{count} parts of {:?}", value.kind());
+            let (read, read_steps) = restore_in_steps(&payload).expect("our own payload");
+            assert!(sorted(read) == sorted(value.clone()), "{count} parts of {:?}", value.kind());
+            assert!(read_steps > count / 256 / 9, "{read_steps} steps for {count} parts");
             let least = count / 1000 + usize::from(count > 1 && longest > 1000);
             assert!(steps >= least, "{steps} steps for {count} parts of {:?}", value.kind());
         }

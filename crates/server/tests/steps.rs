@@ -75,6 +75,22 @@ impl World {
 
     /// A command with a reply of bulk strings. Parsing the whole reply in every turn would take
     /// long, so it counts as complete when no more bytes arrive.
+    /// The payload of a key.
+    fn dump(&mut self, key: &str) -> Vec<u8> {
+        let (payload, _) = self.ask_bulks(&["DUMP", key]);
+        let head = payload.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+        payload[head..payload.len() - 2].to_vec()
+    }
+
+    /// Restores a payload as `to`.
+    fn restore(&mut self, payload: &[u8]) -> Vec<u64> {
+        let head = format!("*5\r\n$7\r\nRESTORE\r\n$2\r\nto\r\n$1\r\n0\r\n${}\r\n", payload.len());
+        let request = [head.as_bytes(), payload, b"\r\n$7\r\nREPLACE\r\n"].concat();
+        let (got, times) = self.ask(&request, |got| got.ends_with(b"\r\n"));
+        assert_eq!(got, b"+OK\r\n");
+        times
+    }
+
     fn ask_bulks(&mut self, command: &[&str]) -> (Vec<u8>, Vec<u64>) {
         let count = std::cell::Cell::new(0);
         self.ask(&encode(command), |got| {
@@ -269,8 +285,13 @@ fn large_replies_and_changes_run_in_short_steps() {
     for key in ["set", "list", "hash", "zset"] {
         too_long.retry(format!("DUMP {key}"), || {
             let (_, times) = world.ask_bulks(&["DUMP", key]);
-            is_within_limits(key, times)
+            is_within_limits(&format!("DUMP {key}"), times)
         });
+        let payload = world.dump(key);
+        too_long.retry(format!("RESTORE {key}"), || {
+            is_within_limits(&format!("RESTORE {key}"), world.restore(&payload))
+        });
+        assert!(world.dump("to").len() > payload.len() / 2, "{key} is there again");
     }
     // A trim by whole pages runs at once.
     for trim in [["1000", "-1"], ["0", "-1000"], ["250000", "749999"], ["-10", "-1"]] {
@@ -455,18 +476,116 @@ fn long_strings_are_read_and_combined_in_short_steps() {
         let (_, times) = world.ask_bulks(&["DUMP", "ones"]);
         is_within_limits("DUMP", times)
     });
-    let (payload, _) = world.ask_bulks(&["DUMP", "ones"]);
-    let end = payload.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
-    let payload = &payload[end..payload.len() - 2];
-    too_long.retry("RESTORE".to_owned(), || {
-        let head = format!("*5\r\n$7\r\nRESTORE\r\n$2\r\nto\r\n$1\r\n0\r\n${}\r\n", payload.len());
-        let request = [head.as_bytes(), payload, b"\r\n$7\r\nREPLACE\r\n"].concat();
-        let (got, times) = world.ask(&request, |got| got.ends_with(b"\r\n"));
-        assert_eq!(got, b"+OK\r\n");
-        is_within_limits("RESTORE", times)
-    });
+    let payload = world.dump("ones");
+    too_long.retry("RESTORE".to_owned(), || is_within_limits("RESTORE", world.restore(&payload)));
     assert_eq!(world.line(&["BITCOUNT", "to"]).0, cleared);
     too_long.assert_none();
+}
+
+/// Commands on `to`, a string of 256 MiB which another key shares. Those which reply all of it take a
+/// reference, too, but the network of this test copies it.
+const ON_LONG: &[&str] = &[
+    "STRLEN to",
+    "GETRANGE to 0 1000",
+    "SET to new",
+    "SET to new KEEPTTL",
+    "SET to new IFEQ new",
+    "SETNX to new",
+    "SETEX to 1000 new",
+    "PSETEX to 1000 new",
+    "MSET to new to2 new",
+    "MSETNX to new to2 new",
+    "MSETEX 1 to new XX",
+    "APPEND to tail",
+    "SETRANGE to 77777 changed",
+    "SETRANGE to 536870000 changed",
+    "SETBIT to 99999999 0",
+    "GETBIT to 99999999",
+    "BITFIELD to SET u63 77777777 5 INCRBY u8 99 1",
+    "BITFIELD_RO to GET u63 77777777",
+    "BITCOUNT to",
+    "BITPOS to 0",
+    "BITOP NOT to to",
+    "LCS to short LEN",
+    "INCR to",
+    "INCRBY to 5",
+    "INCRBYFLOAT to 1.5",
+    "INCREX to BYFLOAT 1.5",
+    "DIGEST to",
+    "DELEX to IFEQ new",
+    "DELIFEQ to new",
+    "PFADD to a",
+    "PFCOUNT to",
+    "PFMERGE to short",
+    "OBJECT ENCODING to",
+    "OBJECT IDLETIME to",
+    "MEMORY USAGE to",
+    "DEBUG OBJECT to",
+    "TYPE to",
+    "EXPIRE to 1000",
+    "COPY to to2 REPLACE",
+    "RENAME to to2",
+    "RENAME short to",
+    "MOVE to 1",
+    "DEL to",
+    "UNLINK to",
+];
+
+#[test]
+fn commands_on_a_long_string_take_short_turns() {
+    const BYTES: usize = 256 << 20;
+    let mut world = World::new();
+    world.line(&["SET", "other", "there"]);
+    world.line(&["SETRANGE", "zeros", &(BYTES - 1).to_string(), "\0"]);
+    assert_eq!(world.line(&["BITOP", "NOT", "ones", "zeros"]).0, format!(":{BYTES}"));
+    let mut too_long = TooLong::default();
+    for line in ON_LONG {
+        let words: Vec<&str> = line.split(' ').collect();
+        too_long.retry((*line).to_owned(), || {
+            for setup in ["DEL to2", "SET short needle", "FLUSHDB", "COPY ones to REPLACE"] {
+                if setup == "FLUSHDB" {
+                    world.line(&["SELECT", "1"]);
+                    world.line(&["FLUSHDB"]);
+                    world.line(&["SELECT", "0"]);
+                } else {
+                    let words: Vec<&str> = setup.split(' ').collect();
+                    world.line(&words);
+                }
+            }
+            world.0.driver().write(0, &encode(&words));
+            let mut longest = 0;
+            while !world.0.driver().received(0).ends_with(b"\r\n") {
+                let before = cpu_ns();
+                world.0.turn();
+                longest = longest.max(cpu_ns() - before);
+            }
+            world.0.driver().forget(0);
+            println!("{line}: the longest turn takes {} us", longest / 1000);
+            longest <= 10 * STEP_NS
+        });
+    }
+    too_long.assert_none();
+}
+
+#[test]
+#[ignore]
+fn tmp_measure() {
+    const BYTES: usize = 256 << 20;
+    let mut world = World::new();
+    world.line(&["SET", "other", "there"]);
+    world.line(&["SETRANGE", "zeros", &(BYTES - 1).to_string(), "\0"]);
+    world.line(&["BITOP", "NOT", "ones", "zeros"]);
+    world.line(&["RPUSH", "l", "ones"]);
+    world.line(&["RPUSH", "l", "ones"]);
+    for words in [
+        &["DEBUG", "DIGEST-VALUE", "ones"][..],
+        &["SORT", "l", "BY", "*", "ALPHA"],
+        &["SORT", "l", "BY", "nosort", "GET", "*", "STORE", "x"],
+        &["SORT", "l", "BY", "*", "ALPHA", "LIMIT", "0", "1"],
+    ] {
+        let (got, times) = world.ask(&encode(words), |got| got.ends_with(b"\r\n"));
+        println!("{words:?} {} {} us", got.len(), times.iter().max().unwrap() / 1000);
+    }
 }
 
 /// Bytes of a long argument.
@@ -503,6 +622,7 @@ fn long_arguments_are_written_and_compared_in_short_steps() {
 #[test]
 fn long_arguments_meet_strings_which_change_meanwhile() {
     let mut world = World::new();
+    world.line(&["SET", "other", "there"]);
     let long = "long".repeat(LONG_ARG / 4);
     for (command, before, reply, after) in [
         (&["APPEND", "key", &long][..], "+OK", ":33554440", "GETRANGE key 0 8"),

@@ -2,7 +2,7 @@
 
 use base::{Blob, UnixMs};
 use keyspace::{Captured, Event, Key, Keyspace, Parts, ReclaimOnDrop, Uses};
-use rdb::{CollectionDump, TextRestore};
+use rdb::{CollectionDump, CollectionRestore, TextRestore};
 use resp::Reply;
 use value::Encoding;
 
@@ -231,8 +231,8 @@ fn read(settings: &Settings, payload: &[u8]) -> Result<Built, rdb::Error> {
     Ok(built)
 }
 
-/// A value that is read ahead of its command: a string in steps, a collection in one, with no slot
-/// locked. It depends on no key.
+/// A value that is read ahead of its command, with no slot locked: in steps, but a stream and a
+/// collection which is one container in one. It depends on no key.
 struct Restoring {
     sources: Sources,
     settings: Settings,
@@ -241,8 +241,9 @@ struct Restoring {
 
 /// How far it is read.
 enum Restored {
-    /// A collection, or nothing that can be read.
+    /// What is read in one step, or nothing that can be read.
     Whole(Blob),
+    Collection(CollectionRestore, Box<Built>),
     Text(TextRestore),
     Read(Result<Box<Built>, rdb::Error>),
 }
@@ -251,6 +252,7 @@ impl Parts for Restored {
     fn memory(&self) -> usize {
         match self {
             Restored::Whole(payload) => payload.len(),
+            Restored::Collection(work, built) => work.memory() + built.memory(),
             Restored::Text(text) => text.memory(),
             Restored::Read(built) => built.as_ref().map_or(0, |built| built.memory()),
         }
@@ -259,8 +261,13 @@ impl Parts for Restored {
 
 impl Restoring {
     fn new(ctx: &Ctx<'_, '_>, payload: Blob) -> Self {
-        let text = TextRestore::new(payload.clone());
-        let work = text.map_or_else(|| Restored::Whole(payload), Restored::Text);
+        let work = if let Some(text) = TextRestore::new(payload.clone()) {
+            Restored::Text(text)
+        } else if let Some(parts) = CollectionRestore::new(payload.clone()) {
+            Restored::Collection(parts, Box::new(Built::new(ctx.settings, false)))
+        } else {
+            Restored::Whole(payload)
+        };
         let work = ctx.guard.keyspace().reclaim_on_drop(work);
         Restoring { sources: Sources::new(0), settings: ctx.settings.clone(), work }
     }
@@ -268,7 +275,7 @@ impl Restoring {
     fn into_built(self) -> Result<Built, Error> {
         match self.work.into_inner() {
             Restored::Read(built) => built.map(|built| *built).map_err(refused),
-            Restored::Whole(_) | Restored::Text(_) => unreachable!("all steps were taken"),
+            _ => unreachable!("all steps were taken"),
         }
     }
 }
@@ -281,6 +288,11 @@ impl Resumable for Restoring {
                 ctx.guard.mark_long();
                 read(&self.settings, &payload.to_slice())
             }
+            Restored::Collection(work, built) => match work.step(STEP_BYTES, &mut **built) {
+                Ok(false) => return Ok(Progress::More),
+                Ok(true) => Ok(std::mem::replace(&mut **built, Built::new(&self.settings, false))),
+                Err(why) => Err(why),
+            },
             Restored::Text(text) => match text.step(STEP_BYTES) {
                 Ok(false) => return Ok(Progress::More),
                 Ok(true) => Ok(Built::of_text(&self.settings, text.take_text())),
