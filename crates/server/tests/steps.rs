@@ -75,6 +75,14 @@ impl World {
 
     /// A command with a reply of bulk strings. Parsing the whole reply in every turn would take
     /// long, so it counts as complete when no more bytes arrive.
+    fn ask_bulks(&mut self, command: &[&str]) -> (Vec<u8>, Vec<u64>) {
+        let count = std::cell::Cell::new(0);
+        self.ask(&encode(command), |got| {
+            let is_settled = got.len() == count.replace(got.len()) && !got.is_empty();
+            is_settled && count_whole(got).is_some()
+        })
+    }
+
     /// The payload of a key.
     fn dump(&mut self, key: &str) -> Vec<u8> {
         let (payload, _) = self.ask_bulks(&["DUMP", key]);
@@ -89,14 +97,6 @@ impl World {
         let (got, times) = self.ask(&request, |got| got.ends_with(b"\r\n"));
         assert_eq!(got, b"+OK\r\n");
         times
-    }
-
-    fn ask_bulks(&mut self, command: &[&str]) -> (Vec<u8>, Vec<u64>) {
-        let count = std::cell::Cell::new(0);
-        self.ask(&encode(command), |got| {
-            let is_settled = got.len() == count.replace(got.len()) && !got.is_empty();
-            is_settled && count_whole(got).is_some()
-        })
     }
 
     /// Fills a key with `elements(n)` for numbers starting at `from`.

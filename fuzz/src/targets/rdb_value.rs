@@ -1,8 +1,12 @@
-//! RDB values: any bytes with a valid trailer decode to an error or a value. The memory of a value
-//! is bounded by its number of bytes, and encoding and decoding it again returns the same value, in
-//! every shape and dialect.
+//! RDB values: any bytes with a valid trailer decode to an error or a value, the same in steps as at
+//! once. The memory of a value is bounded by its number of bytes, and encoding and decoding it again
+//! returns the same value, in every shape and dialect.
 
-use rdb::{Dialect, Error, Item, Options, Owned, Saver, Shape, Source, lzf, seal};
+use base::Blob;
+use rdb::{
+    Builder, CollectionRestore, Dialect, Error, Item, Options, Owned, Saver, Shape, Source, lzf,
+    seal,
+};
 
 use crate::Target;
 
@@ -35,8 +39,13 @@ fn feed(input: &[u8]) {
     let dialect = if choice & 1 == 0 { Dialect::Redis } else { Dialect::Valkey };
     let mut payload = body.to_vec();
     seal(&mut payload, if dialect == Dialect::Redis { 12 } else { 80 });
-    let value = match Owned::restore(&payload) {
-        Ok(value) => sorted(value),
+    let whole = Owned::restore(&payload).map(sorted);
+    if let Some(in_steps) = restore_in_steps(&payload, 1 + usize::from(*choice)) {
+        // (Scores compare by their bits in the text of both.)
+        assert_eq!(format!("{in_steps:?}"), format!("{whole:?}"), "read in steps");
+    }
+    let value = match whole {
+        Ok(value) => value,
         Err(error) => return assert_ne!(error, Error::Envelope, "the trailer is right"),
     };
     // An integer of one byte has up to four digits; scores and expiries are not counted.
@@ -54,6 +63,19 @@ fn feed(input: &[u8]) {
         let again = saver.dump(&value.shaped(shape));
         let again = sorted(Owned::restore(&again).expect("our own payload"));
         assert!(same(&again, &value), "{again:?} of {value:?}");
+    }
+}
+
+/// The value of a payload that has parts, of which `count` bytes are checked in a step.
+fn restore_in_steps(payload: &[u8], count: usize) -> Option<Result<Owned, Error>> {
+    let mut work = CollectionRestore::new(Blob::from(payload))?;
+    let mut builder = Builder::default();
+    loop {
+        match work.step(count, &mut builder) {
+            Ok(false) => {}
+            Ok(true) => return Some(Ok(sorted(builder.into_value()?))),
+            Err(error) => return Some(Err(error)),
+        }
     }
 }
 
