@@ -12,6 +12,9 @@ const SHARE: i64 = 16;
 const CASE_BYTES: usize = 16 << 20;
 /// Keys created in one pipeline.
 const BATCH: usize = 200;
+/// Lengths of strings: in their entries, by themselves, in pages.
+const TEXT_LENGTHS: &[usize] =
+    &[1, 24, 64, 200, 1000, 10_000, 20_000, 70_000, 100_000, 1_000_000, 1_048_577, 5_000_000];
 /// Keys whose USAGE is requested; the others are like them.
 const ASKED: usize = 500;
 
@@ -42,13 +45,7 @@ fn value(kind: &str, size: usize) -> Vec<String> {
 #[test]
 fn memory_usage_matches_the_allocator() {
     let cases = [
-        (
-            "SET",
-            &[
-                1, 24, 64, 200, 1000, 10_000, 20_000, 70_000, 100_000, 1_000_000, 1_048_577,
-                5_000_000,
-            ][..],
-        ),
+        ("SET", TEXT_LENGTHS),
         ("RPUSH", &[1, 20, 128, 500, 2000, 50_000]),
         ("SADD", &[1, 20, 128, 500, 2000, 50_000]),
         ("HSET", &[1, 20, 128, 500, 2000, 50_000]),

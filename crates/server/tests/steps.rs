@@ -484,8 +484,8 @@ fn long_strings_are_read_and_combined_in_short_steps() {
     too_long.assert_none();
 }
 
-/// Commands on `to`, a string of 256 MiB which another key shares. Those which reply all of it take a
-/// reference, too, but the network of this test copies it.
+/// Commands on `to`, a string of 256 MiB which another key shares. Those which reply all of it take
+/// a reference, too, but the network of this test copies it.
 const ON_LONG: &[&str] = &[
     "STRLEN to",
     "GETRANGE to 0 1000",

@@ -1,6 +1,6 @@
-//! RDB values: any bytes with a valid trailer decode to an error or a value, the same in steps as at
-//! once. The memory of a value is bounded by its number of bytes, and encoding and decoding it again
-//! returns the same value, in every shape and dialect.
+//! RDB values: any bytes with a valid trailer decode to an error or a value, the same one in steps
+//! as at once. The memory of a value is bounded by its number of bytes. Encoding and decoding it
+//! again returns the same value, in every shape and dialect.
 
 use base::Blob;
 use rdb::{

@@ -1,13 +1,12 @@
-//! SETRANGE and APPEND of an argument in pages: the new string is written ahead of the command, on a
-//! copy of the old one which shares its pages. Under the lock it only takes the old one's place.
+//! SETRANGE and APPEND of an argument in pages: the new string is written ahead of the command, on
+//! a copy of the old one which shares its pages. Under the lock it only takes the old one's place.
 
 use base::Blob;
 use keyspace::Event;
 use value::{NewStr, Str};
 
 use super::captured::{CapturedText, STEP_BYTES};
-use super::range::allowed;
-use super::text::text_of;
+use super::text::{allowed, text_of};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;

@@ -3,8 +3,8 @@
 use value::{IntText, Str};
 
 use super::long_write::write_long;
-use super::text::{ArgText, insert_at, lookup, new_text, text_of};
-use crate::ctx::{Ctx, Settings};
+use super::text::{ArgText, allowed, insert_at, lookup, new_text, text_of};
+use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
 use crate::events;
@@ -95,13 +95,4 @@ pub fn append(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     };
     ctx.reply.integer(len as i64);
     Ok(Done::Replied)
-}
-
-/// The offset, if a text with `count` bytes at it is not too long.
-pub(super) fn allowed(settings: &Settings, offset: u64, count: usize) -> Result<usize, Error> {
-    let end = offset.saturating_add(count as u64);
-    if end > settings.bulk_len_max {
-        return Err(Error::StringTooLong);
-    }
-    usize::try_from(offset).map_err(|_| Error::StringTooLong)
 }

@@ -6,6 +6,7 @@ use resp::{Args, Reply};
 use value::string::encode;
 use value::{IntText, NewStr, Str};
 
+use crate::ctx::Settings;
 use crate::error::Error;
 use crate::tally::Tally;
 
@@ -145,6 +146,15 @@ pub(crate) fn insert_at(
     let mut text = Blob::default();
     text.write_at(at, bytes);
     insert_blob(event, guard, db, key, text);
+}
+
+/// The offset, if a text with `count` bytes at it is not too long.
+pub(super) fn allowed(settings: &Settings, offset: u64, count: usize) -> Result<usize, Error> {
+    let end = offset.saturating_add(count as u64);
+    if end > settings.bulk_len_max {
+        return Err(Error::StringTooLong);
+    }
+    usize::try_from(offset).map_err(|_| Error::StringTooLong)
 }
 
 /// True if a stored string is this text.
