@@ -59,7 +59,7 @@ pub(super) fn judge(
 /// What is asked of a long string.
 enum Test {
     /// Whether this is its digest.
-    HasDigest(Digesting, [u8; DIGEST_CHARS]),
+    HasDigest(Box<Digesting>, [u8; DIGEST_CHARS]),
     Equals(Comparing),
 }
 
@@ -75,7 +75,7 @@ impl Test {
             }
             Condition::DigestEqual(digest) | Condition::DigestNotEqual(digest) => {
                 let wanted = digest.try_into().ok()?;
-                Some(Test::HasDigest(Digesting::new(keyspace, stored), wanted))
+                Some(Test::HasDigest(Box::new(Digesting::new(keyspace, stored)), wanted))
             }
             _ => None,
         }
