@@ -187,8 +187,9 @@ impl InParts {
         self.assembler.is_complete()
     }
 
-    /// The arguments, if it takes long to free them: the reclaimer does that. They count no more.
-    pub fn into_long(mut self: Box<Self>) -> Option<Box<EndedRequest>> {
+    /// Takes the arguments of a request which has run, if it takes long to free them: the reclaimer
+    /// does that. Only the end of the request may follow.
+    pub fn take_long(&mut self) -> Option<Box<EndedRequest>> {
         let request = self.assembler.take_request();
         let is_long = request.owns_pages(FREED_PAGES_MAX);
         is_long.then(|| Box::new(EndedRequest(request)))

@@ -157,7 +157,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         {
             request.count();
             session.assembler = Some(request);
-        } else if let Some(ended) = request.into_long() {
+        } else if let Some(ended) = request.take_long() {
             self.core.shared.keyspace.reclaimer().reclaim_parts(ended);
         }
         self.apply_after();
