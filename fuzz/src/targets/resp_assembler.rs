@@ -108,7 +108,7 @@ fn framed(bytes: &[u8], limits: &Limits, piece: usize) -> Reading {
                     Ok((used, true)) => {
                         at += used;
                         there = there.max(at);
-                        push(&mut reading, &assembler.into_request());
+                        push(&mut reading, &assembler.take_request());
                     }
                     Ok((_, false)) => return reading,
                     Err(error) => {
@@ -151,8 +151,8 @@ fn assembled(bytes: &[u8], limits: &Limits, piece: usize) -> Reading {
                 );
                 if complete {
                     started = at;
-                    let done = std::mem::replace(&mut assembler, Assembler::new(*limits));
-                    push(&mut reading, &done.into_request());
+                    let mut done = std::mem::replace(&mut assembler, Assembler::new(*limits));
+                    push(&mut reading, &done.take_request());
                 }
             }
             Err(error) => {
