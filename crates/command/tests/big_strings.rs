@@ -305,7 +305,7 @@ fn long_strings_are_compared_byte_by_byte() {
                 assert_eq!(session.ask(request), reply, "{what}");
                 let in_steps = len > BLOCK_MAX && (is_same || n == others.len() - 1);
                 assert_eq!(session.steps > 4, in_steps, "{what}: {} steps", session.steps);
-                let left = if !holds { len } else { usize::from(is_set) * 3 };
+                let left = if holds { usize::from(is_set) * 3 } else { len };
                 assert_eq!(session.ask_line("STRLEN key"), Value::Integer(left as i64), "{what}");
             }
         }
