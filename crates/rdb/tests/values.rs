@@ -216,6 +216,14 @@ fn collections_are_read_in_steps_as_in_one() {
 }
 
 #[test]
+fn a_list_of_empty_nodes_is_refused_in_steps_as_in_one() {
+    let mut payload = vec![types::LIST_QUICKLIST_2, 1, 2, 7, 7, 0, 0, 0, 0, 0, 0xff];
+    seal(&mut payload, rdb::VERSION);
+    assert_eq!(Owned::restore(&payload), Err(Error::Empty));
+    assert_eq!(restore_in_steps(&payload), Err(Error::Empty));
+}
+
+#[test]
 fn payloads_of_collections_in_steps_are_those_in_one() {
     let mut prng = Prng::new(59);
     // One part, one step of them, one more; and some which are as long as a step.
