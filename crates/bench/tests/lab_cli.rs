@@ -47,7 +47,7 @@ fn try_an_experiment_writes_a_report_measurements_and_curves() {
 
 #[test]
 fn invalid_arguments_are_refused_with_the_reason() {
-    let told = |args: &[&str]| {
+    let error = |args: &[&str]| {
         let out = Command::new(env!("CARGO_BIN_EXE_sheafdb-bench"))
             .arg("lab")
             .args(args)
@@ -56,8 +56,8 @@ fn invalid_arguments_are_refused_with_the_reason() {
         assert!(!out.status.success());
         String::from_utf8_lossy(&out.stderr).into_owned()
     };
-    assert!(told(&["concurrency", "--target", "nonsense"]).contains("is no server"));
-    assert!(told(&["ramp", "--workers", "0"]).contains("workers are"));
-    assert!(told(&["ramp", "--seconds", "0"]).contains("seconds per point"));
-    assert!(told(&["nothing"]).contains("unrecognized"));
+    assert!(error(&["concurrency", "--target", "nonsense"]).contains("is no server"));
+    assert!(error(&["ramp", "--workers", "0"]).contains("workers are"));
+    assert!(error(&["ramp", "--seconds", "0"]).contains("seconds per point"));
+    assert!(error(&["nothing"]).contains("unrecognized"));
 }
