@@ -42,7 +42,7 @@ fn try_an_experiment_writes_a_report_measurements_and_curves() {
     assert!(page.contains(">pool: The pool is smaller") && page.contains(" throughput is "));
     let curve = fs::read_to_string(folder.join("csv/concurrency-throughput-by-connections.csv"));
     assert!(curve.expect("it is there").starts_with("series,connections,requests/s"));
-    fs::remove_dir_all(&folder).expect("it is ours");
+    fs::remove_dir_all(&folder).expect("a temporary folder");
 }
 
 #[test]

@@ -13,10 +13,11 @@ const FORMAT: u32 = 1;
 /// The options.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Files come from `sheafdb-bench load --repeat 5 --json FILE`. Each figure is the geometric mean of its \
-    repetitions, with the 95 % interval of the ratio B/A. 'better' and 'worse' mean a significant difference, with an \
-    error rate of 5 % for the whole comparison (docs/load.md). Exit status: 0 if nothing got worse; 1 if something did, \
-    or nothing could be compared."
+    after_help = "Files come from `sheafdb-bench load --repeat 5 --json FILE`. Each figure is the \
+    geometric mean of its repetitions, with the 95 % interval of the ratio B/A. 'better' and \
+    'worse' mean a significant difference, with an error rate of 5 % for the whole comparison \
+    (docs/load.md). Exit status: 0 if nothing got worse; 1 if something did, or nothing could be \
+    compared."
 )]
 pub struct Args {
     /// JSON file A, the baseline

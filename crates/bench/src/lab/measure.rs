@@ -48,7 +48,8 @@ pub struct Threads {
 pub struct Sight {
     /// The server's process, if its threads can be seen apart from ours.
     pub pid: Option<u32>,
-    /// The server runs in this process, or there is none: its CPU cannot be separated from the client's.
+    /// The server runs in this process, or there is none: its CPU cannot be separated from that of
+    /// the client.
     pub mixed: bool,
 }
 

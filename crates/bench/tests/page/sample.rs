@@ -141,7 +141,6 @@ fn concurrency() -> Section {
         plots: vec![rate, latency],
         tables: vec![Table { title: "Every level".to_owned(), columns, rows }],
         findings: found,
-        ..Section::default()
     }
 }
 

@@ -12,15 +12,16 @@ use crate::load::{self, Spec};
 #[command(
     disable_help_flag = true,
     args_override_self = true,
-    after_help = "A command may follow the options: sheafdb-bench load -n 1000 -r 100 SET __key__ __data__\n\
-        If the command begins with -, write -- before it. Placeholders, replaced in every request:\n  \
+    after_help = "A command may follow the options, as in\n  \
+        sheafdb-bench load -n 1000 -r 100 SET __key__ __data__\n\
+        If it begins with -, write -- before it. Placeholders, replaced in every request:\n  \
         __key__       a key: the prefix and twelve digits\n  \
         __rand_int__  a number of the key range, as twelve digits\n  \
         __int__       a number of the key range, without leading zeros\n  \
-        __int+N__     the number that replaced the last placeholder of the request, plus N\n  \
+        __int+N__     the last number which was drawn for the request, plus N\n  \
         __data__      a value\n\
-        Exit status: 0 if all replies were right; 1 if some were not, or the load did not start; 2 if the options are \
-        wrong."
+        Exit status: 0 if all replies were right; 1 if some were not, or the load did not start; \
+        2 if the options are wrong."
 )]
 pub struct Args {
     /// Print help
@@ -62,7 +63,8 @@ pub struct Args {
     #[arg(long, default_value = "key:")]
     pub(super) key_prefix: String,
     /// Tests, separated by commas, with the names of redis-benchmark [default: set,get]
-    #[arg(short = 't', long, value_delimiter = ',', conflicts_with_all = ["ratio", "words", "command"])]
+    #[arg(short = 't', long, value_delimiter = ',',
+        conflicts_with_all = ["ratio", "words", "command"])]
     pub(super) tests: Vec<String>,
     /// Print one line per test
     #[arg(short = 'q', long)]
@@ -95,8 +97,8 @@ pub struct Args {
     /// G Gaussian, S sequential, P sequential with a separate range per connection
     #[arg(long, value_name = "SET:GET", value_parser = values::key_pattern, conflicts_with = "keys")]
     pub(super) key_pattern: Option<values::KeyPattern>,
-    /// Distribution of the keys: uniform, zipf[:EXPONENT], hot-set[:KEYS,REQUESTS] (shares, 0 to 1),
-    /// gaussian, sequential, or parallel (sequential with a separate range per connection)
+    /// Distribution of the keys: uniform, zipf[:EXPONENT], hot-set[:KEYS,REQUESTS] (shares from 0
+    /// to 1), gaussian, sequential, or parallel (sequential with a separate range per connection)
     #[arg(long, value_parser = values::pattern, default_value = "uniform")]
     pub(super) keys: load::Pattern,
     /// Open loop: send this many requests per second, however fast the server replies; latency

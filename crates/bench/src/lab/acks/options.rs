@@ -33,8 +33,8 @@ pub struct Options {
     /// Numbers of clients to measure, separated by commas [default: 1,2,3,16,50]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub clients: Vec<usize>,
-    /// Sizes of a classic message in bytes, with its header of 12; protocol 2 sends the same payload
-    /// [default: 17,112,1036]
+    /// Sizes of a classic message in bytes, with its header of 12; protocol 2 sends the same
+    /// payload [default: 17,112,1036]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub message_size: Vec<usize>,
     /// Messages per write; with protocol 2, per Data frame [default: 50,1,150]

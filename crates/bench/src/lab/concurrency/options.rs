@@ -41,7 +41,7 @@ pub struct Options {
     #[arg(long, conflicts_with = "backlogs")]
     pub no_backlog: bool,
     /// Seconds without any reply after which waiting connections count as not served
-    /// [default: depends on the form]
+    /// [default: 1; short form: 0.5]
     #[arg(long, value_name = "SECONDS")]
     pub quiet: Option<f64>,
 }

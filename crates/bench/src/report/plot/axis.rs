@@ -326,9 +326,9 @@ mod tests {
     #[test]
     fn a_downward_axis_starts_at_the_top() {
         let axis = Axis::groups(&["a".to_owned(), "b".to_owned()], 5);
-        assert_eq!([0.5, 1.5].map(|at| axis.fraction(at)), [0.25, 0.75]);
-        let axis = axis.downward();
-        assert_eq!([0.5, 1.5].map(|at| axis.fraction(at)), [0.75, 0.25]);
+        let places = |axis: &Axis| [0.5, 1.5].map(|at| (100.0 * axis.fraction(at)).round() as u32);
+        assert_eq!(places(&axis), [25, 75]);
+        assert_eq!(places(&axis.downward()), [75, 25]);
     }
 
     #[test]

@@ -1,19 +1,18 @@
 //! Bars in groups. The groups stand side by side if their names have room below them, else one
 //! below the other.
 
+use plotters::coord::Shift;
+use plotters::drawing::DrawingArea;
 use plotters::element::{Rectangle, Text};
 use plotters::style::Color;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use plotters::coord::Shift;
-use plotters::drawing::DrawingArea;
-
 use super::axis::{Axis, tick_label};
-use super::palette::{Role, literal};
-use super::{
+use super::canvas::{
     Backend, Chart, Drawn, LABEL_GAP, LETTER_WIDTH, LINE, Layout, MARGINS, Size, VERTICAL_TICKS,
     X_LABELS, draw_whisker, scale, text,
 };
+use super::palette::{Role, literal};
 use crate::report::document::{Plot, Series};
 use crate::report::escape::plain;
 

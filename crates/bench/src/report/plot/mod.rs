@@ -2,69 +2,36 @@
 
 mod axis;
 mod bars;
+mod canvas;
 mod palette;
 
 pub use axis::tick_label;
+pub use canvas::{SIZES, Size};
 pub use palette::{Slots, swatch};
 
-use axis::{Axis, Scale};
+use axis::Axis;
 use bars::{draw_bars, names_in_rows};
+use canvas::{
+    Backend, Chart, Drawn, LABEL_GAP, LETTER_WIDTH, LINE, Layout, MARGIN, MARGINS, VERTICAL_TICKS,
+    X_LABELS, draw_whisker, scale, stroke, text,
+};
 use palette::{Role, literal, marker, recolour};
 use plotters::backend::SVGBackend;
-use plotters::chart::{ChartBuilder, ChartContext};
+use plotters::chart::ChartBuilder;
 use plotters::coord::Shift;
-use plotters::coord::cartesian::Cartesian2d;
-use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
+use plotters::drawing::{DrawingArea, IntoDrawingArea};
 use plotters::element::{EmptyElement, PathElement, Polygon, Text};
+use plotters::style::Color;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, IntoFont, ShapeStyle, TextStyle};
 
 use super::document::{Kind, Plot, Series};
 use super::escape::escape;
 
-/// A drawing for a kind of screen, in units of about half a pixel each, because the crate places
-/// everything at whole ones.
-#[derive(Clone, Copy, Debug)]
-pub struct Size {
-    /// The class of the drawing, by which the page shows it or does not.
-    pub class: &'static str,
-    width: u32,
-    /// Bars in rows have a height of their own.
-    height: u32,
-    /// About so many ticks on the x axis.
-    ticks: usize,
-}
-
-/// Each plot is drawn in both sizes, so that labels can be read on a telephone too.
-pub const SIZES: [Size; 2] = [
-    Size { class: "plot", width: 1600, height: 690, ticks: 9 },
-    Size { class: "plot narrow", width: 800, height: 570, ticks: 4 },
-];
-/// Letters of labels: height, and mean width.
-const LETTER: f64 = 25.0;
-const LETTER_WIDTH: f64 = 0.58 * LETTER;
-/// The crate divides sizes by this before it writes them.
-const FONT_FACTOR: f64 = 1.24;
-/// From one line of a label to the next, and from the axis to the first.
-const LINE: i32 = 29;
-const LABEL_GAP: i32 = 14;
-/// Room below the x axis besides further lines of its labels.
-const X_LABELS: i32 = 56;
-/// About so many ticks on the y axis.
-const VERTICAL_TICKS: usize = 6;
-/// Space to the right of the axes.
-const MARGIN: i32 = 44;
 const MARKER: i32 = 9;
 /// A line of more points has a marker on some only: all would hide it.
 const MARKED_MAX: usize = 40;
 /// So many then.
 const MARKS: usize = 8;
-/// Space above and below everything.
-const MARGINS: (u32, u32) = (16, 4);
-
-type Backend<'a> = SVGBackend<'a>;
-type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Axis, Axis>>;
-type Drawn<'a> = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 /// A plot as an SVG element, and what its axes show.
 pub struct Drawing<'a> {
@@ -78,7 +45,7 @@ pub struct Drawing<'a> {
 
 /// The plot drawn in one size; `None` if no point can be shown.
 pub fn drawing<'a>(plot: &'a Plot, slots: &Slots, size: Size) -> Option<Drawing<'a>> {
-    let layout = Layout::of(plot, size)?;
+    let layout = layout(plot, size)?;
     let (width, height) = (size.width, layout.height);
     let mut drawing = String::new();
     {
@@ -114,59 +81,33 @@ fn marked(points: &[(f64, f64)], slot: usize) -> Vec<(f64, f64)> {
     points.iter().skip(slot * every / 3 % every).step_by(every).copied().collect()
 }
 
-/// What is drawn in one size.
-struct Layout {
-    /// The plot with only points that its axes can show, bars moved into their groups.
-    plot: Plot,
-    horizontal: Axis,
-    vertical: Axis,
-    height: u32,
-    /// Bars only: the groups stand one below the other, and values lie on the horizontal axis.
-    is_in_rows: bool,
-}
-
-impl Layout {
-    /// `None` if no point can be shown.
-    fn of(plot: &Plot, size: Size) -> Option<Self> {
-        let mut plot = plot.clone();
-        let bars = plot.kind == Kind::Bar;
-        let can = |v: f64, log: bool| v.is_finite() && (!log || v > 0.0);
-        for series in &mut plot.series {
-            let keep: Vec<bool> = series
-                .points
-                .iter()
-                .map(|(x, y)| can(*x, plot.x_log && !bars) && can(*y, plot.y_log))
-                .collect();
-            series.keep(&keep);
-        }
-        let values = |of: fn(&(f64, f64)) -> f64| -> Vec<f64> {
-            plot.series.iter().flat_map(|s| s.points.iter().map(of)).collect()
-        };
-        let (xs, mut ys) = (values(|p| p.0), values(|p| p.1));
-        if xs.is_empty() {
-            return None;
-        }
-        ys.extend(plot.series.iter().flat_map(|s| s.spread.iter().flat_map(|(l, h)| [*l, *h])));
-        if bars {
-            return Some(bars::layout(plot, xs, &ys, size));
-        }
-        let horizontal = Axis::over(&xs, scale(plot.x_log), false, size.ticks);
-        let vertical = Axis::over(&ys, scale(plot.y_log), true, VERTICAL_TICKS);
-        Some(Self { plot, horizontal, vertical, height: size.height, is_in_rows: false })
+/// How a plot is drawn; `None` if no point can be shown.
+fn layout(plot: &Plot, size: Size) -> Option<Layout> {
+    let mut plot = plot.clone();
+    let bars = plot.kind == Kind::Bar;
+    let can = |v: f64, log: bool| v.is_finite() && (!log || v > 0.0);
+    for series in &mut plot.series {
+        let keep: Vec<bool> = series
+            .points
+            .iter()
+            .map(|(x, y)| can(*x, plot.x_log && !bars) && can(*y, plot.y_log))
+            .collect();
+        series.keep(&keep);
     }
-}
-
-fn scale(log: bool) -> Scale {
-    if log { Scale::Log } else { Scale::Linear }
-}
-
-fn text(role: Role, anchor: Pos) -> TextStyle<'static> {
-    let font = ("sans-serif", LETTER * FONT_FACTOR).into_font();
-    font.color(&literal(role, 0)).pos(anchor)
-}
-
-fn stroke(role: Role, slot: usize, width: u32) -> ShapeStyle {
-    literal(role, slot).stroke_width(width)
+    let values = |of: fn(&(f64, f64)) -> f64| -> Vec<f64> {
+        plot.series.iter().flat_map(|s| s.points.iter().map(of)).collect()
+    };
+    let (xs, mut ys) = (values(|p| p.0), values(|p| p.1));
+    if xs.is_empty() {
+        return None;
+    }
+    ys.extend(plot.series.iter().flat_map(|s| s.spread.iter().flat_map(|(l, h)| [*l, *h])));
+    if bars {
+        return Some(bars::layout(plot, xs, &ys, size));
+    }
+    let horizontal = Axis::over(&xs, scale(plot.x_log), false, size.ticks);
+    let vertical = Axis::over(&ys, scale(plot.y_log), true, VERTICAL_TICKS);
+    Some(Layout { plot, horizontal, vertical, height: size.height, is_in_rows: false })
 }
 
 fn draw<'a>(root: &DrawingArea<Backend<'a>, Shift>, layout: &Layout, slots: &Slots) -> Drawn<'a> {
@@ -257,28 +198,6 @@ fn stairs(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         path.push((*x, *y));
     }
     path
-}
-
-/// The spread of the point at `place`, from `low` to `high`.
-fn draw_whisker<'b>(
-    chart: &mut Chart<'_, 'b>,
-    place: f64,
-    (low, high): (f64, f64),
-    slot: usize,
-    is_in_rows: bool,
-) -> Drawn<'b> {
-    let coord = chart.as_coord_spec();
-    let axis = if is_in_rows { coord.x_spec() } else { coord.y_spec() };
-    if !(axis.shows(low) && axis.shows(high)) || low >= high {
-        return Ok(());
-    }
-    let style = stroke(Role::Whisker, slot, 2);
-    let at = |value: f64| if is_in_rows { (value, place) } else { (place, value) };
-    let ends = if is_in_rows { [(0, -7), (0, 7)] } else { [(-7, 0), (7, 0)] };
-    let cap = |value: f64| EmptyElement::at(at(value)) + PathElement::new(ends, style);
-    chart.draw_series([PathElement::new([at(low), at(high)], style)])?;
-    chart.draw_series([cap(low), cap(high)])?;
-    Ok(())
 }
 
 #[cfg(test)]
