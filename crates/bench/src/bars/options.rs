@@ -18,7 +18,7 @@ pub const MESSAGE: usize = SIZE_BYTES + PAYLOAD;
 /// What is to be measured.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Options {
-    /// Server to measure, as in `lab`; it is restarted for each target
+    /// Server to measure, as in `lab`; it is restarted for each measurement
     #[arg(long, value_name = "TARGET", default_value = "sheafdb --threads 1",
         value_parser = Target::parse)]
     pub target: Target,
