@@ -290,6 +290,28 @@ mod tests {
     }
 
     #[test]
+    fn a_large_argument_is_filled_in_place_up_to_its_end() {
+        let len = 3 << 20;
+        let mut assembler =
+            fed(SMALL_BYTES_MAX, format!("*2\r\n$2\r\nab\r\n${len}\r\n").as_bytes());
+        assert_eq!((assembler.big_missing(), assembler.big_arrived()), (len, 0));
+        assert_eq!(assembler.feed(&[7; 100_000]), Ok((100_000, false)));
+        let mut left = len - 100_000;
+        while left > 0 {
+            assert_eq!((assembler.big_missing(), assembler.big_arrived()), (left, len - left));
+            left -= assembler.fill_big(|page| {
+                let room = (page.capacity() - page.len()).min(50_000);
+                page.resize(page.len() + room, 7);
+                room
+            });
+        }
+        assert_eq!((assembler.big_missing(), assembler.is_complete()), (0, false));
+        assert_eq!(assembler.feed(b"\r\nbehind"), Ok((2, true)));
+        assert_eq!(assembler.args().blob(1).map(|blob| *blob == vec![7; len][..]), Some(true));
+        assert_eq!(assembler.args().get(0), b"ab");
+    }
+
+    #[test]
     fn only_a_large_argument_is_a_blob() {
         for (len, big) in [(BIG_BULK - 1, false), (BIG_BULK, true)] {
             let request = format!("*1\r\n${len}\r\n{}\r\n", "v".repeat(len));

@@ -138,8 +138,8 @@ impl Drop for BlockedMark {
 /// An argument of which less is missing arrives as other input does.
 const BULK_MIN: usize = 2 * RECV_MAX;
 /// Before so much of an argument has arrived, it arrives as other input does: its memory grows with
-/// what has come.
-const BULK_BEGUN_MIN: usize = RECV_MAX;
+/// what has come. Less than one receive, which also brings the beginning of the request.
+const BULK_BEGUN_MIN: usize = RECV_MAX / 2;
 
 /// A request which arrives in parts, or is whole and waits to be retried. Its bytes count as client
 /// memory while this lives.
