@@ -11,6 +11,7 @@
 //!       execute; replies go to the output arena (`io`)
 //!       put_back(conn, from..to)    an incomplete request: delivered again with the next bytes
 //!       send(conn, segment)         a run of the arena; sent now, or collected
+//!       Bulk { conn, most }         a long argument goes on: receive(conn, room) into own memory
 //!   rewind()                      all input is used: the receive area is free again
 //!   flush_output()                what was collected leaves; the arena is empty again
 //!   file(token, FileOp)           an operation on files; completes as Event::File (files/)
