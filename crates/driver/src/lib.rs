@@ -59,11 +59,11 @@ use base::{MonoNs, UnixMs};
 pub const RECV_MAX: usize = 64 << 10;
 /// The most input that is put back per connection: a whole receive behind an incomplete request.
 pub const PUT_BACK_MAX: usize = RECV_MAX + (32 << 10);
-/// Bytes of bulks received at most per turn, shared by the ready connections; each of them may
-/// receive [`RECV_MAX`].
-pub const BULKS_MAX: usize = 2 << 20;
 /// A bulk is reported when so many bytes of it have arrived, or all that are left.
 pub const BULK_LOW_WATER: usize = 512 << 10;
+/// Bytes of bulks received at most per turn, shared by the ready connections; each of them may
+/// receive [`RECV_MAX`]. More would delay the others: 512 KiB take about 0.1 ms.
+pub const BULKS_MAX: usize = BULK_LOW_WATER;
 /// Bytes of the receive area. It is rewound whenever nothing refers to it, so mostly its beginning
 /// is used.
 pub const AREA: usize = 256 << 10;
