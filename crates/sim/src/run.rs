@@ -4,13 +4,13 @@ use crate::clients;
 use crate::host::Host;
 use crate::judge;
 use crate::link::FAILING_ACCEPTS_MAX;
+use crate::panics;
 use crate::plan::{MS, Plan};
 use crate::session::Actor;
 use crate::trace::WORLD;
 use crate::world::{Phase, Tally, World};
 use base::sync::baton::{Group, Status};
-use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Rounds after which a run is stuck.
 const ROUNDS_MAX: u32 = 400_000;
@@ -20,8 +20,6 @@ const LEAVING_NS_MAX: u64 = 60_000 * MS;
 const SHUTDOWN_NS_MAX: u64 = 1_200 * MS;
 /// How long a dead server is down, at most.
 const DOWN_NS_MAX: u64 = 60 * MS;
-/// What a panic that was asked for says.
-const ASKED_FOR: &str = "a panic was asked for";
 
 /// What a run has shown.
 #[derive(Debug)]
@@ -36,23 +34,6 @@ pub struct Outcome {
     pub simulated_ns: u64,
     /// The last events, or all.
     pub trace: String,
-}
-
-/// Panics which nobody asked for. The hook of a process is global, so this is.
-static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Collects panics instead of printing them.
-pub fn collect_panics() {
-    std::panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
-        let text = info.to_string();
-        if !text.contains(ASKED_FOR) {
-            PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(text);
-        }
-    }));
-}
-
-fn first_panic() -> Option<String> {
-    PANICS.lock().unwrap_or_else(PoisonError::into_inner).first().cloned()
 }
 
 /// What the world does to the server, and when next.
@@ -193,7 +174,7 @@ pub fn run(plan: Plan, whole_trace: bool) -> Outcome {
     let text = world.plan.to_string();
     world.note(WORLD, format_args!("{text}"));
     let ran = catch_unwind(AssertUnwindSafe(|| run_world(&mut world)));
-    if let Some(panic) = first_panic() {
+    if let Some(panic) = panics::unexpected() {
         world.fail(format!("a panic: {panic}"));
     } else if ran.is_err() {
         world.fail("a panic which the hook did not see");
@@ -271,7 +252,7 @@ fn run_until(world: &mut World, actors: &mut [Box<dyn Actor>], mishaps: &mut Mis
             return;
         }
         world.rest(moment, until);
-        if let Some(panic) = first_panic() {
+        if let Some(panic) = panics::unexpected() {
             world.fail(format!("a panic: {panic}"));
         }
     }

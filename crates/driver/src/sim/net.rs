@@ -37,6 +37,8 @@ pub struct Stream {
     pub client_closed: bool,
     pub server_closed: bool,
     pub reset: bool,
+    /// [`Faults::reset_one_in`] has reset it.
+    pub broken: bool,
     client_addr: PeerAddr,
     server_addr: PeerAddr,
 }
@@ -328,6 +330,7 @@ impl State {
             client_closed: false,
             server_closed: false,
             reset: false,
+            broken: false,
             client_addr,
             server_addr: to.clone(),
         });
@@ -448,6 +451,7 @@ impl State {
 
     fn maybe_reset(&mut self, stream: usize) {
         if self.happens(self.faults.reset_one_in) {
+            self.streams[stream].broken = true;
             self.reset(stream);
         }
     }

@@ -2,6 +2,7 @@
 //! texts about the server. A change that is acknowledged holds for everybody.
 
 use crate::clients::registers;
+use crate::closings::Closing;
 use crate::machine::{Machine, SAVED_SETTING};
 use crate::plan::MS;
 use crate::session::{Family, Request, Span};
@@ -42,8 +43,24 @@ pub enum Ask {
 }
 
 /// Commands that are made to panic at one of their changes.
-const PANICS: &[&str] =
-    &["set", "incr", "rpush", "hset", "zadd", "sadd", "blpop", "lpop", "append", "exec", "sweep"];
+const PANICS: &[&str] = &[
+    "set",
+    "incr",
+    "rpush",
+    "hset",
+    "zadd",
+    "sadd",
+    "blpop",
+    "lpop",
+    "append",
+    "exec",
+    "sweep",
+    "xadd",
+    "xreadgroup",
+    "blmove",
+];
+/// The same, where a client has strings of megabytes.
+const PANICS_BIG: &[&str] = &["set", "append", "setrange", "setbit", "copy", "restore"];
 
 /// Texts about the server.
 const TEXTS: &[&str] =
@@ -80,6 +97,7 @@ impl Admin {
             let how = if world.prng.chance(1, 2) { "ERROR" } else { "TIMEOUT" };
             return Some(Request::words(&format!("CLIENT UNBLOCK {id} {how}"), Ask::Any));
         }
+        world.closings.kill(addr.to_string());
         world.count("kills of clients", WORLD, format_args!("CLIENT KILL {addr}"));
         let text = format!("CLIENT KILL ADDR {addr} SKIPME yes");
         Some(Request::words(&text, Ask::Kill(addr.to_string())))
@@ -120,7 +138,8 @@ impl Admin {
     }
 
     fn panic(world: &mut World) -> Request<Ask> {
-        let name = PANICS[world.prng.below(PANICS.len() as u64) as usize];
+        let names = if world.plan.counts.bigs > 0 { PANICS_BIG } else { PANICS };
+        let name = names[world.prng.below(names.len() as u64) as usize];
         let (changes, runs) = (world.prng.below(3), world.prng.below(3));
         world.count("panics armed", WORLD, format_args!("a panic in {name}"));
         let text = format!("DEBUG PANIC-IN-COMMAND {name} {changes} {runs}");
@@ -167,7 +186,8 @@ impl Family for Admin {
             Ask::Any | Ask::Last | Ask::Rewrite(_) => {}
             Ask::Pause(ns) => {
                 // Whole milliseconds, of a turn that may have begun before the request.
-                let early_ns = 2 * MS + 3 * world.plan.rates.hold_ns_max;
+                let held_ns = world.baton.whole_holds_ns(span.call_ns, span.ret_ns);
+                let early_ns = 2 * MS + held_ns;
                 self.is_urgent = true;
                 let until = (span.call_ns + ns).saturating_sub(early_ns);
                 world.pause_until_ns = until;
@@ -195,7 +215,7 @@ impl Family for Admin {
         self.is_urgent
     }
 
-    fn disconnected(&mut self) {
+    fn disconnected(&mut self, _: Closing) {
         *self = Self::default();
     }
 }

@@ -1,6 +1,7 @@
 //! Clients which give keys a time to live, by a wall clock that may be stepped, and look whether
 //! the keys go in time, and not before.
 
+use crate::closings::Closing;
 use crate::plan::MS;
 use crate::session::{Family, Request, Span};
 use crate::world::World;
@@ -15,6 +16,8 @@ pub struct Expirer {
     key: u64,
     /// The wall clock when the key was set, at the earliest and latest, and its time to live.
     set: Option<(i64, i64, i64)>,
+    /// When the key was set, by the clock of the world.
+    set_ns: u64,
     is_asking: bool,
 }
 
@@ -30,7 +33,7 @@ pub enum Ask {
 impl Expirer {
     /// The client with this number.
     pub fn new(who: u32) -> Self {
-        Self { who, key: 0, set: None, is_asking: false }
+        Self { who, key: 0, set: None, set_ns: 0, is_asking: false }
     }
 }
 
@@ -55,9 +58,12 @@ impl Family for Expirer {
     fn answered(&mut self, world: &mut World, ask: Ask, reply: Value, span: Span) {
         self.is_asking = false;
         let (from, to) = world.wall_between(span.call_ns, span.ret_ns);
-        let late_ns = LATE_NS + world.plan.hold_ns() as i64;
+        let since_ns = if matches!(ask, Ask::Set(_)) { span.call_ns } else { self.set_ns };
+        let late_ns = LATE_NS + world.baton.whole_holds_ns(since_ns, span.ret_ns) as i64;
         match (ask, self.set) {
-            (Ask::Set(ttl), _) if reply == Value::ok() => self.set = Some((from, to, ttl)),
+            (Ask::Set(ttl), _) if reply == Value::ok() => {
+                (self.set, self.set_ns) = (Some((from, to, ttl)), span.call_ns);
+            }
             (Ask::Get, Some((_, set_to, ttl))) if reply == Value::bulk("x") => {
                 if from > set_to + ttl + late_ns {
                     let late = (from - set_to - ttl) / MS as i64;
@@ -77,7 +83,7 @@ impl Family for Expirer {
 
     fn lost(&mut self, _: &mut World, _: Ask, _: u64, _: u64) {}
 
-    fn disconnected(&mut self) {
+    fn disconnected(&mut self, _: Closing) {
         (self.set, self.is_asking) = (None, false);
     }
 }
