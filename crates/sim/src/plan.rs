@@ -118,7 +118,8 @@ impl Plan {
             restarts: one_of(p, &[0, 0, 0, 1, 2]),
             failing_accepts: p.chance(1, 4),
             clock_steps,
-            panics: p.chance(1, 4),
+            // A rollback of a large string is rare otherwise.
+            panics: p.chance(1, if counts.bigs > 0 { 2 } else { 4 }),
             // A pause ends by the wall clock.
             pauses: !clock_steps && p.chance(1, 2),
             kills: p.chance(1, 3),
@@ -204,7 +205,7 @@ fn draw_counts(p: &mut Prng) -> Counts {
     // Lines of megabytes would be slow to make.
     match p.below(8) {
         0 => counts.monitors = 1,
-        1 => counts.bigs = 1,
+        1 => (counts.bigs, counts.admins) = (1, 1),
         _ => {}
     }
     // A history of one client is hardly a history.

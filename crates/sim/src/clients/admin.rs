@@ -109,6 +109,7 @@ impl Admin {
             0 | 1 if world.plan.pauses => Self::pause(world),
             2 | 3 if world.plan.kills => vec![Self::kill(world).into_iter().collect()],
             4 if world.plan.panics => vec![vec![Self::panic(world)]],
+            9 if world.plan.panics && world.plan.counts.bigs > 0 => vec![vec![Self::panic(world)]],
             7 | 8 => Self::rewrite(world),
             5 => {
                 let entries = world.prng.below(20);
