@@ -179,3 +179,11 @@ impl Link {
         }
     }
 }
+
+/// The length of a reply which begins as a bulk string.
+pub fn bytes_of_bulk(bytes: &[u8]) -> Option<usize> {
+    let digits = bytes.strip_prefix(b"$")?;
+    let end = digits.iter().position(|byte| *byte == b'\r')?;
+    let len: usize = std::str::from_utf8(&digits[..end]).ok()?.parse().ok()?;
+    Some(1 + end + 2 + len + 2)
+}

@@ -4,7 +4,7 @@
 use crate::clients::model::Want;
 use crate::closings::{self, Closing};
 use crate::host::server_addr;
-use crate::link::{Link, Turn};
+use crate::link::{Link, Turn, bytes_of_bulk};
 use crate::world::{Phase, World};
 use client::{Decoder, Error, Value, encode};
 use driver::sim::Ending;
@@ -383,14 +383,6 @@ impl<F: Family> Actor for Session<F> {
     fn questions(&mut self) -> Vec<Question> {
         std::mem::take(&mut self.questions)
     }
-}
-
-/// The length of a reply which begins as a bulk string.
-fn bytes_of_bulk(bytes: &[u8]) -> Option<usize> {
-    let digits = bytes.strip_prefix(b"$")?;
-    let end = digits.iter().position(|byte| *byte == b'\r')?;
-    let len: usize = std::str::from_utf8(&digits[..end]).ok()?.parse().ok()?;
-    Some(1 + end + 2 + len + 2)
 }
 
 /// A command as people write it, shortened.

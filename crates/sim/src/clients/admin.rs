@@ -60,7 +60,7 @@ const PANICS: &[&str] = &[
     "blmove",
 ];
 /// The same, where a client has strings of megabytes.
-const PANICS_BIG: &[&str] = &["set", "append", "setrange", "setbit", "copy", "restore"];
+const PANICS_BIG: &[&str] = &["append", "setrange", "copy", "restore", "bitfield", "bitfield"];
 
 /// Texts about the server.
 const TEXTS: &[&str] =

@@ -36,6 +36,8 @@ pub enum Op {
     SetRange(Key, usize, Vec<u8>),
     /// SETBIT.
     SetBit(Key, usize, bool),
+    /// BITFIELD, which sets bytes: several changes of one command.
+    Bytes(Key, Vec<(usize, u8)>),
     /// GETRANGE.
     GetRange(Key, usize, usize),
     /// GET.
@@ -59,6 +61,7 @@ impl fmt::Debug for Op {
                 write!(f, "SetRange({key:?}, {at}, {} bytes)", part.len())
             }
             Self::SetBit(key, at, bit) => write!(f, "SetBit({key:?}, {at}, {bit})"),
+            Self::Bytes(key, bytes) => write!(f, "Bytes({key:?}, {bytes:?})"),
             Self::GetRange(key, from, to) => write!(f, "GetRange({key:?}, {from}, {to})"),
             Self::Get(key) => write!(f, "Get({key:?})"),
             Self::StrLen(key) => write!(f, "StrLen({key:?})"),
@@ -84,7 +87,7 @@ impl Op {
         let key = Key::BOTH[p.below(2) as usize];
         let at = p.below(LEN_MAX - PART_MAX) as usize;
         let len = 1 + p.below(PART_MAX);
-        match p.below(16) {
+        match p.below(18) {
             0 | 1 => {
                 let most = if p.chance(1, 4) { LEN_MAX } else { LEN_MIN + LEN_MIN / 4 };
                 let len = LEN_MIN + p.below(most - LEN_MIN);
@@ -97,8 +100,16 @@ impl Op {
             11 | 12 if !in_transaction => Self::Get(key),
             13 if !in_transaction => Self::Dump,
             14 => Self::Copy,
+            15 | 16 => {
+                let places = (0..1 + p.below(4)).map(|_| p.below(LEN_MIN) as usize).collect();
+                Self::bytes(p, key, places)
+            }
             _ => Self::StrLen(key),
         }
+    }
+
+    fn bytes(p: &mut Prng, key: Key, places: Vec<usize>) -> Self {
+        Self::Bytes(key, places.into_iter().map(|at| (at, p.below(256) as u8)).collect())
     }
 
     /// The command, with the names of the keys.
@@ -117,6 +128,12 @@ impl Op {
             }
             Self::SetBit(k, at, bit) => {
                 words("SETBIT", vec![key(*k), number(*at), number((*bit).into())])
+            }
+            Self::Bytes(k, bytes) => {
+                let set = |(at, byte): &(usize, u8)| format!("SET u8 #{at} {byte}");
+                let steps: Vec<String> = bytes.iter().map(set).collect();
+                let steps = crate::clients::words(&steps.join(" "));
+                words("BITFIELD", [vec![key(*k)], steps].concat())
             }
             Self::GetRange(k, from, to) => {
                 words("GETRANGE", vec![key(*k), number(*from), number(*to)])
@@ -140,6 +157,8 @@ pub enum Said {
     Ok,
     /// A number.
     Number(usize),
+    /// Numbers.
+    Numbers(Vec<i64>),
     /// A string, in part or whole.
     Text(Vec<u8>),
     /// Nothing is there.
@@ -153,6 +172,7 @@ impl fmt::Debug for Said {
         match self {
             Self::Ok => write!(f, "OK"),
             Self::Number(number) => write!(f, "{number}"),
+            Self::Numbers(numbers) => write!(f, "{numbers:?}"),
             Self::Text(text) => write!(f, "{} bytes", text.len()),
             Self::Nothing => write!(f, "nothing"),
             Self::Payload => write!(f, "a payload"),
@@ -171,6 +191,9 @@ impl Said {
         match (self, reply) {
             (Self::Ok, reply) => *reply == Value::ok(),
             (Self::Number(number), Value::Integer(found)) => *found == *number as i64,
+            (Self::Numbers(numbers), Value::Array(found)) => {
+                found.iter().map(Value::as_integer).eq(numbers.iter().map(|n| Some(*n)))
+            }
             (Self::Text(text), Value::Bulk(found)) => text == found,
             (Self::Nothing, reply) => reply.is_null(),
             _ => false,
@@ -215,6 +238,13 @@ impl Strings {
                 let before = *byte & mask != 0;
                 *byte = if *bit { *byte | mask } else { *byte & !mask };
                 Said::Number(before.into())
+            }
+            Op::Bytes(key, bytes) => {
+                let set = |(at, byte): &(usize, u8)| {
+                    let place = &mut self.reach(*key, at + 1)[*at];
+                    i64::from(std::mem::replace(place, *byte))
+                };
+                Said::Numbers(bytes.iter().map(set).collect())
             }
             Op::GetRange(key, from, to) => {
                 let text = self.get(*key);
@@ -271,6 +301,9 @@ mod tests {
         assert_eq!(said(Op::GetRange(Key::B, 3, 9)), Said::Text(b"\0x".to_vec()));
         assert_eq!(said(Op::GetRange(Key::B, 7, 9)), Said::Text(Vec::new()));
         assert_eq!(said(Op::Copy), Said::Number(1));
-        assert_eq!(said(Op::StrLen(Key::B)), Said::Number(6));
+        let bytes = vec![(0, 7), (7, 8), (0, 9)];
+        assert_eq!(said(Op::Bytes(Key::B, bytes)), Said::Numbers(vec![96, 0, 7]));
+        assert_eq!(said(Op::GetRange(Key::B, 0, 99)), Said::Text(b"\tb\0\0xy\0\x08".to_vec()));
+        assert_eq!(said(Op::StrLen(Key::B)), Said::Number(8));
     }
 }
