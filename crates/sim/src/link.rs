@@ -24,6 +24,9 @@ pub struct Link {
     deaf_until_ns: u64,
     /// When a byte last left or arrived, or should have been read.
     pub moved_ns: u64,
+    /// The server has accepted it by then: when the first byte arrived, or when the last of the
+    /// accepts that may fail is repeated.
+    pub accepted_ns: u64,
     /// It ended, or will end, because this client wants it so.
     pub was_cut: bool,
 }
@@ -48,7 +51,8 @@ impl Link {
         let retries = if world.plan.failing_accepts { 3 * FAILING_ACCEPTS_MAX } else { 0 };
         let moved_ns = world.now() + retries * driver::reactor::ACCEPT_RETRY_NS;
         let (unsent, got) = (Vec::new(), Vec::new());
-        Some(Self { conn, who, unsent, got, deaf_until_ns: 0, moved_ns, was_cut: false })
+        let (deaf_until_ns, accepted_ns, was_cut) = (0, moved_ns, false);
+        Some(Self { conn, who, unsent, got, deaf_until_ns, moved_ns, accepted_ns, was_cut })
     }
 
     /// The address of this client.
@@ -113,6 +117,9 @@ impl Link {
         let mut room = [0; READ_MAX];
         let read = self.conn.read(&mut room[..most]);
         self.got.extend_from_slice(&room[..read]);
+        if read > 0 {
+            self.accepted_ns = self.accepted_ns.min(world.now());
+        }
         read
     }
 

@@ -18,6 +18,8 @@ const ROUNDS_MAX: u32 = 400_000;
 const LEAVING_NS_MAX: u64 = 60_000 * MS;
 /// How long an end in order takes, at most.
 const SHUTDOWN_NS_MAX: u64 = 1_200 * MS;
+/// The world notices that a server has gone after so long, at most.
+const GONE_NS_MAX: u64 = MS;
 /// How long a dead server is down, at most.
 const DOWN_NS_MAX: u64 = 60 * MS;
 /// What a panic that was asked for says.
@@ -107,8 +109,11 @@ impl Mishaps {
             world.count("steps of the clock", WORLD, format_args!("the clock steps by {ms} ms"));
             world.step_clock(ms);
         }
+        // A server that has gone wakes nobody.
+        let is_going = self.dying.is_some() || world.host.as_ref().is_some_and(Host::is_ending);
+        let look_ns = if is_going { world.now() + GONE_NS_MAX } else { u64::MAX };
         let due = [self.dies_ns, self.starts_ns, self.accepts_fail_ns, self.clock_steps_ns];
-        due.into_iter().min().unwrap_or(u64::MAX)
+        due.into_iter().fold(look_ns, u64::min)
     }
 
     /// Nothing more goes wrong; a server that was to die dies at once, and one that is down starts.

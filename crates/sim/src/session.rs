@@ -70,6 +70,8 @@ pub struct Span {
     pub call_ns: u64,
     /// The time of the reply.
     pub ret_ns: u64,
+    /// The server had accepted the connection by this time ([`Link::accepted_ns`]).
+    pub accepted_ns: u64,
 }
 
 /// What clients of one kind ask, and what must be answered.
@@ -201,7 +203,9 @@ impl<F: Family> Session<F> {
                 return;
             };
             let (ret, ret_ns) = (world.tick(), world.now());
-            let span = Span { call: pending.call, ret, call_ns: pending.call_ns, ret_ns };
+            let accepted_ns = self.link.as_ref().map_or(0, |link| link.accepted_ns);
+            let Pending { call, call_ns, .. } = pending;
+            let span = Span { call, ret, call_ns, ret_ns, accepted_ns };
             match pending.ask {
                 Some(ask) => self.family.answered(world, ask, value, span),
                 None => self.greeted(world, &value),
@@ -283,7 +287,8 @@ impl<F: Family> Session<F> {
             }
             return;
         }
-        let is_resting = now < self.not_before_ns && !self.family.is_urgent();
+        let is_rushed = self.family.is_urgent() || now == world.rush_ns;
+        let is_resting = now < self.not_before_ns && !is_rushed;
         if self.link.as_ref().is_none_or(|link| link.was_cut) || is_resting {
             return;
         }

@@ -5,6 +5,7 @@ use crate::host::Host;
 use crate::machine::Machine;
 use crate::plan::{MS, Plan};
 use crate::trace::{Trace, WORLD};
+use crate::wall::Wall;
 use base::prng::Prng;
 use base::sync::baton::{Baton, Options, Rates, Status};
 use driver::PeerAddr;
@@ -57,13 +58,15 @@ pub struct World {
     pub disturbed_until_ns: u64,
     /// Until when CLIENT PAUSE holds back writes, nanoseconds.
     pub pause_until_ns: u64,
+    /// At this time clients make requests without a rest.
+    pub rush_ns: u64,
     /// What was violated first.
     pub failure: Option<String>,
     /// When the run began.
     began_ns: u64,
     tick: u64,
-    /// How far the wall clock was stepped: since when, and by how much in all.
-    steps: Vec<(u64, i64)>,
+    /// The wall clock of the server's machine.
+    wall: Wall,
 }
 
 impl World {
@@ -88,10 +91,11 @@ impl World {
             connected: BTreeMap::new(),
             disturbed_until_ns: began_ns,
             pause_until_ns: 0,
+            rush_ns: 0,
             failure: None,
             began_ns,
             tick: 0,
-            steps: vec![(0, 0)],
+            wall: Wall::default(),
             net,
             plan,
         }
@@ -178,28 +182,18 @@ impl World {
     pub fn step_clock(&mut self, by_ms: i64) {
         let Some(host) = &self.host else { return };
         self.net.step_wall_clock(host.group(), by_ms * 1_000_000);
-        let all = self.steps.last().map_or(0, |(_, all)| *all) + by_ms * 1_000_000;
-        self.steps.push((self.now(), all));
+        self.wall.step(self.now(), by_ms * 1_000_000);
     }
 
     /// A server starts on a machine whose wall clock was never stepped.
     pub fn reset_clock(&mut self) {
-        self.steps.push((self.now(), 0));
+        self.wall.reset(self.now());
     }
 
     /// The earliest and the latest that the wall clock of a worker showed between two times of the
     /// simulation, as nanoseconds from an arbitrary beginning. A worker notices a step late.
     pub fn wall_between(&self, from_ns: u64, to_ns: u64) -> (i64, i64) {
         let late = driver::clock::RESYNC_NS + LATE_NS + self.plan.hold_ns();
-        let mut range: Option<(i64, i64)> = None;
-        for (at, (since, all)) in self.steps.iter().enumerate() {
-            let end =
-                self.steps.get(at + 1).map_or(u64::MAX, |(next, _)| next.saturating_add(late));
-            if *since <= to_ns && end >= from_ns {
-                let (least, most) = range.unwrap_or((i64::MAX, i64::MIN));
-                range = Some((least.min(from_ns as i64 + all), most.max(to_ns as i64 + all)));
-            }
-        }
-        range.unwrap_or_default()
+        self.wall.between(from_ns, to_ns, late)
     }
 }

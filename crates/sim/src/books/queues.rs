@@ -165,7 +165,7 @@ mod tests {
     const Q: Queue = (0, 0);
 
     fn span(call: u64, ret: u64) -> Span {
-        Span { call, ret, call_ns: call, ret_ns: ret }
+        Span { call, ret, call_ns: call, ret_ns: ret, accepted_ns: 0 }
     }
 
     fn queues(pushes: &[u64]) -> Queues {

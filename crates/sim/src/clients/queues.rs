@@ -163,7 +163,9 @@ impl Family for Popper {
         };
         for element in elements {
             let answered = world.books.queues.answered_ns(element).unwrap_or(0);
-            let late = answered.max(world.disturbed_until_ns) + world.plan.patience_ns(100);
+            // A request waits for its element once the server has accepted its connection.
+            let since = answered.max(world.disturbed_until_ns).max(span.accepted_ns);
+            let late = since + world.plan.patience_ns(100);
             let late = if world.plan.deaf_one_in > 0 { 0 } else { late };
             world.books.queues.popped(queue, element, span, late);
         }
