@@ -33,4 +33,5 @@ pub mod run;
 pub mod session;
 pub mod swarm;
 pub mod trace;
+pub mod wall;
 pub mod world;

@@ -18,8 +18,8 @@ const ROUNDS_MAX: u32 = 400_000;
 const LEAVING_NS_MAX: u64 = 60_000 * MS;
 /// How long an end in order takes, at most.
 const SHUTDOWN_NS_MAX: u64 = 1_200 * MS;
-/// How often somebody looks whether a server that ends has ended.
-const LOOKS_NS: u64 = 10 * MS;
+/// The world notices that a server has gone after so long, at most.
+const GONE_NS_MAX: u64 = MS;
 /// How long a dead server is down, at most.
 const DOWN_NS_MAX: u64 = 60 * MS;
 
@@ -90,11 +90,11 @@ impl Mishaps {
             world.count("steps of the clock", WORLD, format_args!("the clock steps by {ms} ms"));
             world.step_clock(ms);
         }
-        // The end of a server wakes nobody if its clients have left.
-        let looks_ns = if world.is_served() { u64::MAX } else { now + LOOKS_NS };
-        let due =
-            [self.dies_ns, self.starts_ns, self.accepts_fail_ns, self.clock_steps_ns, looks_ns];
-        due.into_iter().min().unwrap_or(u64::MAX)
+        // A server that has gone, or has started, wakes nobody if its clients have left.
+        let is_going = self.dying.is_some() || !world.is_served();
+        let look_ns = if is_going { world.now() + GONE_NS_MAX } else { u64::MAX };
+        let due = [self.dies_ns, self.starts_ns, self.accepts_fail_ns, self.clock_steps_ns];
+        due.into_iter().fold(look_ns, u64::min)
     }
 
     /// Nothing more goes wrong; a server that was to die dies at once, and one that is down starts.

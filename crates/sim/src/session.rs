@@ -311,7 +311,8 @@ impl<F: Family> Session<F> {
             }
             return;
         }
-        let is_resting = now < self.not_before_ns && !self.family.is_urgent();
+        let is_rushed = self.family.is_urgent() || now == world.rush_ns;
+        let is_resting = now < self.not_before_ns && !is_rushed;
         if self.link.as_ref().is_none_or(|link| link.was_cut) || is_resting {
             return;
         }

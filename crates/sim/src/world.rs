@@ -6,6 +6,7 @@ use crate::host::Host;
 use crate::machine::Machine;
 use crate::plan::{MS, Plan};
 use crate::trace::{Trace, WORLD};
+use crate::wall::Wall;
 use base::prng::Prng;
 use base::sync::baton::{Baton, Options, Rates, Status};
 use driver::PeerAddr;
@@ -60,6 +61,8 @@ pub struct World {
     pub last_left_ns: u64,
     /// Until when CLIENT PAUSE holds back writes, nanoseconds.
     pub pause_until_ns: u64,
+    /// At this time clients make requests without a rest.
+    pub rush_ns: u64,
     /// What was violated first.
     pub failure: Option<String>,
     /// When the run began.
@@ -67,8 +70,8 @@ pub struct World {
     tick: u64,
     /// Since when something may hold up replies, and for how long.
     disturbances: Vec<(u64, u64)>,
-    /// How far the wall clock was stepped: since when, and by how much in all.
-    steps: Vec<(u64, i64)>,
+    /// The wall clock of the server's machine.
+    wall: Wall,
 }
 
 impl World {
@@ -94,11 +97,12 @@ impl World {
             closings: Closings::default(),
             last_left_ns: 0,
             pause_until_ns: 0,
+            rush_ns: 0,
             failure: None,
             began_ns,
             tick: 0,
             disturbances: Vec::new(),
-            steps: vec![(0, 0)],
+            wall: Wall::default(),
             net,
             plan,
         }
@@ -201,31 +205,21 @@ impl World {
     pub fn step_clock(&mut self, by_ms: i64) {
         let Some(host) = &self.host else { return };
         self.net.step_wall_clock(host.group(), by_ms * 1_000_000);
-        let all = self.steps.last().map_or(0, |(_, all)| *all) + by_ms * 1_000_000;
-        self.steps.push((self.now(), all));
+        self.wall.step(self.now(), by_ms * 1_000_000);
     }
 
     /// A server starts on a machine whose wall clock was never stepped.
     pub fn reset_clock(&mut self) {
-        self.steps.push((self.now(), 0));
+        self.wall.reset(self.now());
     }
 
     /// The earliest and the latest that the wall clock of a worker showed between two times of the
     /// simulation, as nanoseconds from an arbitrary beginning. A worker notices a step late.
     pub fn wall_between(&self, from_ns: u64, to_ns: u64) -> (i64, i64) {
-        let late = |since| {
-            let held_ns = self.baton.whole_holds_ns(since, to_ns.max(since));
+        let late_ns = |step_ns: u64| {
+            let held_ns = self.baton.whole_holds_ns(step_ns, to_ns.max(step_ns));
             driver::clock::RESYNC_NS + LATE_NS + held_ns
         };
-        let mut range: Option<(i64, i64)> = None;
-        for (at, (since, all)) in self.steps.iter().enumerate() {
-            let next = self.steps.get(at + 1);
-            let end = next.map_or(u64::MAX, |(next, _)| next.saturating_add(late(*next)));
-            if *since <= to_ns && end >= from_ns {
-                let (least, most) = range.unwrap_or((i64::MAX, i64::MIN));
-                range = Some((least.min(from_ns as i64 + all), most.max(to_ns as i64 + all)));
-            }
-        }
-        range.unwrap_or_default()
+        self.wall.between(from_ns, to_ns, late_ns)
     }
 }
