@@ -5,8 +5,8 @@
 //! One key at a time: a history over many keys is linearizable if each key's part is. A key is a
 //! number or absent, which covers registers and counters alike.
 //!
-//! The operations of one session take effect in their order, and if one without a reply took effect,
-//! then those before it did. So a state of the search is how far each session has come.
+//! The operations of one session take effect in their order, and if one without a reply took
+//! effect, then those before it did. So a state of the search is how far each session has come.
 
 use std::collections::HashSet;
 

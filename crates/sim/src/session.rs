@@ -286,14 +286,12 @@ impl<F: Family> Session<F> {
         let since = link.moved_ns.max(first.call_ns);
         let bytes = self.pending.iter().map(|pending| pending.bytes).sum();
         let patience_ns = world.plan.patience_ns(bytes) + first.wait_ns;
-        match world.patience_left_ns(since, patience_ns) {
-            Some(left_ns) => world.now() + left_ns + 1,
-            None => {
-                let waited = (world.now() - since) / 1_000_000;
-                world.fail(format!("c{}: a stall: no reply for {waited} ms", self.who));
-                u64::MAX
-            }
+        if let Some(left_ns) = world.patience_left_ns(since, patience_ns) {
+            return world.now() + left_ns + 1;
         }
+        let waited = (world.now() - since) / 1_000_000;
+        world.fail(format!("c{}: a stall: no reply for {waited} ms", self.who));
+        u64::MAX
     }
 
     /// Makes the next requests, or leaves.

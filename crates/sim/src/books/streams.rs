@@ -1,5 +1,5 @@
-//! What became of each entry that was added to a stream: it is there once, in an order that the adds
-//! allow; each reader has read without gaps; a group has delivered it to one consumer, where it is
+//! What became of each entry that was added to a stream: it is there once, in an order that the
+//! adds allow; each reader has read without gaps; a group has delivered it to one consumer, where it is
 //! pending until it is acknowledged.
 
 use crate::session::Span;
@@ -45,7 +45,7 @@ pub struct Delivery {
 /// What was read from one stream.
 #[derive(Debug, Default)]
 struct Reads {
-    reads: Vec<Read>,
+    alone: Vec<Read>,
     deliveries: Vec<Delivery>,
     /// Consumers of which a reply to XREADGROUP was lost.
     lost: BTreeSet<String>,
@@ -81,7 +81,7 @@ impl Streams {
 
     /// XREAD was answered.
     pub fn read(&mut self, stream: Stream, read: Read) {
-        self.streams.entry(stream).or_default().reads.push(read);
+        self.streams.entry(stream).or_default().alone.push(read);
     }
 
     /// XREADGROUP was answered.
@@ -106,7 +106,7 @@ impl Streams {
 
     /// Replies that were read.
     pub fn len(&self) -> usize {
-        self.streams.values().map(|stream| stream.reads.len() + stream.deliveries.len()).sum()
+        self.streams.values().map(|stream| stream.alone.len() + stream.deliveries.len()).sum()
     }
 
     /// True if nothing was read.
@@ -125,7 +125,7 @@ impl Streams {
         let about = |what: String| format!("stream {stream:?}: {what}");
         self.check_adds(stream, entries).map_err(about)?;
         let Some(reads) = self.streams.get(&stream) else { return Ok(()) };
-        for read in &reads.reads {
+        for read in &reads.alone {
             self.check_read(read, entries).map_err(about)?;
         }
         self.check_group(reads, entries, pending).map_err(about)

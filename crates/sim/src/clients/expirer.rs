@@ -24,7 +24,7 @@ struct Set {
     /// Its end by the wall clock, at the earliest and at the latest, nanoseconds.
     end: (i64, i64),
     /// When it was set, by the clock of the world.
-    set_ns: u64,
+    since_ns: u64,
     /// It was there at this time of the simulation, or later.
     there_ns: u64,
 }
@@ -41,7 +41,7 @@ pub enum Ask {
 impl Expirer {
     /// The client with this number.
     pub fn new(who: u32) -> Self {
-        Self { who, key: 0, set: None, set_ns: 0, is_asking: false }
+        Self { who, key: 0, set: None, is_asking: false }
     }
 }
 
@@ -65,13 +65,13 @@ impl Family for Expirer {
 
     fn answered(&mut self, world: &mut World, ask: Ask, reply: Value, span: Span) {
         self.is_asking = false;
-        let since_ns = self.set.as_ref().map_or(span.call_ns, |set| set.set_ns);
+        let since_ns = self.set.as_ref().map_or(span.call_ns, |set| set.since_ns);
         let late_ns = LATE_NS + world.baton.whole_holds_ns(since_ns, span.ret_ns) as i64;
         match (ask, &mut self.set) {
             (Ask::Set(ttl), _) if reply == Value::ok() => {
                 let (from, to) = world.wall_between(span.call_ns, span.ret_ns);
-                let (end, set_ns) = ((from + ttl, to + ttl), span.call_ns);
-                self.set = Some(Set { end, set_ns, there_ns: set_ns });
+                let (end, since_ns) = ((from + ttl, to + ttl), span.call_ns);
+                self.set = Some(Set { end, since_ns, there_ns: since_ns });
             }
             (Ask::Get, Some(set)) if reply == Value::bulk("x") => {
                 set.there_ns = span.call_ns;

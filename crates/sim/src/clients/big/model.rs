@@ -76,7 +76,7 @@ impl fmt::Debug for Op {
 fn text(p: &mut Prng, len: u64) -> Vec<u8> {
     let (seed, compressible) = (p.draw(), p.chance(1, 2));
     let word = |at: u64| if compressible { seed ^ at >> 9 } else { seed.wrapping_mul(2 * at + 1) };
-    let mut text: Vec<u8> = (0..len / 8 + 1).flat_map(|at| word(at).to_le_bytes()).collect();
+    let mut text: Vec<u8> = (0..=len / 8).flat_map(|at| word(at).to_le_bytes()).collect();
     text.truncate(len as usize);
     text
 }
@@ -101,7 +101,7 @@ impl Op {
             13 if !in_transaction => Self::Dump,
             14 => Self::Copy,
             15 | 16 => {
-                let places = (0..1 + p.below(4)).map(|_| p.below(LEN_MIN) as usize).collect();
+                let places = (0..=p.below(4)).map(|_| p.below(LEN_MIN) as usize).collect();
                 Self::bytes(p, key, places)
             }
             _ => Self::StrLen(key),
