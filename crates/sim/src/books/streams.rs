@@ -1,6 +1,6 @@
 //! What became of each entry that was added to a stream: it is there once, in an order that the
-//! adds allow; each reader has read without gaps; a group has delivered it to one consumer, where it is
-//! pending until it is acknowledged.
+//! adds allow; each reader has read without gaps; a group has delivered it to one consumer, where
+//! it is pending until it is acknowledged.
 
 use crate::session::Span;
 use std::collections::{BTreeMap, BTreeSet};
