@@ -39,6 +39,8 @@ pub struct Stream {
     pub reset: bool,
     /// The server's side is readable when so many bytes have arrived.
     low_water: usize,
+    /// [`Faults::reset_one_in`] has reset it.
+    pub broken: bool,
     client_addr: PeerAddr,
     server_addr: PeerAddr,
 }
@@ -333,6 +335,7 @@ impl State {
             server_closed: false,
             reset: false,
             low_water: 1,
+            broken: false,
             client_addr,
             server_addr: to.clone(),
         });
@@ -457,6 +460,7 @@ impl State {
 
     fn maybe_reset(&mut self, stream: usize) {
         if self.happens(self.faults.reset_one_in) {
+            self.streams[stream].broken = true;
             self.reset(stream);
         }
     }
