@@ -400,3 +400,20 @@ fn client_reply_off_suppresses_replies_in_steps() {
     assert_eq!(keys.len(), 0);
     sim.end();
 }
+
+/// The table of a slot keeps a bucket when its last key is removed. FLUSHALL of a database without
+/// keys detached these tables, and nobody freed them before a later flush of keys.
+#[test]
+fn flushing_a_database_without_keys_frees_its_tables() {
+    let mut sim = populated(1, Faults::NONE);
+    for n in 0..5000 {
+        sim.clients[0].say(&["DEL", &format!("key:{n}")]);
+    }
+    sim.ask_last(0);
+    assert_eq!(sim.ask(0, &["DBSIZE"]), Reply::Integer(0));
+    assert!(sim.shared.keyspace.memory().buckets > 0, "tables of slots without keys");
+    assert_eq!(sim.ask(0, &["FLUSHALL"]), Reply::ok());
+    sim.run_for(10 * MS);
+    assert_eq!(sim.shared.keyspace.memory().buckets, 0);
+    sim.end();
+}

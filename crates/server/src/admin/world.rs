@@ -60,7 +60,8 @@ impl Core {
             FlushMode::Sync => false,
             FlushMode::Default => self.settings.lazy_user_flush,
         };
-        self.tasks.is_reclaiming |= keys > 0;
+        // Slots without keys may have had a table.
+        self.tasks.is_reclaiming = true;
         if lazy {
             self.shared.keyspace.reclaimer().count_freed(keys);
         }

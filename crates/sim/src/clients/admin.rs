@@ -2,6 +2,7 @@
 //! texts about the server. A change that is acknowledged holds for everybody.
 
 use crate::clients::registers;
+use crate::closings::Closing;
 use crate::machine::{Machine, SAVED_SETTING};
 use crate::plan::MS;
 use crate::session::{Family, Request, Span};
@@ -14,8 +15,8 @@ use std::collections::VecDeque;
 /// A client of this family.
 #[derive(Default)]
 pub struct Admin {
-    /// Two reads under a pause: the first reply.
-    before: Option<Value>,
+    /// What was read first under a pause.
+    before: VecDeque<Value>,
     /// Batches of requests: each is sent when the one before it is answered.
     script: VecDeque<Vec<Request<Ask>>>,
     is_asking: bool,
@@ -31,8 +32,10 @@ pub enum Ask {
     Any,
     /// CLIENT PAUSE WRITE for so many nanoseconds.
     Pause(u64),
-    /// Reads while nobody may write: the first, or the second, which is the same.
+    /// A read while nobody may write: for the first time, or again, with the same reply.
     Frozen(bool),
+    /// As `Frozen`; only the line of INFO that counts the changes of all keys must be the same.
+    FrozenCount(bool),
     /// CLIENT KILL of this address.
     Kill(String),
     /// CONFIG REWRITE after this value of the saved setting.
@@ -42,8 +45,24 @@ pub enum Ask {
 }
 
 /// Commands that are made to panic at one of their changes.
-const PANICS: &[&str] =
-    &["set", "incr", "rpush", "hset", "zadd", "sadd", "blpop", "lpop", "append", "exec", "sweep"];
+const PANICS: &[&str] = &[
+    "set",
+    "incr",
+    "rpush",
+    "hset",
+    "zadd",
+    "sadd",
+    "blpop",
+    "lpop",
+    "append",
+    "exec",
+    "sweep",
+    "xadd",
+    "xreadgroup",
+    "blmove",
+];
+/// The same, where a client has strings of megabytes.
+const PANICS_BIG: &[&str] = &["append", "setrange", "copy", "restore", "bitfield", "bitfield"];
 
 /// Texts about the server.
 const TEXTS: &[&str] =
@@ -54,20 +73,36 @@ impl Admin {
     fn pause(world: &mut World) -> Vec<Vec<Request<Ask>>> {
         let long = if world.prng.chance(1, 4) { 1_000 } else { 60 };
         let ms = 10 + world.prng.below(long);
+        // Others write while the pause begins.
+        world.rush_ns = world.now();
         let slow = world.plan.faults.delay_ns_max;
         world.disturb(ms * MS + 10 * slow);
         world.count("pauses", WORLD, format_args!("CLIENT PAUSE {ms}"));
         let names: Vec<String> =
             (0..3).map(|n| registers::key(world.books.registers.current(n))).collect();
-        let mget = format!("MGET {}", names.join(" "));
-        vec![
-            vec![Request::words(&format!("CLIENT PAUSE {ms} WRITE"), Ask::Pause(ms * MS))],
-            vec![Request::words(&mget, Ask::Frozen(false))],
+        let reads = |again| {
             vec![
-                Request::words(&mget, Ask::Frozen(true)),
-                Request::words("CLIENT UNPAUSE", Ask::Any),
-            ],
-        ]
+                Request::words(&format!("MGET {}", names.join(" ")), Ask::Frozen(again)),
+                Request::words("INFO persistence", Ask::FrozenCount(again)),
+            ]
+        };
+        let (first, mut second) = (reads(false), reads(true));
+        second.push(Request::words("CLIENT UNPAUSE", Ask::Any));
+        let pause = Request::words(&format!("CLIENT PAUSE {ms} WRITE"), Ask::Pause(ms * MS));
+        vec![vec![pause], first, second]
+    }
+
+    /// A read under a pause was answered.
+    fn frozen(&mut self, world: &mut World, again: bool, reply: Value, ret_ns: u64) {
+        if !again {
+            return self.before.push_back(reply);
+        }
+        let before = self.before.pop_front();
+        if ret_ns < world.pause_until_ns && before.as_ref() != Some(&reply) {
+            world.fail(format!(
+                "a write took effect under CLIENT PAUSE: {before:?} became {reply:?}"
+            ));
+        }
     }
 
     fn kill(world: &mut World) -> Option<Request<Ask>> {
@@ -80,6 +115,9 @@ impl Admin {
             let how = if world.prng.chance(1, 2) { "ERROR" } else { "TIMEOUT" };
             return Some(Request::words(&format!("CLIENT UNBLOCK {id} {how}"), Ask::Any));
         }
+        world.closings.kill(addr.to_string());
+        // So the victim may have a request under way.
+        world.rush_ns = world.now();
         world.count("kills of clients", WORLD, format_args!("CLIENT KILL {addr}"));
         let text = format!("CLIENT KILL ADDR {addr} SKIPME yes");
         Some(Request::words(&text, Ask::Kill(addr.to_string())))
@@ -91,6 +129,7 @@ impl Admin {
             0 | 1 if world.plan.pauses => Self::pause(world),
             2 | 3 if world.plan.kills => vec![Self::kill(world).into_iter().collect()],
             4 if world.plan.panics => vec![vec![Self::panic(world)]],
+            9 if world.plan.panics && world.plan.counts.bigs > 0 => vec![vec![Self::panic(world)]],
             7 | 8 => Self::rewrite(world),
             5 => {
                 let entries = world.prng.below(20);
@@ -120,12 +159,25 @@ impl Admin {
     }
 
     fn panic(world: &mut World) -> Request<Ask> {
-        let name = PANICS[world.prng.below(PANICS.len() as u64) as usize];
+        let names = if world.plan.counts.bigs > 0 { PANICS_BIG } else { PANICS };
+        let name = names[world.prng.below(names.len() as u64) as usize];
         let (changes, runs) = (world.prng.below(3), world.prng.below(3));
         world.count("panics armed", WORLD, format_args!("a panic in {name}"));
         let text = format!("DEBUG PANIC-IN-COMMAND {name} {changes} {runs}");
         Request::words(&text, Ask::Any)
     }
+}
+
+/// How much earlier than its request says a pause may end: it ends at a whole millisecond, counted
+/// from a turn that may have begun before the request.
+fn early_ns(world: &World, pause: Span) -> u64 {
+    2 * MS + world.baton.whole_holds_ns(pause.call_ns, pause.ret_ns)
+}
+
+/// The changes of all keys so far, from INFO persistence.
+fn changes(reply: &Value) -> Option<i64> {
+    let line = reply.as_str()?.lines().find_map(|l| l.strip_prefix("rdb_changes_since_last_save:"));
+    line?.trim().parse().ok()
 }
 
 impl Family for Admin {
@@ -166,20 +218,16 @@ impl Family for Admin {
             Ask::Last if reply == Value::simple("PONG") => self.is_asking = false,
             Ask::Any | Ask::Last | Ask::Rewrite(_) => {}
             Ask::Pause(ns) => {
-                // Whole milliseconds, of a turn that may have begun before the request.
-                let early_ns = 2 * MS + 3 * world.plan.rates.hold_ns_max;
                 self.is_urgent = true;
-                let until = (span.call_ns + ns).saturating_sub(early_ns);
+                let until = (span.call_ns + ns).saturating_sub(early_ns(world, span));
                 world.pause_until_ns = until;
             }
-            Ask::Frozen(false) => self.before = Some(reply),
-            Ask::Frozen(true) => {
-                let before = self.before.take();
-                if span.ret_ns < world.pause_until_ns && before.as_ref() != Some(&reply) {
-                    world.fail(format!(
-                        "a write took effect under CLIENT PAUSE: {before:?} became {reply:?}"
-                    ));
-                }
+            Ask::Frozen(again) => self.frozen(world, again, reply, span.ret_ns),
+            Ask::FrozenCount(again) => {
+                let Some(changes) = changes(&reply) else {
+                    return world.fail(format!("INFO persistence is answered {reply:?}"));
+                };
+                self.frozen(world, again, Value::Integer(changes), span.ret_ns);
             }
             Ask::Kill(addr) => {
                 if reply == Value::Integer(1) {
@@ -195,7 +243,7 @@ impl Family for Admin {
         self.is_urgent
     }
 
-    fn disconnected(&mut self) {
+    fn disconnected(&mut self, _: Closing) {
         *self = Self::default();
     }
 }
