@@ -508,7 +508,6 @@ const ON_LONG: &[&str] = &[
     "BITCOUNT to",
     "BITPOS to 0",
     "BITOP NOT to to",
-    "LCS to short LEN",
     "INCR to",
     "INCRBY to 5",
     "INCRBYFLOAT to 1.5",
