@@ -28,7 +28,9 @@ pub fn all(world: &mut World) -> Vec<Box<dyn Actor>> {
     add(counts.transactions, &mut |who| {
         Box::new(Session::new(world, who, transactions::Transactions::default()))
     });
-    add(counts.pushers, &mut |who| Box::new(Session::new(world, who, queues::Pusher { who })));
+    add(counts.pushers, &mut |who| {
+        Box::new(Session::new(world, who, queues::Pusher { who, connections: 0 }))
+    });
     add(counts.poppers, &mut |who| Box::new(Session::new(world, who, queues::Popper)));
     add(counts.models, &mut |who| Box::new(Session::new(world, who, model::Model::new(who))));
     add(counts.expirers, &mut |who| Box::new(Session::new(world, who, expirer::Expirer::new(who))));

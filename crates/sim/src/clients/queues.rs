@@ -28,6 +28,8 @@ pub fn is_list(queue: Queue) -> bool {
 pub struct Pusher {
     /// The number of the client.
     pub who: u32,
+    /// Its connections before this one.
+    pub connections: u32,
 }
 
 impl Family for Pusher {
@@ -38,7 +40,7 @@ impl Family for Pusher {
         let count = if world.prng.chance(1, 4) { 1 + world.prng.below(5) } else { 1 };
         let elements: Vec<u64> = (0..count).map(|_| world.books.unique()).collect();
         for element in &elements {
-            world.books.queues.pushing(queue, *element, self.who);
+            world.books.queues.pushing(queue, *element, (self.who, self.connections));
         }
         let command = if is_list(queue) { "RPUSH" } else { "ZADD" };
         let shown = |n: &u64| if is_list(queue) { n.to_string() } else { format!("{n} {n}") };
@@ -57,6 +59,10 @@ impl Family for Pusher {
     }
 
     fn lost(&mut self, _: &mut World, _: Vec<u64>, _: u64, _: u64) {}
+
+    fn disconnected(&mut self) {
+        self.connections += 1;
+    }
 }
 
 /// A client that pops.
