@@ -81,7 +81,7 @@ pub fn flush() -> Vec<u8> {
 
 /// A frame of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Answer {
     /// Welcome: the highest number held, and the initial credit.
     Welcome(u64, u64),
     /// Ack: all messages up to this number are held.
@@ -112,11 +112,11 @@ impl Producer {
     }
 
     /// Connects and sends Hello; returns the server's first frame.
-    pub fn greet(addr: SocketAddr, hello: &Hello) -> (Self, Said) {
+    pub fn greet(addr: SocketAddr, hello: &Hello) -> (Self, Answer) {
         let mut producer = Self::connect(addr);
         producer.send(&hello.frame());
-        let said = producer.hear().expect("an answer");
-        (producer, said)
+        let answer = producer.hear().expect("an answer");
+        (producer, answer)
     }
 
     /// Writes all of it.
@@ -128,10 +128,10 @@ impl Producer {
     }
 
     /// Reads the next frame; an error if the connection is closed.
-    pub fn hear(&mut self) -> io::Result<Said> {
+    pub fn hear(&mut self) -> io::Result<Answer> {
         loop {
-            if let Some(said) = self.take() {
-                return Ok(said);
+            if let Some(answer) = self.take() {
+                return Ok(answer);
             }
             if self.read()? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -148,7 +148,7 @@ impl Producer {
     }
 
     /// Takes the next complete frame out of the bytes read; `None` if there is none.
-    pub fn take(&mut self) -> Option<Said> {
+    pub fn take(&mut self) -> Option<Answer> {
         let length = u32::from_le_bytes(*self.rest.first_chunk()?) as usize;
         if self.rest.len() < 8 + length {
             return None;
@@ -157,12 +157,12 @@ impl Producer {
         let body = &frame[8..];
         let u64_at = |at: usize| u64::from_le_bytes(*body[at..].first_chunk().expect("a number"));
         Some(match frame[4] {
-            0x81 => Said::Welcome(u64_at(16), u64_at(32)),
-            0x82 => Said::Ack(u64_at(0)),
-            0x83 => Said::Credit(u64_at(0)),
+            0x81 => Answer::Welcome(u64_at(16), u64_at(32)),
+            0x82 => Answer::Ack(u64_at(0)),
+            0x83 => Answer::Credit(u64_at(0)),
             0x84 => {
                 let code = u16::from_le_bytes([body[0], body[1]]);
-                Said::Error(code, u64_at(8), String::from_utf8_lossy(&body[16..]).into())
+                Answer::Error(code, u64_at(8), String::from_utf8_lossy(&body[16..]).into())
             }
             other => panic!("unknown frame type: {other}"),
         })
@@ -174,9 +174,9 @@ impl Producer {
     /// If the connection ends before.
     pub fn until_acked(&mut self, last: u64) {
         loop {
-            match self.hear().expect("it goes on") {
-                Said::Ack(id) if id >= last => return,
-                Said::Error(code, id, text) => panic!("error {code} at {id}: {text}"),
+            match self.hear().expect("the connection is open") {
+                Answer::Ack(id) if id >= last => return,
+                Answer::Error(code, id, text) => panic!("error {code} at {id}: {text}"),
                 _ => {}
             }
         }
@@ -188,7 +188,7 @@ impl Producer {
     /// If there is none.
     pub fn error(&mut self) -> (u16, u64) {
         loop {
-            if let Said::Error(code, id, text) = self.hear().expect("an error comes first") {
+            if let Answer::Error(code, id, text) = self.hear().expect("an error comes first") {
                 assert!(!text.is_empty());
                 let mut room = [0; 1];
                 assert_eq!(self.stream.read(&mut room).ok(), Some(0), "an orderly end");

@@ -397,7 +397,7 @@ impl SlowDisk {
         };
         let args = ["--threads", threads];
         let server = ServerProcess::start_with(&Binary::under_test(), &args, start);
-        std::fs::remove_file(&conf).expect("ours");
+        std::fs::remove_file(&conf).expect("a temporary file");
         run(Command::new("mkfifo").arg(&conf), b"");
         Self { server, dir, conf }
     }
@@ -475,7 +475,7 @@ fn config_rewrite_does_not_block_other_clients() {
     assert!(file.contains("maxmemory 1073741824") || file.contains("maxmemory 1gb"), "{file}");
     assert!(file.contains("timeout 7"), "as it was when the second one asked: {file}");
     // An error is replied, and counted for the command.
-    std::fs::remove_dir_all(&disk.dir).expect("ours");
+    std::fs::remove_dir_all(&disk.dir).expect("a temporary folder");
     let failed = other.command(&["CONFIG", "REWRITE"]).expect("answered");
     let why = b"ERR Rewriting config file: No such file or directory";
     assert_eq!(failed, Value::Error(why.into()));
@@ -522,7 +522,7 @@ fn a_rewritten_file_follows_no_link_and_stays_private() {
     let beside = disk.dir.join(format!("server.conf.{}.tmp", disk.server.pid()));
     let mode =
         |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
-    std::fs::remove_file(&disk.conf).expect("ours");
+    std::fs::remove_file(&disk.conf).expect("a temporary file");
     std::fs::write(&victim, "mine").expect("a file");
     std::os::unix::fs::symlink(&victim, &beside).expect("a link");
     let mut client = disk.server.connect();
@@ -532,10 +532,15 @@ fn a_rewritten_file_follows_no_link_and_stays_private() {
     let written = std::fs::read_to_string(&disk.conf).expect("it is there");
     assert!(written.contains("timeout 77\n"), "{written}");
     assert_eq!(mode(&disk.conf), 0o600, "a new file");
-    std::fs::set_permissions(&disk.conf, Permissions::from_mode(0o640)).expect("ours");
+    std::fs::set_permissions(&disk.conf, Permissions::from_mode(0o640))
+        .expect("a file of this test");
     assert_eq!(client.command(&["CONFIG", "REWRITE"]).expect("answered"), ok());
     assert_eq!(mode(&disk.conf), 0o640, "the mode of the old one");
-    assert_eq!(std::fs::read_dir(&disk.dir).expect("ours").count(), 2, "no file stays beside it");
+    assert_eq!(
+        std::fs::read_dir(&disk.dir).expect("a temporary folder").count(),
+        2,
+        "no file stays beside it"
+    );
 }
 
 /// A worker that shuts down ends its run first, also if no session waits for it.
@@ -623,7 +628,7 @@ fn config_rewrite_in_a_transaction_does_not_block_other_clients() {
     assert_eq!(closing.receive().expect("answered"), Value::Array([ok(), Value::Int(1)].into()));
     assert!(closing.receive().is_err(), "it has killed itself");
     // An error is at the command's place in the reply.
-    std::fs::remove_dir_all(&disk.dir).expect("ours");
+    std::fs::remove_dir_all(&disk.dir).expect("a temporary folder");
     send(&mut other, &[&["MULTI"], rewrite, &["GET", "k"], &["EXEC"]]);
     for _ in 0..3 {
         other.receive().expect("OK, and twice QUEUED");

@@ -273,19 +273,19 @@ fn blocked_commands_are_counted_as_in_redis() {
         wait("BLMOVE from to LEFT LEFT 0", &["SET to x", "RPUSH from a"]);
         let Value::Bulk(text) = ask(&mut wire, "INFO commandstats") else { panic!("a text") };
         let text = String::from_utf8(text).expect("text");
-        let mut told = Vec::new();
+        let mut seen = Vec::new();
         for line in text.lines().filter(|line| line.starts_with("cmdstat_bl")) {
             let counts: Vec<&str> = line.split(',').filter(|c| !c.starts_with("usec")).collect();
             let usec = line.split("usec=").nth(1).and_then(|rest| rest.split(',').next());
             assert!(usec.and_then(|n| n.parse().ok()) > Some(0_u64), "a time: {line}");
-            told.push(counts.join(","));
+            seen.push(counts.join(","));
         }
-        told.sort();
+        seen.sort();
         let histogram = ask(&mut wire, "LATENCY HISTOGRAM blpop blmove");
         let Value::Array(parts) = histogram else { panic!("by command") };
         for pair in parts.chunks_exact(2) {
             let Value::Array(facts) = &pair[1] else { panic!("facts") };
-            told.push(format!("{:?} {:?}", pair[0], facts[1]));
+            seen.push(format!("{:?} {:?}", pair[0], facts[1]));
         }
         let Value::Array(log) = ask(&mut wire, "SLOWLOG GET -1") else { panic!("a list") };
         // Redis 7.0 does not keep the arguments of unblocked commands.
@@ -297,8 +297,8 @@ fn blocked_commands_are_counted_as_in_redis() {
                 _ => true,
             }
         };
-        told.push(format!("{} in the slow log", log.iter().filter(is_blocking).count()));
-        told
+        seen.push(format!("{} in the slow log", log.iter().filter(is_blocking).count()));
+        seen
     };
     let mut expected = noted(&ServerProcess::start(&Binary::redis(), &[]));
     // Redis 7.0 counts every wait ended by CLIENT UNBLOCK as failed, 7.2 only those ended with an
@@ -329,7 +329,7 @@ fn serving_for_long_is_a_latency_event() {
     wire.command(&words).expect("answered");
     waiter.receive().expect("answered");
     let Value::Array(events) = ask(&mut wire, "LATENCY LATEST") else { panic!("events") };
-    let told = format!("{events:?}");
+    let seen = format!("{events:?}");
     let named = |event: &Value| matches!(event, Value::Array(parts) if parts[0] == Value::Bulk(b"command-unblocking".to_vec()));
-    assert!(events.iter().any(named), "{told}");
+    assert!(events.iter().any(named), "{seen}");
 }

@@ -214,7 +214,7 @@ fn unsupported_modes_fail_with_an_error() {
     std::fs::write(&script, "return 1").expect("a temporary file");
     let (_, text) =
         output_and_success(&server, &["--eval", &script.display().to_string(), "k", ",", "1"]);
-    std::fs::remove_file(&script).expect("ours");
+    std::fs::remove_file(&script).expect("a temporary file");
     assert!(text.starts_with("ERR unknown command 'EVAL'"), "{text}");
     let rdb = std::env::temp_dir().join(format!("sheafdb-cli-{}.rdb", std::process::id()));
     let (success, text) = output_and_success(&server, &["--rdb", &rdb.display().to_string()]);

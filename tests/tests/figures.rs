@@ -108,8 +108,8 @@ fn only_unblocking_with_an_error_fails_a_call() {
         await_figure(wire, "clients", "blocked_clients", 1);
         assert_eq!(ask(wire, &format!("CLIENT UNBLOCK {id} {how}")), Value::Int(1));
         waiting.receive().expect("answered");
-        let told = ask(wire, "INFO commandstats");
-        let Value::Bulk(text) = &told else { panic!("a text") };
+        let info = ask(wire, "INFO commandstats");
+        let Value::Bulk(text) = &info else { panic!("a text") };
         let text = String::from_utf8_lossy(text);
         let line = text.lines().find(|line| line.starts_with("cmdstat_blpop:"));
         let line = line.expect("it was called");
@@ -284,35 +284,35 @@ fn turns_are_counted() {
 fn info_reports_a_pause() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
     let wire = &mut server.connect();
-    let mut told = |change: &str| {
+    let mut info = |change: &str| {
         ask(wire, change);
         let clients = ask(wire, "INFO clients");
         ["paused_reason:", "paused_actions:", "paused_timeout_milliseconds:"]
             .map(|name| word(&clients, name))
     };
-    assert_eq!(told("PING"), ["none", "none", "0"]);
-    let [reason, actions, left] = told("CLIENT PAUSE 3600000 WRITE");
+    assert_eq!(info("PING"), ["none", "none", "0"]);
+    let [reason, actions, left] = info("CLIENT PAUSE 3600000 WRITE");
     assert_eq!([&*reason, &*actions], ["client_pause", "write"]);
     let left: i64 = left.parse().expect("a number");
     assert!((1..=3_600_000).contains(&left), "{left}");
-    assert_eq!(told("CLIENT UNPAUSE"), ["none", "none", "0"]);
+    assert_eq!(info("CLIENT UNPAUSE"), ["none", "none", "0"]);
 }
 
 #[test]
 fn watches_are_counted() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
     let (wire, other) = (&mut server.connect(), &mut server.connect());
-    let mut told = || {
+    let mut info = || {
         let clients = ask(other, "INFO clients");
         ["watching_clients:", "total_watched_keys:"].map(|name| word(&clients, name))
     };
     ask(wire, "WATCH a b a");
-    assert_eq!(told(), ["1", "2"]);
+    assert_eq!(info(), ["1", "2"]);
     for end in ["EXEC", "DISCARD"] {
         ask(wire, "WATCH a b");
         ask(wire, "MULTI");
         ask(wire, end);
-        assert_eq!(told(), ["0", "0"], "{end}");
+        assert_eq!(info(), ["0", "0"], "{end}");
         assert_eq!(word(&ask(wire, "CLIENT INFO"), "watch="), "0", "{end}");
     }
 }
@@ -322,9 +322,9 @@ fn watches_are_counted() {
 fn a_client_sees_its_own_request() {
     let server = ServerProcess::start(&Binary::under_test(), &[]);
     let (wire, _other) = (&mut server.connect(), server.connect());
-    let told = ask(wire, "CLIENT INFO");
+    let info = ask(wire, "CLIENT INFO");
     // *2 $6 CLIENT $4 INFO
-    assert_eq!(["qbuf=", "argv-mem=", "rbs="].map(|name| word(&told, name)), ["26", "10", "26"]);
+    assert_eq!(["qbuf=", "argv-mem=", "rbs="].map(|name| word(&info, name)), ["26", "10", "26"]);
 }
 
 /// A read with NOACK adds no pending entries: the consumer has been seen, but is not active.
@@ -377,8 +377,8 @@ fn hashes_with_fields_that_expire_are_counted() {
     ask(wire, "SET k v");
     let expect = |wire: &mut Wire, line: &str, counts: [&str; 2]| {
         ask(wire, line);
-        let told = ask(wire, "INFO keyspace");
-        let Value::Bulk(text) = &told else { panic!("a text") };
+        let info = ask(wire, "INFO keyspace");
+        let Value::Bulk(text) = &info else { panic!("a text") };
         let text = String::from_utf8_lossy(text).into_owned();
         let found = ["db0:", "db1:"].map(|db| {
             let of_db = text.lines().find(|line| line.starts_with(db)).unwrap_or("none");

@@ -29,7 +29,7 @@ fn requests(lines: &[&str]) -> Vec<u8> {
 }
 
 /// A new connection which has sent these requests in one packet.
-fn say(server: &ServerProcess, lines: &[&str]) -> TcpStream {
+fn send(server: &ServerProcess, lines: &[&str]) -> TcpStream {
     let mut stream = TcpStream::connect(server.addr).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
     stream.write_all(&requests(lines)).expect("it takes requests");
@@ -37,8 +37,8 @@ fn say(server: &ServerProcess, lines: &[&str]) -> TcpStream {
 }
 
 /// The same, and the client has shut down its sending side.
-fn say_last(server: &ServerProcess, lines: &[&str]) -> TcpStream {
-    let stream = say(server, lines);
+fn send_last(server: &ServerProcess, lines: &[&str]) -> TcpStream {
+    let stream = send(server, lines);
     stream.shutdown(Shutdown::Write).expect("connected");
     stream
 }
@@ -87,7 +87,7 @@ fn a_disconnected_blocked_client_with_queued_requests_takes_no_element() {
             for command in [format!("BLPOP q{n} 0"), format!("BLMOVE q{n} other LEFT RIGHT 0")] {
                 for _ in 0..5 {
                     let lines = [&[&*command][..], behind].concat();
-                    let gone = say(server, &lines);
+                    let gone = send(server, &lines);
                     until(&mut wire, "blocked_clients", 1);
                     drop(gone);
                     until(&mut wire, "blocked_clients", 0);
@@ -107,13 +107,13 @@ fn a_disconnected_blocked_client_with_queued_requests_takes_no_element() {
 fn a_blocked_client_that_stops_sending_is_answered_and_closed() {
     on_both(|server| {
         let mut wire = server.connect();
-        assert_eq!(read_to_end(say_last(server, &["PING", "BLPOP q 0", "PING"])), "+PONG\r\n");
+        assert_eq!(read_to_end(send_last(server, &["PING", "BLPOP q 0", "PING"])), "+PONG\r\n");
         until(&mut wire, "blocked_clients", 0);
         assert_eq!(ask(&mut wire, "RPUSH q kept"), Value::Int(1));
         assert_eq!(ask(&mut wire, "LLEN q"), Value::Int(1));
         // The requests sent before are larger than the socket's buffer: they are read later.
         assert_eq!(ask(&mut wire, &format!("SET big {}", "x".repeat(30 << 20))), ok());
-        let slow = say_last(server, &["GET big", "BLPOP none 0"]);
+        let slow = send_last(server, &["GET big", "BLPOP none 0"]);
         until(&mut wire, "blocked_clients", 0);
         assert_eq!(read_to_end(slow).len(), "$31457280\r\n\r\n".len() + (30 << 20));
     });
@@ -130,11 +130,11 @@ fn requests_of_a_disconnected_paused_client_are_not_executed() {
     on_both(|server| {
         let mut wire = server.connect();
         assert_eq!(ask(&mut wire, "CLIENT PAUSE 600000 WRITE"), ok());
-        let gone = say(server, &["RPUSH z 1", "PING"]);
+        let gone = send(server, &["RPUSH z 1", "PING"]);
         until(&mut wire, "connected_clients", 2);
         drop(gone);
         until(&mut wire, "connected_clients", 1);
-        assert_eq!(read_to_end(say_last(server, &["PING", "RPUSH z 1", "PING"])), "+PONG\r\n");
+        assert_eq!(read_to_end(send_last(server, &["PING", "RPUSH z 1", "PING"])), "+PONG\r\n");
         assert_eq!(ask(&mut wire, "CLIENT UNPAUSE"), ok());
         assert_eq!(ask(&mut wire, "EXISTS z"), Value::Int(0));
     });
@@ -145,19 +145,22 @@ fn requests_of_a_disconnected_paused_client_are_not_executed() {
 fn a_half_closed_client_gets_the_replies_of_long_commands() {
     on_both(|server| {
         let mut wire = server.connect();
-        assert_eq!(read_to_end(say_last(server, &["DEBUG SLEEP 0.2", "PING"])), "+OK\r\n+PONG\r\n");
+        assert_eq!(
+            read_to_end(send_last(server, &["DEBUG SLEEP 0.2", "PING"])),
+            "+OK\r\n+PONG\r\n"
+        );
         let count = 200_000;
         assert_eq!(ask(&mut wire, &format!("DEBUG POPULATE {count}")), ok());
         for behind in [&[][..], &["PING"]] {
-            let got = read_to_end(say_last(server, &[&["KEYS *"][..], behind].concat()));
+            let got = read_to_end(send_last(server, &[&["KEYS *"][..], behind].concat()));
             assert!(got.starts_with(&format!("*{count}\r\n")), "all keys");
             assert_eq!(got.matches("key:").count(), count);
             assert_eq!(got.ends_with("+PONG\r\n"), !behind.is_empty());
         }
         // While the World gate is closed.
-        let sleeper = say(server, &["DEBUG SLEEP 0.3"]);
+        let sleeper = send(server, &["DEBUG SLEEP 0.3"]);
         thread::sleep(Duration::from_millis(50));
-        let parked = say_last(server, &["RPUSH l 1", "PING"]);
+        let parked = send_last(server, &["RPUSH l 1", "PING"]);
         assert_eq!(read_to_end(parked), ":1\r\n+PONG\r\n");
         drop(sleeper);
         until(&mut wire, "connected_clients", 1);

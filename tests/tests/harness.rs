@@ -127,5 +127,5 @@ fn a_golden_file_that_is_wrong_is_noticed() {
         "> SET k v\n+OK\n> GET nothing\n2| null-bulk\n3| null\n# kept\n> TTL k\n:<int>\n"
     );
     run(false).expect("it holds now");
-    std::fs::remove_file(path).expect("ours");
+    std::fs::remove_file(path).expect("a temporary file");
 }

@@ -10,7 +10,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sheafdb_tests::producer::{Hello, Producer, Said, data, flush};
+use sheafdb_tests::producer::{Answer, Hello, Producer, data, flush};
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
@@ -410,8 +410,8 @@ fn welcome_and_duplicate_acks_wait_for_safe_messages() {
     for threads in [1, 4] {
         let mut bench = Bench::start(threads);
         let (addr, hello) = (bench.ingest_addr(1), Hello::new("p", "in2"));
-        let (mut first, said) = Producer::greet(addr, &hello);
-        assert!(matches!(said, Said::Welcome(0, _)), "{said:?}");
+        let (mut first, answer) = Producer::greet(addr, &hello);
+        assert!(matches!(answer, Answer::Welcome(0, _)), "{answer:?}");
         let before = bench.safe;
         first.send(&[data(1, &[b"a", b"b"]), flush()].concat());
         bench.until_drawn(before + 1);
@@ -422,7 +422,7 @@ fn welcome_and_duplicate_acks_wait_for_safe_messages() {
         assert!(!has_come(&second.stream), "Welcome shows messages which are not safe");
         bench.make_all_safe();
         first.until_acked(2);
-        assert!(matches!(second.hear(), Ok(Said::Welcome(2, _))));
+        assert!(matches!(second.hear(), Ok(Answer::Welcome(2, _))));
         second.send(&[data(1, &[b"a", b"b"]), flush()].concat());
         second.until_acked(2);
     }

@@ -187,7 +187,7 @@ fn counts_are_those_of_redis() {
         "CLIENT KILL 1:1",
         "HELLO 9",
     ];
-    let told = |server: &ServerProcess| {
+    let figures = |server: &ServerProcess| {
         let mut wire = server.connect();
         for line in script {
             let words: Vec<&str> = line.split(' ').collect();
@@ -216,7 +216,7 @@ fn counts_are_those_of_redis() {
         }
         lines
     };
-    let (mine, theirs) = (told(&ours), told(&redis));
+    let (mine, theirs) = (figures(&ours), figures(&redis));
     assert!(theirs.len() > 15, "{theirs:?}");
     assert_eq!(mine, theirs);
 }
@@ -323,34 +323,35 @@ fn client_list_shows_buffered_input_queue_and_output() {
     };
     // The bytes sent arrive after a while.
     let until = |wire: &mut Wire, is_there: &dyn Fn(&str) -> bool| {
-        (0..1000).map(|_| line(wire)).find(|told| is_there(told)).unwrap_or_else(|| line(wire))
+        (0..1000).map(|_| line(wire)).find(|client| is_there(client)).unwrap_or_else(|| line(wire))
     };
     let plain = field(&line(&mut wire), "tot-mem");
     partial.send(b"*3\r\n$3\r\nSET\r\n").expect("open");
-    let told = until(&mut wire, &|told| field(told, "qbuf") == 13);
-    assert_eq!(field(&told, "qbuf"), 13, "{told}");
-    assert_eq!((field(&told, "rbs"), field(&told, "rbp")), (13, 13), "{told}");
-    assert!(field(&told, "tot-mem") >= plain + 13, "{told}");
+    let client = until(&mut wire, &|client| field(client, "qbuf") == 13);
+    assert_eq!(field(&client, "qbuf"), 13, "{client}");
+    assert_eq!((field(&client, "rbs"), field(&client, "rbp")), (13, 13), "{client}");
+    assert!(field(&client, "tot-mem") >= plain + 13, "{client}");
     assert_eq!(value(&info(&mut wire, &["clients"]), "client_recent_max_input_buffer"), "13");
     partial.send(b"$1\r\nk\r\n$1000000\r\n").expect("open");
     partial.send(&vec![b'v'; 500_000]).expect("open");
-    let half = |told: &str| field(told, "argv-mem") + field(told, "qbuf") >= 400_000;
-    let told = until(&mut wire, &half);
-    assert!(half(&told), "{told}");
+    let half = |client: &str| field(client, "argv-mem") + field(client, "qbuf") >= 400_000;
+    let client = until(&mut wire, &half);
+    assert!(half(&client), "{client}");
     partial.send(&vec![b'v'; 500_000]).expect("open");
     partial.send(b"\r\n").expect("open");
     partial.receive().expect("answered");
-    let told = line(&mut wire);
-    assert_eq!((field(&told, "argv-mem"), field(&told, "qbuf")), (0, 0), "{told}");
-    assert!(field(&told, "rbs") == 0 && field(&told, "rbp") >= 400_000, "{told}");
-    assert_eq!((field(&told, "obl"), field(&told, "oll")), (0, 0), "{told}");
+    let client = line(&mut wire);
+    assert_eq!((field(&client, "argv-mem"), field(&client, "qbuf")), (0, 0), "{client}");
+    assert!(field(&client, "rbs") == 0 && field(&client, "rbp") >= 400_000, "{client}");
+    assert_eq!((field(&client, "obl"), field(&client, "oll")), (0, 0), "{client}");
     for _ in 0..40 {
         partial.send(&sheafdb_tests::wire::encode(&["GET", "k"])).expect("open");
     }
-    let is_full = |told: &str| field(told, "omem") > 1_000_000 && told.contains(" events=rw ");
-    let told = until(&mut wire, &is_full);
-    assert!(is_full(&told), "{told}");
-    assert!(field(&told, "obl") > 1_000_000 && field(&told, "oll") > 0, "{told}");
+    let is_full =
+        |client: &str| field(client, "omem") > 1_000_000 && client.contains(" events=rw ");
+    let client = until(&mut wire, &is_full);
+    assert!(is_full(&client), "{client}");
+    assert!(field(&client, "obl") > 1_000_000 && field(&client, "oll") > 0, "{client}");
     let output = value(&info(&mut wire, &["clients"]), "client_recent_max_output_buffer");
     assert!(output.parse::<u64>().expect("a number") > 1_000_000, "{output}");
 }

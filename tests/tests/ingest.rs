@@ -141,7 +141,8 @@ fn several_listeners_run_side_by_side() {
     assert_eq!(line(&server, "ingest_listeners"), "2");
     let address = |n: u32| -> SocketAddr {
         let text = line(&server, &format!("ingest_listener{n}"));
-        let address = text.split(',').find_map(|f| f.strip_prefix("address=")).expect("told");
+        let address =
+            text.split(',').find_map(|f| f.strip_prefix("address=")).expect("a field of INFO");
         address.parse().expect("an address")
     };
     for (n, order, acks) in [(0, [1, 0, 0, 0], 12), (1, [0, 0, 0, 1], 8)] {

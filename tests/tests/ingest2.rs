@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 use sheafdb_tests::http;
-use sheafdb_tests::producer::{Hello, Producer, Said, data, flush, frame};
+use sheafdb_tests::producer::{Answer, Hello, Producer, data, flush, frame};
 use sheafdb_tests::server_process::{Binary, ServerProcess, io_backend};
 use sheafdb_tests::wire::{Value, Wire};
 
@@ -34,7 +34,8 @@ fn number(wire: &mut Wire, name: &str) -> u64 {
 
 fn address(wire: &mut Wire, n: u32) -> SocketAddr {
     let text = field(wire, &format!("ingest_listener{n}"));
-    let address = text.split(',').find_map(|f| f.strip_prefix("address=")).expect("told");
+    let address =
+        text.split(',').find_map(|f| f.strip_prefix("address=")).expect("a field of INFO");
     address.parse().expect("an address")
 }
 
@@ -134,16 +135,16 @@ fn errors_are_sent_only_to_their_client() {
     wire.command(&["XADD", "full", "18446744073709551615-18446744073709551615", "f", "v"])
         .expect("answered");
     let [any, own, narrow] = [0, 1, 2].map(|n| address(&mut wire, n));
-    let (mut bystander, said) = Producer::greet(any, &Hello { producer: "b".into(), ..to("s") });
-    assert_eq!(said, Said::Welcome(0, 65536));
+    let (mut bystander, answer) = Producer::greet(any, &Hello { producer: "b".into(), ..to("s") });
+    assert_eq!(answer, Answer::Welcome(0, 65536));
     let x: &[u8] = b"x";
     let much: Vec<u8> = (0..1_000).flat_map(|n| data(1 + n, &[&[7; 1000]])).collect();
     for (hello, bytes, code) in refused() {
         assert_eq!(ends_with(any, &hello, &bytes).0, code, "{hello:?}");
     }
     assert_eq!(ends_with(narrow, &to("much"), &much).0, 12);
-    let (mut gap, said) = Producer::greet(any, &to("gap"));
-    assert_eq!(said, Said::Welcome(0, 65536));
+    let (mut gap, answer) = Producer::greet(any, &to("gap"));
+    assert_eq!(answer, Answer::Welcome(0, 65536));
     gap.send(&[data(5, &[x, x]), data(8, &[x])].concat());
     assert_eq!(gap.error(), (13, 6));
     assert_eq!(integer(&mut wire, &["XLEN", "gap"]), 2, "what was whole is kept");
@@ -154,8 +155,8 @@ fn errors_are_sent_only_to_their_client() {
     half.send(&data(1, &[x, x, x])[..27]);
     assert_eq!(half.error(), (16, 2), "two of its three messages were whole");
     let mine = Hello { sink: 0, ..to("") };
-    let (mut first, said) = Producer::greet(own, &mine);
-    assert!(matches!(said, Said::Welcome(0, _)), "{said:?}");
+    let (mut first, answer) = Producer::greet(own, &mine);
+    assert!(matches!(answer, Answer::Welcome(0, _)), "{answer:?}");
     assert_eq!(Producer::connect(own).error(), (14, 0));
     let (mut second, _) = Producer::greet(any, &to("own"));
     assert_eq!(first.error(), (10, 0));
@@ -186,8 +187,8 @@ struct Busy {
 
 impl Busy {
     fn new(addr: SocketAddr, hello: &Hello, unsent: Vec<u8>) -> Self {
-        let (producer, said) = Producer::greet(addr, hello);
-        assert!(matches!(said, Said::Welcome(0, _)), "{said:?}");
+        let (producer, answer) = Producer::greet(addr, hello);
+        assert!(matches!(answer, Answer::Welcome(0, _)), "{answer:?}");
         producer.stream.set_nonblocking(true).expect("a socket can");
         Self { producer, unsent, at: 0, acked: 0 }
     }
@@ -201,11 +202,11 @@ impl Busy {
             Ok(n) => assert!(n > 0, "it ended"),
             Err(e) => assert_eq!(e.kind(), ErrorKind::WouldBlock, "{e}"),
         }
-        while let Some(said) = self.producer.take() {
-            match said {
-                Said::Ack(id) => self.acked = id,
-                Said::Error(..) => panic!("{said:?}"),
-                Said::Welcome(..) | Said::Credit(_) => {}
+        while let Some(answer) = self.producer.take() {
+            match answer {
+                Answer::Ack(id) => self.acked = id,
+                Answer::Error(..) => panic!("{answer:?}"),
+                Answer::Welcome(..) | Answer::Credit(_) => {}
             }
         }
     }
@@ -283,7 +284,7 @@ fn a_thousand_producers_lose_nothing_and_get_equal_shares() {
         }
     }
     assert!(counts.iter().all(|n| *n == EACH), "nothing is lost");
-    let least = first_through.expect("somebody was first");
+    let least = first_through.expect("a producer finished first");
     // On io_uring a stream whose receive is armed first takes as many of the shared buffers as it
     // fills: shares are equal over longer times than this one.
     if io_backend().as_deref() != Some("io_uring") {
@@ -298,7 +299,7 @@ fn a_full_server_applies_back_pressure_to_the_producer() {
     let addr = address(&mut wire, 0);
     let Ok(Value::Bulk(text)) = wire.command(&["INFO", "memory"]) else { panic!("INFO answers") };
     let text = String::from_utf8(text).expect("text");
-    let used = text.lines().find_map(|l| l.strip_prefix("used_memory:")).expect("told");
+    let used = text.lines().find_map(|l| l.strip_prefix("used_memory:")).expect("a field of INFO");
     let max = used.parse::<u64>().expect("a number") + (8 << 20);
     wire.command(&["CONFIG", "SET", "maxmemory", &max.to_string()]).expect("answered");
     const ALL: u64 = 40_000;
@@ -355,8 +356,8 @@ fn no_messages_are_added_after_a_welcome() {
         let bytes = bytes.clone();
         let flood = std::thread::spawn(move || writer.write_all(&bytes).is_ok());
         wait_until("some of it is in", || integer(&mut wire, &["XLEN", &key]) > 0);
-        let (new, said) = Producer::greet(addr, &Hello::new("p", &key));
-        let Said::Welcome(held, _) = said else { panic!("{said:?}") };
+        let (new, answer) = Producer::greet(addr, &Hello::new("p", &key));
+        let Answer::Welcome(held, _) = answer else { panic!("{answer:?}") };
         assert_eq!(old.error(), (10, held));
         assert_eq!(integer(&mut wire, &["XLEN", &key]), held, "round {round}");
         early += u64::from(held < FRAMES);
@@ -374,8 +375,8 @@ fn a_reconnected_producer_resumes() {
     let texts: Vec<String> = (1..=1_000).map(|n| format!("m{n}")).collect();
     let mut last = 0;
     for round in 0..50u64 {
-        let (mut producer, said) = Producer::greet(addr, &Hello::new("p", "s"));
-        let Said::Welcome(held, _) = said else { panic!("{said:?}") };
+        let (mut producer, answer) = Producer::greet(addr, &Hello::new("p", "s"));
+        let Answer::Welcome(held, _) = answer else { panic!("{answer:?}") };
         assert!(held >= last, "what was acknowledged is held");
         let first = held.saturating_sub(round % 3).max(1);
         let end = (held + 20).min(1_000);
@@ -390,8 +391,8 @@ fn a_reconnected_producer_resumes() {
             producer.send(&bytes[..bytes.len() - (round as usize % 20)]);
         }
     }
-    let (mut producer, said) = Producer::greet(addr, &Hello { flags: 1, ..Hello::new("p", "s") });
-    let Said::Welcome(held, _) = said else { panic!("{said:?}") };
+    let (mut producer, answer) = Producer::greet(addr, &Hello { flags: 1, ..Hello::new("p", "s") });
+    let Answer::Welcome(held, _) = answer else { panic!("{answer:?}") };
     let rest: Vec<&[u8]> = texts[held as usize..].iter().map(String::as_bytes).collect();
     if !rest.is_empty() {
         producer.send(&[data(held + 1, &rest), flush()].concat());
@@ -446,6 +447,6 @@ fn info_fields_and_resetstat() {
     }
     assert!(field(&mut wire, "ingest_error_codes").contains("gap=0"));
     assert_eq!(number(&mut wire, "ingest_producers"), 1, "it is remembered");
-    let (_, said) = Producer::greet(addr, &Hello { flags: 1, ..Hello::new("p", "") });
-    assert!(matches!(said, Said::Welcome(2, _)), "{said:?}");
+    let (_, answer) = Producer::greet(addr, &Hello { flags: 1, ..Hello::new("p", "") });
+    assert!(matches!(answer, Answer::Welcome(2, _)), "{answer:?}");
 }

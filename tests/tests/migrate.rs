@@ -39,7 +39,7 @@ fn send(wire: &mut Wire, text: &str) {
 }
 
 /// A reply in one line.
-fn said(value: &Value) -> String {
+fn one_line(value: &Value) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match value {
         Value::Simple(bytes) => format!("+{}", text(bytes)),
@@ -50,7 +50,7 @@ fn said(value: &Value) -> String {
 }
 
 fn migrate(wire: &mut Wire, to: SocketAddr, rest: &str) -> String {
-    said(&ask(wire, &format!("MIGRATE 127.0.0.1 {} {rest}", to.port())))
+    one_line(&ask(wire, &format!("MIGRATE 127.0.0.1 {} {rest}", to.port())))
 }
 
 fn exists(wire: &mut Wire, keys: &str) -> Value {
@@ -92,7 +92,7 @@ fn fill(wire: &mut Wire) -> Vec<String> {
 
 /// The content of a key, in an order which does not depend on the server.
 fn content(wire: &mut Wire, key: &str) -> Vec<Value> {
-    let kind = said(&ask(wire, &format!("TYPE {key}")));
+    let kind = one_line(&ask(wire, &format!("TYPE {key}")));
     let read = match kind.as_str() {
         "+string" => format!("GET {key}"),
         "+list" => format!("LRANGE {key} 0 -1"),
@@ -106,10 +106,10 @@ fn content(wire: &mut Wire, key: &str) -> Vec<Value> {
         one => vec![one],
     };
     match kind.as_str() {
-        "+set" => parts.sort_by_key(said),
+        "+set" => parts.sort_by_key(one_line),
         "+hash" => {
             let mut pairs: Vec<_> = parts.chunks(2).map(<[Value]>::to_vec).collect();
-            pairs.sort_by_key(|pair| said(&pair[0]));
+            pairs.sort_by_key(|pair| one_line(&pair[0]));
             parts = pairs.concat();
         }
         _ => {}
@@ -198,10 +198,10 @@ fn replies_and_remaining_keys_match_a_real_server() {
         }
         ask(&mut open_wire, "SET b other");
         ask(&mut wire, "MSET a 1 b 2 c 3");
-        let reply = said(&ask(&mut wire, request));
-        let left = ["a", "b", "c"].map(|key| said(&ask(&mut wire, &format!("GET {key}"))));
-        let sent = ["a", "b", "c"].map(|key| said(&ask(&mut open_wire, &format!("GET {key}"))));
-        let locked = said(&ask(&mut locked_wire, "DBSIZE"));
+        let reply = one_line(&ask(&mut wire, request));
+        let left = ["a", "b", "c"].map(|key| one_line(&ask(&mut wire, &format!("GET {key}"))));
+        let sent = ["a", "b", "c"].map(|key| one_line(&ask(&mut open_wire, &format!("GET {key}"))));
+        let locked = one_line(&ask(&mut locked_wire, "DBSIZE"));
         (reply, left, sent, locked)
     };
     for request in &tries {
@@ -219,7 +219,7 @@ fn silent_target(answer: &'static [u8]) -> SocketAddr {
 fn silent_target_with_reports(answer: &'static [u8]) -> (SocketAddr, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let addr = listener.local_addr().expect("it listens");
-    let (begun, told) = channel();
+    let (begun, reports) = channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
@@ -233,7 +233,7 @@ fn silent_target_with_reports(answer: &'static [u8]) -> (SocketAddr, Receiver<()
             });
         }
     });
-    (addr, told)
+    (addr, reports)
 }
 
 /// While MIGRATE waits for its target, all commands run except those which change its keys. These
@@ -269,22 +269,22 @@ fn other_commands_run(threads: &str, timeout_ms: u64) -> bool {
     for text in ["GET a", "SET b 3", "INCR b", "MSET b 5 other 6", "EXISTS a b"] {
         ask(quick, text);
     }
-    assert_eq!(said(&ask(quick, "GET a")), "1");
-    assert_eq!(said(&ask(quick, "GET b")), "5");
+    assert_eq!(one_line(&ask(quick, "GET a")), "1");
+    assert_eq!(one_line(&ask(quick, "GET b")), "5");
     let mut hears = |wire: &mut Wire| wire.has_reply(Duration::from_millis(50)).expect("open");
     let heard = [&mut *writer, &mut *flusher, &mut *trader, &mut *waiter].map(&mut hears);
     if began.elapsed() >= Duration::from_millis(timeout_ms) {
         return false; // perhaps MIGRATE has ended
     }
     assert_eq!(heard, [false; 4], "who changes the key waits");
-    assert_eq!(said(&ask(pusher, "DEL nothing")), "Int(0)");
-    let reply = said(&slow.receive().expect("a reply"));
+    assert_eq!(one_line(&ask(pusher, "DEL nothing")), "Int(0)");
+    let reply = one_line(&slow.receive().expect("a reply"));
     assert_eq!(reply, "-IOERR error or timeout reading to target instance");
     assert!(began.elapsed() >= Duration::from_millis(timeout_ms), "it waits its time");
     for wire in [writer, flusher, trader] {
         wire.receive().expect("they go on afterwards");
     }
-    let second = said(&queued.receive().expect("it has its turn"));
+    let second = one_line(&queued.receive().expect("it has its turn"));
     assert!(second == "+NOKEY" || second.starts_with("-IOERR"), "{second}");
     let Value::Bulk(stats) = ask(quick, "INFO commandstats") else { panic!("a text") };
     assert!(String::from_utf8_lossy(&stats).contains("cmdstat_migrate:calls=2"));
@@ -324,9 +324,9 @@ fn move_is_served_after(threads: &str, timeout_ms: u64) -> bool {
         return false; // perhaps MIGRATE has ended
     }
     assert_eq!((heard, there), ([false; 2], [Value::Int(1), Value::Int(0)]));
-    assert!(said(&slow.receive().expect("a reply")).starts_with("-IOERR"));
-    assert_eq!(pusher.receive().expect("it goes on"), Value::Int(1));
-    assert_eq!(said(&waiter.receive().expect("it is served")), "two");
+    assert!(one_line(&slow.receive().expect("a reply")).starts_with("-IOERR"));
+    assert_eq!(pusher.receive().expect("the connection is open"), Value::Int(1));
+    assert_eq!(one_line(&waiter.receive().expect("it is served")), "two");
     assert_eq!(ask(quick, "LLEN to"), Value::Int(2));
     // The keys which the target accepted are removed; keys written meanwhile are not lost.
     assert_eq!(migrate(quick, theirs.addr, "to 0 1000"), "+OK");
@@ -350,7 +350,7 @@ fn a_target_which_fails_half_way_and_a_client_which_disconnects() {
     send(&mut leaver, &format!("MIGRATE 127.0.0.1 {} '' 0 300 KEYS b c", target.port()));
     thread::sleep(Duration::from_millis(100));
     drop(leaver);
-    assert_eq!(said(&ask(&mut wire, "SET b new")), "+OK");
+    assert_eq!(one_line(&ask(&mut wire, "SET b new")), "+OK");
     assert_eq!(exists(&mut wire, "b c"), Value::Int(2), "b is new, c was not taken");
 }
 
@@ -368,7 +368,7 @@ fn more_concurrent_migrates_than_threads() {
         send(wire, &format!("RPUSH key:{n} d"));
     }
     for wire in &mut wires {
-        assert_eq!(said(&wire.receive().expect("a reply")), "+OK");
+        assert_eq!(one_line(&wire.receive().expect("a reply")), "+OK");
         assert_eq!(wire.receive().expect("a reply"), Value::Int(1));
     }
     let mut there = theirs.connect();
@@ -399,13 +399,13 @@ fn flushall_runs_despite_overlapping_migrates() {
             }
             thread::sleep(Duration::from_millis(50));
         }
-        assert_eq!(said(&ask(&mut flusher, "FLUSHALL")), "+OK");
+        assert_eq!(one_line(&ask(&mut flusher, "FLUSHALL")), "+OK");
         for wire in &mut wires {
             let replies: Vec<String> =
-                (0..EACH).map(|_| said(&wire.receive().expect("a reply"))).collect();
+                (0..EACH).map(|_| one_line(&wire.receive().expect("a reply"))).collect();
             assert_eq!(replies[EACH - 1], "+NOKEY", "FLUSHALL ran before the last of them");
         }
-        assert_eq!(said(&ask(&mut flusher, "FLUSHALL")), "+OK");
+        assert_eq!(one_line(&ask(&mut flusher, "FLUSHALL")), "+OK");
     }
 }
 
@@ -436,6 +436,6 @@ fn a_half_closed_client_at_a_frozen_slot_is_closed() {
             !slow.has_reply(Duration::from_millis(1)).expect("it is open"),
             "long before the thaw"
         );
-        assert_eq!(said(&ask(&mut wire, "GET k")), "v");
+        assert_eq!(one_line(&ask(&mut wire, "GET k")), "v");
     }
 }

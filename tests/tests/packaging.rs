@@ -39,7 +39,7 @@ fn main() {
         println!("packaging: {name}");
         test(&own);
     }
-    fs::remove_dir_all(folder).expect("ours");
+    fs::remove_dir_all(folder).expect("a temporary folder");
 }
 
 fn make(words: &[&str]) -> String {
@@ -103,13 +103,13 @@ fn answers_when_ready(folder: &Path, command: &mut Command) {
     let child = command.env("NOTIFY_SOCKET", &socket).stdout(Stdio::null()).spawn();
     let mut child = Killed(child.expect("it starts"));
     let mut text = [0; 64];
-    let told = notified.recv(&mut text).expect("a word within the limit");
-    assert_eq!(&text[..told], b"READY=1\n");
+    let len = notified.recv(&mut text).expect("a word within the limit");
+    assert_eq!(&text[..len], b"READY=1\n");
     let mut wire = Wire::connect(to).expect("it listens as soon as it says so");
     assert_eq!(wire.command(&["PING"]).expect("an answer"), Value::Simple(b"PONG".to_vec()));
     wire.send(b"SHUTDOWN NOSAVE\r\n").expect("sent");
-    let told = notified.recv(&mut text).expect("a word at the end");
-    assert_eq!(&text[..told], b"STOPPING=1\n");
+    let len = notified.recv(&mut text).expect("a word at the end");
+    assert_eq!(&text[..len], b"STOPPING=1\n");
     assert!(child.0.wait().expect("its end").success());
 }
 
@@ -132,7 +132,7 @@ fn uninstall_keeps_a_changed_configuration(folder: &Path) {
     let prefix = format!("PREFIX={}", folder.join("opt").display());
     let conf = folder.join("opt/etc/sheafdb/sheafdb.conf");
     make(&["install", &prefix]);
-    fs::write(&conf, "port 7000\n").expect("ours");
+    fs::write(&conf, "port 7000\n").expect("a file of this test");
     make(&["install", &prefix]);
     assert_eq!(fs::read_to_string(&conf).expect("it is there"), "port 7000\n");
     make(&["uninstall", &prefix]);
@@ -143,33 +143,34 @@ fn the_entry_point_passes_arguments_through(folder: &Path) {
     for name in ["sheafdb", "sheafdb-bench"] {
         let program = folder.join(name);
         let script = format!("#!/bin/sh\nprintf '{name}'; printf ' <%s>' \"$@\"\n");
-        fs::write(&program, script).expect("ours");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
+        fs::write(&program, script).expect("a file of this test");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
+            .expect("a file of this test");
     }
     let path = format!("{}:/usr/bin:/bin", folder.display());
     let entry = root().join("packaging/docker/entrypoint.sh");
-    let said = |args: &[&str]| run(Command::new(&entry).args(args).env("PATH", &path), b"");
+    let started = |args: &[&str]| run(Command::new(&entry).args(args).env("PATH", &path), b"");
     let open = "sheafdb <--bind> <*> <-::*> <--protected-mode> <no> <--admin-bind> <*>";
-    assert_eq!(said(&[]), open);
-    assert_eq!(said(&["--port", "7000"]), format!("{open} <--port> <7000>"));
+    assert_eq!(started(&[]), open);
+    assert_eq!(started(&["--port", "7000"]), format!("{open} <--port> <7000>"));
     assert_eq!(
-        said(&["--requirepass", "a b", "--bind", "10.0.0.1"]),
+        started(&["--requirepass", "a b", "--bind", "10.0.0.1"]),
         format!("{open} <--requirepass> <a b> <--bind> <10.0.0.1>")
     );
     let closed = "sheafdb <--bind> <*> <-::*> <--protected-mode> <no>";
     let unix = ["--port", "0", "--unixsocket", "/s"];
-    assert_eq!(said(&unix), format!("{closed} <--port> <0> <--unixsocket> </s>"));
-    let asked = said(&["--port", "0", "--admin-port", "9379"]);
+    assert_eq!(started(&unix), format!("{closed} <--port> <0> <--unixsocket> </s>"));
+    let asked = started(&["--port", "0", "--admin-port", "9379"]);
     assert_eq!(asked, format!("{open} <--port> <0> <--admin-port> <9379>"));
     assert_eq!(
-        said(&["--check-config", "a", "--hz", "20"]),
+        started(&["--check-config", "a", "--hz", "20"]),
         "sheafdb <--check-config> <a> <--hz> <20>"
     );
     for alone in ["--version", "-v", "--help", "-h"] {
-        assert_eq!(said(&[alone]), format!("sheafdb <{alone}>"));
+        assert_eq!(started(&[alone]), format!("sheafdb <{alone}>"));
     }
-    assert_eq!(said(&["/etc/my.conf", "--hz", "20"]), "sheafdb </etc/my.conf> <--hz> <20>");
-    assert_eq!(said(&["sheafdb-bench", "load"]), "sheafdb-bench <load>");
+    assert_eq!(started(&["/etc/my.conf", "--hz", "20"]), "sheafdb </etc/my.conf> <--hz> <20>");
+    assert_eq!(started(&["sheafdb-bench", "load"]), "sheafdb-bench <load>");
 }
 
 fn the_seccomp_profile_allows_the_calls_of_the_server(folder: &Path) {

@@ -28,9 +28,9 @@ fn throw(server: &ServerProcess, bytes: &[u8]) -> Vec<u8> {
     // The server may close while the test still writes; only its output matters.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
-    let mut said = Vec::new();
-    let _ = stream.read_to_end(&mut said);
-    said
+    let mut reply = Vec::new();
+    let _ = stream.read_to_end(&mut reply);
+    reply
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn invalid_bytes_get_an_error_or_a_closed_connection() {
         assert!(server.answers(), "after {}", case.escape_ascii());
     }
     let long = vec![b'A'; 200_000];
-    let said = throw(&server, &long);
-    assert_eq!(said, b"-ERR Protocol error: too big inline request\r\n");
+    let reply = throw(&server, &long);
+    assert_eq!(reply, b"-ERR Protocol error: too big inline request\r\n");
     assert!(server.answers());
 }
 
@@ -82,10 +82,10 @@ fn a_partial_long_request_after_a_command_in_steps() {
             std::thread::sleep(Duration::from_millis(50));
             stream.write_all(&set[part..]).expect("the server reads on");
             stream.shutdown(Shutdown::Write).expect("half a connection is left");
-            let mut said = Vec::new();
-            stream.read_to_end(&mut said).expect("the server answers and closes");
+            let mut reply = Vec::new();
+            stream.read_to_end(&mut reply).expect("the server answers and closes");
             let pong = if behind.is_empty() { "" } else { "+PONG\r\n" };
-            assert_eq!(String::from_utf8_lossy(&said), format!("+OK\r\n{pong}+OK\r\n"));
+            assert_eq!(String::from_utf8_lossy(&reply), format!("+OK\r\n{pong}+OK\r\n"));
         }
     }
     assert!(server.answers());
@@ -99,9 +99,9 @@ fn a_long_blank_line_is_no_request() {
     std::thread::sleep(Duration::from_millis(50));
     stream.write_all(b"\r\nPING\r\n").expect("the server reads on");
     stream.shutdown(Shutdown::Write).expect("half a connection is left");
-    let mut said = Vec::new();
-    stream.read_to_end(&mut said).expect("the server answers and closes");
-    assert_eq!(said, b"+PONG\r\n");
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).expect("the server answers and closes");
+    assert_eq!(reply, b"+PONG\r\n");
     assert!(server.answers());
 }
 
@@ -112,9 +112,9 @@ fn truncated_requests_change_nothing() {
     let first = encode(&["SET", "k", "v"]).len();
     for end in 0..whole.len() {
         server.connect().command(&["FLUSHALL"]).expect("answered");
-        let said = throw(&server, &whole[..end]);
+        let reply = throw(&server, &whole[..end]);
         let expected: &[u8] = if end >= first { b"+OK\r\n" } else { b"" };
-        assert_eq!(said, expected, "after {end} bytes");
+        assert_eq!(reply, expected, "after {end} bytes");
         let keys = server.connect().command(&["DBSIZE"]).expect("answered");
         assert_eq!(keys, Value::Int(i64::from(end >= first)), "after {end} bytes");
     }

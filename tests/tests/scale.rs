@@ -143,9 +143,9 @@ fn served_evenly(all: &[TcpStream]) -> u64 {
     served.sort_unstable();
     let (least, median, most) = (served[0], served[served.len() / 2], served[served.len() - 1]);
     println!("replies per connection: {least} at least, {median} in the middle, {most} at most");
-    let told =
+    let spread =
         format!("{least} to {most} replies on a connection, {median} on the one in the middle");
-    assert!(least * 5 >= median * 4 && most * 2 <= median * 3, "{told}");
+    assert!(least * 5 >= median * 4 && most * 2 <= median * 3, "{spread}");
     least
 }
 
@@ -203,9 +203,9 @@ fn connections_above_maxclients_are_refused() {
     all.extend((1..20).map(|_| connect(&server)));
     all.iter_mut().for_each(ask);
     for _ in 0..3 {
-        let mut said = Vec::new();
-        connect(&server).read_to_end(&mut said).expect("it says why and closes");
-        assert_eq!(said.escape_ascii().to_string(), "-ERR max number of clients reached\\r\\n");
+        let mut reply = Vec::new();
+        connect(&server).read_to_end(&mut reply).expect("it says why and closes");
+        assert_eq!(reply.escape_ascii().to_string(), "-ERR max number of clients reached\\r\\n");
     }
     let rejected =
         String::from_utf8_lossy(&info(&mut all[0], "stats")).contains("rejected_connections:3\r\n");
@@ -227,10 +227,10 @@ fn until_connected(stream: &mut TcpStream, count: usize) {
 
 fn info(stream: &mut TcpStream, section: &str) -> Vec<u8> {
     send(stream, &encode(&["INFO", section]));
-    let mut said = vec![0; 64 << 10];
-    let len = stream.read(&mut said).expect("answered");
-    said.truncate(len);
-    said
+    let mut reply = vec![0; 64 << 10];
+    let len = stream.read(&mut reply).expect("answered");
+    reply.truncate(len);
+    reply
 }
 
 /// Without free file descriptors open connections are served. New ones wait in the kernel's queue

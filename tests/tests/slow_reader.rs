@@ -53,7 +53,7 @@ fn a_large_reply_to_a_slow_reader() {
         let mut left = header.len() + values + names;
         let mut chunk = vec![0; 256 * 1024];
         while left > 0 {
-            let read = slow.read(&mut chunk).expect("it goes on");
+            let read = slow.read(&mut chunk).expect("the connection is open");
             assert!(0 < read && read <= left, "{read} bytes, {left} were to come: {}", request[0]);
             left -= read;
         }

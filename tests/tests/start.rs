@@ -33,7 +33,7 @@ fn start_errors_are_one_line() {
     let dir = std::env::temp_dir().join(format!("sheafdb-start-{}", std::process::id()));
     fs::create_dir_all(dir.join("closed")).expect("a folder");
     let mode = |path: &Path, mode| {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a file of this test");
     };
     mode(&dir, 0o755);
     mode(&dir.join("closed"), 0o555);
@@ -73,7 +73,7 @@ fn start_errors_are_one_line() {
         assert!(text.contains(&expected), "{args:?}: {text}");
     }
     mode(&dir.join("closed"), 0o755);
-    fs::remove_dir_all(dir).expect("ours");
+    fs::remove_dir_all(dir).expect("a temporary folder");
 }
 
 /// The standard output and standard error of a program, and its exit status.
@@ -103,9 +103,9 @@ fn all_refused_lines_are_reported_and_check_config_does_not_start() {
     let (text, status) = output(&["--check-config", &good, "--dir", &dir.display().to_string()]);
     assert_eq!((text.lines().count(), status), (2, Some(0)), "{text}");
     assert!(text.contains("line 3: 'appendfsync' has no effect"), "{text}");
-    let names = fs::read_dir(&dir).expect("ours").count();
+    let names = fs::read_dir(&dir).expect("a temporary folder").count();
     assert_eq!(names, 2, "nothing was started");
-    fs::remove_dir_all(dir).expect("ours");
+    fs::remove_dir_all(dir).expect("a temporary folder");
 }
 
 /// A server started on the folder of another server warns that it does not load its data.
@@ -132,7 +132,7 @@ fn ignored_data_files_and_settings_are_logged() {
         "{text}"
     );
     drop(server);
-    fs::remove_dir_all(dir).expect("ours");
+    fs::remove_dir_all(dir).expect("a temporary folder");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn log_settings_are_honoured() {
     let time = line.strip_prefix(&format!("{}:M ", server.pid())).unwrap_or_default();
     assert!(time.starts_with("20") && time.get(10..11) == Some("T"), "{line}");
     drop(server);
-    fs::remove_dir_all(dir).expect("ours");
+    fs::remove_dir_all(dir).expect("a temporary folder");
 }
 
 /// Starts a server on given ports and waits until it answers.
@@ -184,7 +184,7 @@ fn started(words: &[&str], addr: std::net::SocketAddr) -> Child {
     let mut child = command.spawn().expect("a server");
     let since = Instant::now();
     while !Wire::connect(addr).is_ok_and(|mut wire| wire.command(&["PING"]).is_ok()) {
-        let ended = child.try_wait().expect("ours");
+        let ended = child.try_wait().expect("a child of this process");
         assert!(ended.is_none(), "it ended with {ended:?}");
         assert!(since.elapsed() < Duration::from_secs(30), "it does not answer");
         std::thread::sleep(Duration::from_millis(2));
@@ -206,6 +206,6 @@ fn a_restarted_server_gets_the_ports_of_a_killed_one() {
         let mut server = started(&words, addr);
         let _open = Wire::connect(ingest).expect("it listens there too");
         server.kill().expect("it runs");
-        server.wait().expect("ours");
+        server.wait().expect("a child of this process");
     }
 }

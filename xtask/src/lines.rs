@@ -209,11 +209,13 @@ fn trace(root: &Path, command: &str, keys: &str) -> Result<Trace, String> {
         }
         reader.join().expect("the reader does not panic")
     });
-    let (lines, said) = collected?;
+    let (lines, messages) = collected?;
     let status = child.wait().map_err(|e| e.to_string())?;
     match places.into_inner() {
         Some(places) if status.success() && !lines.is_empty() => Ok(Trace { places, lines }),
-        _ => Err(format!("{EXAMPLE} {command} {keys} failed under valgrind ({status}):\n{said}")),
+        _ => {
+            Err(format!("{EXAMPLE} {command} {keys} failed under valgrind ({status}):\n{messages}"))
+        }
     }
 }
 
@@ -223,13 +225,13 @@ fn collect(
     places: &OnceLock<Places>,
 ) -> Result<(HashMap<u64, Line>, String), String> {
     let mut lines: HashMap<u64, Line> = HashMap::new();
-    let (mut said, mut text) = (String::new(), Vec::new());
+    let (mut messages, mut text) = (String::new(), Vec::new());
     let (mut serving, mut round, mut pc) = (None, 0, 0);
     let mut trace = BufReader::with_capacity(1 << 20, trace);
     loop {
         text.clear();
         match trace.read_until(b'\n', &mut text) {
-            Ok(0) => return Ok((lines, said)),
+            Ok(0) => return Ok((lines, messages)),
             Ok(_) => {}
             Err(e) => return Err(format!("the trace ended: {e}")),
         }
@@ -248,7 +250,7 @@ fn collect(
                 }
             }
             [b'I' | b' ', ..] => {}
-            _ => said.push_str(&String::from_utf8_lossy(&text)),
+            _ => messages.push_str(&String::from_utf8_lossy(&text)),
         }
     }
 }

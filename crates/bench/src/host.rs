@@ -155,7 +155,7 @@ fn busy_seconds(stat: &str) -> f64 {
     (ticks.iter().take(8).sum::<f64>() - idle) / TICKS_PER_SECOND
 }
 
-/// Resident bytes of a process, 0 if it cannot be told.
+/// Resident bytes of a process, 0 if it is not known.
 pub fn resident_bytes(pid: u32) -> u64 {
     field(&read(&format!("/proc/{pid}/status")), "VmRSS").map_or(0, |text| kib(&text))
 }

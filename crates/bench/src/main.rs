@@ -14,15 +14,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Put a load on a server and measure it
+    /// Load a server with requests; measure throughput, latency and CPU
     Load(Box<cli::load::Args>),
-    /// Compare two files of measurements, and say what is no chance
+    /// Compare two files of measurements; show which differences are statistically significant
     Compare(cli::compare::Args),
-    /// Read big collections, or see what their elements take, beside another server
+    /// Compare servers on big collections: CPU per read, memory per element
     Collections(cli::collections::Args),
-    /// Send messages to ingest listeners, and measure what protocol 2 must hold
+    /// Load ingest listeners, or check the performance targets of ingest protocol 2
     Ingest(cli::ingest::Args),
-    /// Run an experiment that explains how a server behaves
+    /// Run an experiment that explains the behaviour of a server, and write a report
     Lab(cli::lab::Args),
     Serve(cli::serve::Serve),
 }

@@ -168,7 +168,7 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// Kernel release.
     pub kernel: String,
-    /// Virtual machine or container, as far as it can be told.
+    /// Virtual machine or container, as far as it is known.
     pub virtualization: String,
     /// Clock source of the kernel.
     pub clock_source: String,

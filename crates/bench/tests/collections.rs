@@ -25,13 +25,14 @@ fn options(figures: &[&str]) -> Options {
 #[test]
 fn every_figure_is_loaded_compared_and_measured() {
     let targets = [start("a"), start("b")];
-    let told = reads::run(&targets, &options(&[]), &mut |_| ()).expect("both are the same server");
-    let names: Vec<&str> = told.rows.iter().map(|row| row.figure).collect();
+    let result =
+        reads::run(&targets, &options(&[]), &mut |_| ()).expect("both are the same server");
+    let names: Vec<&str> = result.rows.iter().map(|row| row.figure).collect();
     assert_eq!(names, reads::names());
-    for row in &told.rows {
+    for row in &result.rows {
         assert!(row.cpu_us.len() == 2 && row.cpu_us.iter().all(|us| *us > 0.0), "{row:?}");
     }
-    assert_eq!(told.measurements.len(), 2 * names.len());
+    assert_eq!(result.measurements.len(), 2 * names.len());
     let unknown = reads::run(&targets, &options(&["zrang"]), &mut |_| ());
     assert!(unknown.is_err_and(|why| why.contains("'zrang'") && why.contains("zrank")));
 }

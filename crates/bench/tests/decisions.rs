@@ -276,7 +276,7 @@ fn the_null_reader_reads_everything_and_sends_only_the_end() {
     assert_eq!(
         (totals.bytes_in, totals.bytes_out),
         (10 << 20, 0),
-        "counted before the end is told"
+        "counted before the end is reported"
     );
 }
 

@@ -192,7 +192,7 @@ fn a_failing_command_still_writes_its_files() {
     let stderr = String::from_utf8_lossy(&out.stderr);
     assert!(stderr.contains("skipped follows that of"), "{stderr}");
     assert!(json.exists());
-    std::fs::remove_file(&json).expect("it is ours");
+    std::fs::remove_file(&json).expect("a temporary file");
 }
 
 #[test]

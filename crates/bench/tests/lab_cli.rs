@@ -42,12 +42,12 @@ fn try_an_experiment_writes_a_report_measurements_and_curves() {
     assert!(page.contains(">pool: The pool is smaller") && page.contains(" throughput is "));
     let curve = fs::read_to_string(folder.join("csv/concurrency-throughput-by-connections.csv"));
     assert!(curve.expect("it is there").starts_with("series,connections,requests/s"));
-    fs::remove_dir_all(&folder).expect("it is ours");
+    fs::remove_dir_all(&folder).expect("a temporary folder");
 }
 
 #[test]
 fn invalid_arguments_are_refused_with_the_reason() {
-    let told = |args: &[&str]| {
+    let error = |args: &[&str]| {
         let out = Command::new(env!("CARGO_BIN_EXE_sheafdb-bench"))
             .arg("lab")
             .args(args)
@@ -56,8 +56,8 @@ fn invalid_arguments_are_refused_with_the_reason() {
         assert!(!out.status.success());
         String::from_utf8_lossy(&out.stderr).into_owned()
     };
-    assert!(told(&["concurrency", "--target", "nonsense"]).contains("is no server"));
-    assert!(told(&["ramp", "--workers", "0"]).contains("workers are"));
-    assert!(told(&["ramp", "--seconds", "0"]).contains("seconds per point"));
-    assert!(told(&["nothing"]).contains("unrecognized"));
+    assert!(error(&["concurrency", "--target", "nonsense"]).contains("is no server"));
+    assert!(error(&["ramp", "--workers", "0"]).contains("workers are"));
+    assert!(error(&["ramp", "--seconds", "0"]).contains("seconds per point"));
+    assert!(error(&["nothing"]).contains("unrecognized"));
 }

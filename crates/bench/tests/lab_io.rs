@@ -219,5 +219,5 @@ fn the_command_line_prints_findings_and_writes_both_files() {
     // Over TCP and over the unix socket.
     assert_eq!((results.format, results.measurements.len()), (1, 2));
     assert_eq!(results.findings[0].target, "quick");
-    std::fs::remove_dir_all(&dir).expect("it is ours");
+    std::fs::remove_dir_all(&dir).expect("a temporary folder");
 }

@@ -68,7 +68,7 @@ fn try_the_reference_server_is_healthy_and_its_csv_is_written() {
     let output = output(&["r=redis-server".to_owned()], &options);
     assert_eq!(defects(&output, "r"), [], "{:#?}", output.findings);
     let text = std::fs::read_to_string(&path).expect("it was written");
-    std::fs::remove_file(&path).expect("it is ours");
+    std::fs::remove_file(&path).expect("a temporary file");
     let lines: Vec<&str> = text.lines().collect();
     // Two subjects, two commands, each with a title, a header and three levels.
     assert_eq!(lines.len(), 4 * 5, "{text}");

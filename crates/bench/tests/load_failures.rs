@@ -170,19 +170,19 @@ fn unexpected_replies_and_other_protocols_fail() {
 
 #[test]
 fn a_failed_connection_is_reported() {
-    let told = |spec: &Spec| run(spec).expect_err("there is no load").to_string();
+    let error = |spec: &Spec| run(spec).expect_err("there is no load").to_string();
     let server = store(0, |_| Reply::Bytes(b"-WRONGPASS no\r\n".to_vec()));
     let spec = Spec { password: Some("p".to_owned()), ..server.spec() };
-    assert_eq!(told(&spec), "the server refused the connection: AUTH: WRONGPASS no");
+    assert_eq!(error(&spec), "the server refused the connection: AUTH: WRONGPASS no");
     let spec = Spec { resp3: true, ..server.spec() };
-    assert_eq!(told(&spec), "the server refused the connection: HELLO: WRONGPASS no");
+    assert_eq!(error(&spec), "the server refused the connection: HELLO: WRONGPASS no");
     let spec = Spec { commands: get(), ..server.spec() };
-    assert!(told(&spec).contains("cannot write the keys that are to be read: WRONGPASS"));
+    assert!(error(&spec).contains("cannot write the keys that are to be read: WRONGPASS"));
     let gone = Spec { address: Address::Unix("/nowhere/at/all.sock".into()), ..server.spec() };
-    assert!(told(&gone).starts_with("cannot connect to /nowhere/at/all.sock: No such file"));
+    assert!(error(&gone).starts_with("cannot connect to /nowhere/at/all.sock: No such file"));
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = free.local_addr().expect("it is bound");
     drop(free);
     let refused = Spec { address: Address::Tcp(address), ..server.spec() };
-    assert!(told(&refused).contains("Connection refused"), "{}", told(&refused));
+    assert!(error(&refused).contains("Connection refused"), "{}", error(&refused));
 }

@@ -94,8 +94,8 @@ fn the_cpu_and_memory_of_a_local_server_are_measured() {
 fn a_wrong_password_and_a_wrong_type_are_reported() {
     let redis = start();
     let spec = Spec { password: Some("wrong".to_owned()), ..spec_of(&redis) };
-    let told = run(&spec).expect_err("it is refused").to_string();
-    assert!(told.contains("AUTH: WRONGPASS"), "{told}");
+    let error = run(&spec).expect_err("it is refused").to_string();
+    assert!(error.contains("AUTH: WRONGPASS"), "{error}");
     let spec = Spec {
         commands: vec![Command::new(&["SET", "k", "text"]), Command::new(&["LPUSH", "k", "x"])],
         amount: Amount::Requests(160),

@@ -27,7 +27,7 @@ fn is_reached_and_ended(started: Started, ways: usize) {
         let mut client = Client::connect(address, LONG).expect("it listens");
         assert_eq!(client.call(&[b"PING"]).expect("a reply"), pong(), "{name}");
     }
-    let pid = started.pid.expect("it is one of ours");
+    let pid = started.pid.expect("the process was started here");
     let folder = started.unix.as_deref().and_then(Path::parent).map(Path::to_owned);
     assert!(Path::new(&format!("/proc/{pid}")).exists());
     drop(started);
@@ -115,7 +115,7 @@ fn a_running_server_is_used_unchanged() {
     let mut client = Client::connect(&started.address(), LONG).expect("it listens");
     assert_eq!(client.call(&[b"PING"]).expect("nobody else is connected"), pong());
     drop(started);
-    assert_eq!(client.call(&[b"PING"]).expect("it goes on"), pong());
+    assert_eq!(client.call(&[b"PING"]).expect("the connection is open"), pong());
 }
 
 #[test]

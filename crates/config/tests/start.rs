@@ -164,9 +164,9 @@ fn includes_support_patterns_and_a_limited_depth() {
     let me = folder.0.join("loop.conf");
     let me = me.to_str().expect("plain");
     folder.file("loop.conf", &format!("include {me}\n").repeat(3));
-    let said = started(&[me]).expect_err("it has no end");
-    assert!(said.contains("nested too deeply"));
-    assert!(said.lines().count() <= 100, "of very many, so many are told");
+    let message = started(&[me]).expect_err("it has no end");
+    assert!(message.contains("nested too deeply"));
+    assert!(message.lines().count() <= 100, "at most 100 errors are printed");
     // A chain with the maximum depth is accepted.
     for level in 0..INCLUDE_DEPTH_MAX {
         folder.file(&format!("c{level}"), &format!("include {dir}/c{}\n", level + 1));
@@ -214,10 +214,10 @@ fn errors_name_place_problem_and_remedy() {
         ("port 0", "no address to listen on"),
     ];
     for (text, expected) in cases {
-        let said = error(&[&file(text)]);
-        assert!(said.contains(expected), "{text:?}: {said}");
-        assert!(!said.contains("secret"), "{said}");
-        assert!(said.starts_with(place) || expected.contains("no address"), "{said}");
+        let message = error(&[&file(text)]);
+        assert!(message.contains(expected), "{text:?}: {message}");
+        assert!(!message.contains("secret"), "{message}");
+        assert!(message.starts_with(place) || expected.contains("no address"), "{message}");
     }
     assert!(
         error(&["/nonexistent.conf"]).starts_with("/nonexistent.conf: cannot be read: No such")
@@ -241,7 +241,7 @@ fn every_refused_line_is_reported() {
     let text =
         format!("appendonly yes\nport 1\nsave 60\ninclude {more}\nprot 7\nmaxclients x\nhz 20\n");
     let file = folder.file("a.conf", &text);
-    let said = started(&[&file, "--replicaof", "a", "1"]).expect_err("refused");
+    let message = started(&[&file, "--replicaof", "a", "1"]).expect_err("refused");
     let expected = [
         "a.conf line 1: 'appendonly yes' needs persistence",
         "a.conf line 3: 'save 60' needs persistence",
@@ -250,27 +250,28 @@ fn every_refused_line_is_reported() {
         "a.conf line 6: 'maxclients x': argument couldn't be parsed",
         "command line: 'replicaof a 1' needs replication",
     ];
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines.len(), expected.len(), "{said}");
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(lines.len(), expected.len(), "{message}");
     for (line, expected) in lines.iter().zip(expected) {
         assert!(line.contains(expected), "{line}");
     }
     let Ok(Start::Check(check)) = started(&["--check-config", &file]) else { panic!("a check") };
     assert_eq!((check.errors.len(), check.inert.len()), (5, 1));
-    let said = check.to_string();
-    assert!(said.contains("a.conf line 7: 'hz' has no effect: shown by INFO"), "{said}");
+    let message = check.to_string();
+    assert!(message.contains("a.conf line 7: 'hz' has no effect: shown by INFO"), "{message}");
     assert!(
-        said.ends_with("The server does not start with this configuration: 5 refused, 1 inert.\n"),
-        "{said}"
+        message
+            .ends_with("The server does not start with this configuration: 5 refused, 1 inert.\n"),
+        "{message}"
     );
     let good = folder.file("good.conf", "hz 20\nrequirepass hunter2\nmasterauth hunter2\n");
     let Ok(Start::Check(check)) = started(&["--check-config", &good]) else { panic!("a check") };
-    let said = check.to_string();
+    let message = check.to_string();
     assert!(
-        said.ends_with("The server starts with this configuration: 0 refused, 2 inert.\n"),
-        "{said}"
+        message.ends_with("The server starts with this configuration: 0 refused, 2 inert.\n"),
+        "{message}"
     );
-    assert!(!said.contains("hunter2"), "{said}");
+    assert!(!message.contains("hunter2"), "{message}");
     let Ok(Start::Check(check)) = started(&["--check-config", "/nonexistent"]) else { panic!() };
     assert_eq!(check.errors.len(), 1);
 }
@@ -328,7 +329,7 @@ fn a_rewrite_changes_only_lines_which_differ() {
         (b"client-output-buffer-limit", b"pubsub 1gb 2gb 7"),
         (b"latency-tracking-info-percentiles", b""),
     ];
-    let (c, changed) = c.set(pairs, true).expect("all good");
+    let (c, changed) = c.set(pairs, true).expect("valid settings");
     assert_eq!(changed.len(), pairs.len());
     rewrite_file(&c);
     let expected = "# my comment\nport 7000\nhz 10\n# hz 20\nmaxmemory 1536kb\n\nsave \"\"\n\
@@ -358,7 +359,7 @@ fn a_rewrite_overrides_included_files() {
     let file = folder.file("a.conf", &text);
     let c = config(&[&file]);
     assert_eq!(c.timeout_s, 7);
-    let (c, _) = c.set(&[(b"timeout", b"3"), (b"hz", b"10")], true).expect("all good");
+    let (c, _) = c.set(&[(b"timeout", b"3"), (b"hz", b"10")], true).expect("valid settings");
     rewrite_file(&c);
     let written = std::fs::read_to_string(&file).expect("readable");
     assert!(written.starts_with(&text) && written.contains("\nhz 10\n"), "{written}");
@@ -384,15 +385,15 @@ fn rewriting_asks_about_included_files() {
     let file = folder.file("a.conf", &text);
     let c = config(&[&file]);
     assert_eq!(c.timeout_s, 5);
-    let (c, _) = c.set(&[(b"timeout", b"6")], true).expect("all good");
+    let (c, _) = c.set(&[(b"timeout", b"6")], true).expect("valid settings");
     // The folder, its folders, their folders, which files stand there, these, the last one.
     assert_eq!(rewrite_file(&c), 5);
     let written = std::fs::read_to_string(&file).expect("readable");
     assert_eq!(written, format!("{}\n{MARK}\ntimeout 6\n", text.replace("hz 50", "hz 12")));
     assert_eq!(config(&[&file]).timeout_s, 6);
     // If one cannot be read, nothing can be said about what they set.
-    std::fs::remove_file(at("last.conf")).expect("ours");
-    let (c, _) = c.set(&[(b"hz", b"13")], true).expect("all good");
+    std::fs::remove_file(at("last.conf")).expect("a temporary file");
+    let (c, _) = c.set(&[(b"hz", b"13")], true).expect("valid settings");
     rewrite_file(&c);
     let written = std::fs::read_to_string(&file).expect("readable");
     assert!(written.ends_with(&format!("\n{MARK}\ntimeout 6\n")), "{written}");
@@ -478,10 +479,10 @@ fn repeated_includes_are_bounded() {
         folder.file(&format!("d{level}"), &format!("include {}\n", name(level + 1)).repeat(2));
     }
     folder.file(&format!("d{INCLUDE_DEPTH_MAX}"), "hz 77\n");
-    let said = started(&[&name(0)]).expect_err("too many");
-    assert!(said.contains(&format!("more than {FILES_MAX} files")), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("include each file once"), "{said}");
+    let message = started(&[&name(0)]).expect_err("too many");
+    assert!(message.contains(&format!("more than {FILES_MAX} files")), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(message.contains("include each file once"), "{message}");
     // Within the limit a file may be included twice.
     assert_eq!(hz(&config(&[&name(6)])), 77);
     // The total size is limited, too.

@@ -133,7 +133,7 @@ fn the_debug_output_contains_no_secret() {
         .map(|s| (s.name.as_bytes(), &b"hunter2"[..]))
         .chain([(&b"admin-token"[..], &b"hunter2"[..]), (b"hz", b"77")])
         .collect();
-    let (config, _) = Config::default().set(&pairs, true).expect("all good");
+    let (config, _) = Config::default().set(&pairs, true).expect("valid settings");
     let shown = format!("{config:?} {:?} {:?}", WorkerCopy::of(&config), config.password);
     assert!(shown.contains("hz") && shown.contains("77"), "{shown}");
     assert!(!shown.contains("hunter2"), "{shown}");

@@ -237,7 +237,7 @@ fn a_second_sync_after_a_failed_one_is_found() {
 /// A text of all that a run meets: completions with their times, and what a crash leaves.
 fn story(seed: u64) -> String {
     let mut machine = Machine::new(seed, DiskFaults::HARSH);
-    let (mut told, mut dice) = (String::new(), Prng::new(!seed));
+    let (mut journal, mut dice) = (String::new(), Prng::new(!seed));
     let mut files: Vec<FileId> = Vec::new();
     for round in 0..60 {
         for _ in 0..dice.below(4) {
@@ -258,7 +258,7 @@ fn story(seed: u64) -> String {
         }
         if !machine.net.is_at_rest() {
             for done in machine.turn() {
-                writeln!(told, "{:?} {done:?}", machine.driver.now()).expect("a string");
+                writeln!(journal, "{:?} {done:?}", machine.driver.now()).expect("a string");
                 if let Ok(FileValue::Opened { file, .. }) = done.outcome {
                     files.push(file);
                 }
@@ -268,10 +268,10 @@ fn story(seed: u64) -> String {
     machine.disk.crash();
     for name in machine.disk.names(Path::new("/")).expect("the root") {
         let contents = machine.disk.contents(&Path::new("/").join(&name));
-        writeln!(told, "{} {contents:?}", name.display()).expect("a string");
+        writeln!(journal, "{} {contents:?}", name.display()).expect("a string");
     }
-    writeln!(told, "{:?}", machine.disk.counts()).expect("a string");
-    told
+    writeln!(journal, "{:?}", machine.disk.counts()).expect("a string");
+    journal
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn more_connections_than_buffers_are_all_received<W: World<C = RealClient>>() {
         while got.iter().map(Vec::len).sum::<usize>() < count * 300 {
             for event in server.turn() {
                 let Happened::Data(conn, bytes) = event else { panic!("{event:?}") };
-                let i = peers.iter().position(|(_, c)| *c == conn).expect("one of ours");
+                let i = peers.iter().position(|(_, c)| *c == conn).expect("a known connection");
                 got[i].extend(bytes);
             }
         }

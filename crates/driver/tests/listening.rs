@@ -168,7 +168,7 @@ fn only_a_stale_unix_socket_is_replaced<W: World<C = RealClient>>() {
     assert!(error.to_string().starts_with("Address already in use"), "{error}");
     let kept = std::fs::metadata(&path).expect("still there");
     assert!(kept.file_type().is_file() && !kept.file_type().is_socket());
-    std::fs::remove_file(&path).expect("ours");
+    std::fs::remove_file(&path).expect("a temporary file");
 }
 
 fn a_unix_socket_path_which_is_too_long_is_an_error<W: World<C = RealClient>>() {

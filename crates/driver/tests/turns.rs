@@ -58,7 +58,7 @@ fn a_full_area_is_announced_and_nothing_is_lost<W: World>() {
         let mut delivered: Vec<(ConnId, usize, usize)> = Vec::new();
         let mut collect = |driver: &mut _, delivered: &mut Vec<(ConnId, usize, usize)>| {
             for (conn, start, end) in delivered.drain(..) {
-                let i = peers.iter().position(|(_, c)| *c == conn).expect("one of ours");
+                let i = peers.iter().position(|(_, c)| *c == conn).expect("a known connection");
                 got[i].extend_from_slice(&area::<W>(driver)[start..end]);
             }
         };

@@ -147,7 +147,7 @@ mod tests {
         ks.set_waker(Box::new(Woken(woken.clone())));
         let mut access = Access::new(ks.clone(), 0);
         let [a, b, c] = [3, 64, 16_383].map(SlotId::new);
-        access.try_world().expect("nobody else");
+        access.try_world().expect("no other worker is inside");
         access.world(UnixMs(1)).freeze(&[a, b]);
         access.world(UnixMs(1)).freeze(&[c]);
         access.open_world();

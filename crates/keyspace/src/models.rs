@@ -75,7 +75,7 @@ fn slot_lock_excludes_and_wakes() {
             let me = Owner::numbered(i);
             for _ in 0..2 {
                 if !shared.0.try_lock(me) {
-                    shared.0.lock_slow(me).expect("nobody is long");
+                    shared.0.lock_slow(me).expect("no long holder");
                 }
                 shared.1.bump();
                 assert!(!shared.0.unlock(me).parked);
@@ -221,7 +221,7 @@ fn ascending_sets_do_not_deadlock() {
             let me = Owner::numbered(i);
             for &at in sets[i] {
                 if !shared[at].0.try_lock(me) {
-                    shared[at].0.lock_slow(me).expect("nobody is long");
+                    shared[at].0.lock_slow(me).expect("no long holder");
                 }
             }
             for &at in sets[i] {

@@ -137,7 +137,7 @@ mod tests {
         };
         assert_eq!(seen(&mut access), SeqNo(5));
         access.leave();
-        access.try_world().expect("nobody else");
+        access.try_world().expect("no other worker is inside");
         access.world(UnixMs(1)).forget_numbers();
         access.open_world();
         assert!(access.enter());

@@ -66,7 +66,7 @@ mod tests {
     const NOW: UnixMs = UnixMs(1);
 
     fn shape(access: &mut Access) -> TableShape {
-        access.free(NOW).table_shape(DB).expect("nobody else")
+        access.free(NOW).table_shape(DB).expect("no other lock is held")
     }
 
     fn remove(access: &mut Access, numbers: std::ops::Range<u32>) {

@@ -294,7 +294,7 @@ fn a_frozen_slot_is_readable_and_keeps_its_keys() {
     set(&mut access, &k, Some(50));
     set(&mut access, &other, Some(50));
     access.leave();
-    access.try_world().expect("nobody else");
+    access.try_world().expect("no other worker is inside");
     access.world(NOW).freeze(&[k.slot]);
     access.open_world();
     assert!(access.enter());
@@ -346,7 +346,7 @@ fn watches_of_a_hidden_key_compare_its_visibility() {
             a.expire_step(NOW, u64::MAX, || base::MonoNs(0));
         }),
         ("flushed", true, false, |a, _, _| {
-            a.try_world().expect("nobody else");
+            a.try_world().expect("no other worker is inside");
             a.world(NOW).flush_db(DB);
             a.open_world();
         }),
@@ -390,7 +390,7 @@ fn hashes_with_expiring_fields_are_counted() {
     set_hash(&mut access, &ks.key(b"none"), &[None]);
     assert_eq!(ks.db_with_fields_that_expire(DB), 3);
     access.leave();
-    access.try_world().expect("nobody else");
+    access.try_world().expect("no other worker is inside");
     let mut guard = access.world(NOW);
     assert_eq!(guard.flush_db(DB), 4);
     assert_eq!(ks.db_with_fields_that_expire(DB), 0);

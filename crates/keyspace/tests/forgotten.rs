@@ -73,7 +73,7 @@ fn get(access: &mut Access, key: &str) -> Option<String> {
 #[test]
 fn after_a_forgotten_world_guard_slots_need_their_locks_again() {
     let (ks, mut a, _b) = two_accesses();
-    a.try_world().expect("nobody else");
+    a.try_world().expect("no other worker is inside");
     forget(a.world(NOW));
     a.open_world();
     assert!(a.enter());
@@ -88,7 +88,7 @@ fn after_a_forgotten_world_guard_slots_need_their_locks_again() {
 #[test]
 fn changes_of_a_forgotten_world_guard_are_committed_when_world_opens() {
     let (_, mut a, mut b) = two_accesses();
-    a.try_world().expect("nobody else");
+    a.try_world().expect("no other worker is inside");
     let mut guard = a.world(NOW);
     set(&mut guard, "key", "of the forgotten");
     forget(guard);

@@ -315,7 +315,7 @@ fn accounts_outlive_a_further_access() {
 fn a_further_access_can_be_created_and_dropped_under_world() {
     let (ks, mut worker) = one_worker();
     let key = ks.key(b"k");
-    worker.try_world().expect("nobody else");
+    worker.try_world().expect("no other worker is inside");
     let mut further = worker.further().expect("there is room");
     assert!(!further.enter());
     increment(&mut worker.world(NOW), &key);

@@ -77,7 +77,7 @@ fn a_command_grows_when_serving_needs_many_slots() {
     let further = (0..17).map(|n| ks.key(format!("further{n}").as_bytes()).slot);
     let left: Vec<SlotId> = further.filter(|&slot| !guard.covers(slot)).collect();
     assert_eq!(left.len(), 1, "it takes as many ahead as others do");
-    guard.cover(left[0]).expect("nobody is long");
+    guard.cover(left[0]).expect("no long holder");
     assert!(guard.covers(left[0]));
     drop(guard);
     let guard = other.grow(&[], NOW, Intent::Write).expect("the token is free again");
@@ -145,7 +145,7 @@ fn a_grower_locks_all_slots_for_serving_before_it_changes_anything() {
         drop(guard);
     });
     is_held.recv().expect("it is sent");
-    grow().expect("nobody is long");
+    grow().expect("no long holder");
     holder.join().expect("it ends");
 }
 

@@ -282,7 +282,7 @@ fn check(before: &[Call], command: &[Call], world: bool, unwind: bool) {
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
     if world {
-        access.try_world().expect("alone");
+        access.try_world().expect("no other worker is inside");
     }
     {
         let mut guard = guard(&mut access, world);
@@ -334,7 +334,7 @@ fn check(before: &[Call], command: &[Call], world: bool, unwind: bool) {
     gone += other.expire_step(UnixMs(NOW.0 + 100), u64::MAX, || base::MonoNs(0)).expired;
     assert_eq!(gone, with_expiry);
     drop(other);
-    access.try_world().expect("alone");
+    access.try_world().expect("no other worker is inside");
     access.world(NOW).flush_all();
     access.open_world();
     while access.reclaim(1000) {}
@@ -370,7 +370,7 @@ fn check_commands(before: &[Call], commands: &[(Vec<Call>, bool)], world: bool) 
     let outcome = |only_good: bool| {
         let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 3, workers: 1 }));
         let mut access = Access::new(Arc::clone(&ks), 0);
-        access.try_world().expect("alone");
+        access.try_world().expect("no other worker is inside");
         access.listen_to_events(true);
         let cell = WatchCell::new();
         let mut guard = guard(&mut access, world);
@@ -500,7 +500,7 @@ fn every_change_is_announced() {
     let commands = proptest::collection::vec(proptest::collection::vec(call(true), 1..6), 100);
     let ks = Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 3, workers: 1 }));
     let mut access = Access::new(Arc::clone(&ks), 0);
-    access.try_world().expect("alone");
+    access.try_world().expect("no other worker is inside");
     access.capture_changes(true);
     for round in 0..40 {
         let commands =

@@ -209,7 +209,7 @@ fn random_key_reaches_every_key() {
     };
     let mut seen = BTreeSet::new();
     for _ in 0..5000 {
-        let key = store.access.free(NOW).random_key(DB, &mut draw).expect("nobody is long");
+        let key = store.access.free(NOW).random_key(DB, &mut draw).expect("no long holder");
         seen.insert(key.expect("there are keys"));
     }
     assert_eq!(seen.len(), 60);

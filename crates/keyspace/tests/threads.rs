@@ -67,9 +67,9 @@ fn with<R>(access: &mut Access, slots: &[SlotId], f: impl FnOnce(&mut Guard<'_>)
     }
     let result = {
         let mut guard = if let [slot] = slots {
-            access.lock_one(*slot, NOW, Intent::Write).expect("nobody is long")
+            access.lock_one(*slot, NOW, Intent::Write).expect("no long holder")
         } else {
-            access.lock(slots, NOW, Intent::Write).expect("nobody is long")
+            access.lock(slots, NOW, Intent::Write).expect("no long holder")
         };
         let result = f(&mut guard);
         guard.commit();

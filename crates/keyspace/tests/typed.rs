@@ -178,7 +178,7 @@ fn the_reclaimer_frees_values_of_many_parts() {
         |access| with(access, NOW, |g, key| g.insert(Event::SILENT, DB, key, NewStr::Int(1), None)),
         |access| with(access, UnixMs(NOW.0 + 10), |g, key| assert!(!g.contains(DB, key))),
         |access| {
-            access.try_world().expect("alone");
+            access.try_world().expect("no other worker is inside");
             access.world(NOW).flush_all();
             access.open_world();
             while access.reclaim(1000) {}

@@ -181,9 +181,9 @@ mod tests {
         let t = totals(1..=1000);
         assert_eq!(t.count(), 1000);
         for (percent, exact) in [(0.0, 1), (1.0, 10), (50.0, 500), (99.0, 990), (100.0, 1000)] {
-            let told = t.percentile(percent);
-            let wrong = told.abs_diff(exact) as f64 / exact as f64;
-            assert!(told >= exact && wrong <= 0.032, "p{percent}: {told} for {exact}");
+            let reported = t.percentile(percent);
+            let wrong = reported.abs_diff(exact) as f64 / exact as f64;
+            assert!(reported >= exact && wrong <= 0.032, "p{percent}: {reported} for {exact}");
         }
         assert_eq!(t.count_up_to(63), 63);
         let pairs: Vec<_> = totals([5, 5, 130]).occupied().collect();
@@ -224,9 +224,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_value_is_resolved_to_three_percent(value in 1..=VALUE_MAX) {
-            let told = bucket_max(bucket_of(value));
-            prop_assert!(told >= value);
-            prop_assert!((told - value) as f64 <= value as f64 * 0.032);
+            let reported = bucket_max(bucket_of(value));
+            prop_assert!(reported >= value);
+            prop_assert!((reported - value) as f64 <= value as f64 * 0.032);
         }
 
         #[test]
@@ -234,11 +234,11 @@ mod tests {
             mut values in proptest::collection::vec(0..10_000_000u64, 1..200),
             percent in 0.0..=100.0f64,
         ) {
-            let told = totals(values.iter().copied()).percentile(percent);
+            let reported = totals(values.iter().copied()).percentile(percent);
             values.sort_unstable();
             let rank = (percent / 100.0 * values.len() as f64).ceil().max(1.0) as usize;
             let exact = values[rank - 1];
-            prop_assert_eq!(told, bucket_max(bucket_of(exact)));
+            prop_assert_eq!(reported, bucket_max(bucket_of(exact)));
         }
     }
 }

@@ -165,8 +165,8 @@ fn redis_restores_our_payloads() {
         let value = value(prng, false);
         for shape in [Shape::Packed, Shape::Intset, Shape::Plain] {
             let payload = savers[number as usize % 2].dump(&value.shaped(shape));
-            let told = live.call(&[b"RESTORE", b"k", b"0", &payload, b"REPLACE"]);
-            assert_eq!(told, Answer::Simple("OK".into()), "round {number}, {shape:?}: {value:?}");
+            let reply = live.call(&[b"RESTORE", b"k", b"0", &payload, b"REPLACE"]);
+            assert_eq!(reply, Answer::Simple("OK".into()), "round {number}, {shape:?}: {value:?}");
             let theirs = content(live, b"k");
             assert_eq!(theirs, sorted(value.clone()), "round {number}, {shape:?}");
             let again = live.done(&[b"DUMP", b"k"]).bytes();
@@ -241,8 +241,8 @@ fn error_texts_match_redis() {
         (sealed(b"\x02\x02\x01a\x01a", 10), Error::Refused),
     ] {
         assert_eq!(Owned::restore(&payload), Err(error), "{}", payload.escape_ascii());
-        let told = live.call(&[b"RESTORE", b"k", b"0", &payload]);
-        assert_eq!(told, Answer::Error(error.reply().into()), "{}", payload.escape_ascii());
+        let reply = live.call(&[b"RESTORE", b"k", b"0", &payload]);
+        assert_eq!(reply, Answer::Error(error.reply().into()), "{}", payload.escape_ascii());
     }
     assert_eq!(live.done(&[b"EXISTS", b"k"]), Answer::Integer(0));
 }
@@ -366,6 +366,6 @@ fn streams_of_older_and_newer_types_are_read() {
     live.done(&[b"RESTORE", b"s", b"0", &payload]);
     let Ok(value) = Owned::restore(&payload) else { panic!("a stream") };
     live.done(&[b"RESTORE", b"t", b"0", &Saver::default().dump(&value)]);
-    let told = |live: &mut Live, key| live.done(&[b"XINFO", b"GROUPS", key]);
-    assert_eq!(told(&mut live, b"s"), told(&mut live, b"t"));
+    let reply = |live: &mut Live, key| live.done(&[b"XINFO", b"GROUPS", key]);
+    assert_eq!(reply(&mut live, b"s"), reply(&mut live, b"t"));
 }

@@ -71,7 +71,7 @@ fn shared_folder(name: &str) -> (PathBuf, PathBuf) {
 }
 
 fn mode(path: &Path, mode: u32) {
-    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("ours");
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("a file of this test");
 }
 
 fn is_root() -> bool {
@@ -104,20 +104,23 @@ fn folders_are_checked() {
     let closed = dir.join("closed");
     std::fs::create_dir(&closed).expect("new");
     mode(&closed, 0o555);
-    let (code, said) = run(&closed);
+    let (code, message) = run(&closed);
     assert_eq!(code, Some(1));
     let start = format!("dir '{}': cannot be written to by user ", closed.display());
-    assert!(said.starts_with(&start) && said.contains("Permission denied; give another"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(
+        message.starts_with(&start) && message.contains("Permission denied; give another"),
+        "{message}"
+    );
+    assert_eq!(message.lines().count(), 1, "{message}");
     mode(&closed, 0o000);
-    let (_, said) = run(&closed);
-    assert!(said.contains("cannot be entered: Permission denied; give a folder"), "{said}");
-    let (_, said) = run(&dir.join("missing"));
-    assert!(said.contains("cannot be entered: No such file or directory"), "{said}");
-    let (_, said) = run(&program);
-    assert!(said.contains("cannot be entered: Not a directory"), "{said}");
+    let (_, message) = run(&closed);
+    assert!(message.contains("cannot be entered: Permission denied; give a folder"), "{message}");
+    let (_, message) = run(&dir.join("missing"));
+    assert!(message.contains("cannot be entered: No such file or directory"), "{message}");
+    let (_, message) = run(&program);
+    assert!(message.contains("cannot be entered: Not a directory"), "{message}");
     mode(&closed, 0o755);
-    std::fs::remove_dir_all(dir).expect("ours");
+    std::fs::remove_dir_all(dir).expect("a temporary folder");
 }
 
 fn a_daemon_outlives_its_parent() {
@@ -142,7 +145,7 @@ fn a_daemon_outlives_its_parent() {
         assert!(start.elapsed() < Duration::from_secs(20), "the pid file goes at the end");
         std::thread::sleep(Duration::from_millis(5));
     }
-    std::fs::remove_dir_all(dir).expect("ours");
+    std::fs::remove_dir_all(dir).expect("a temporary folder");
 }
 
 fn a_failed_daemon_reports_its_error() {
@@ -150,5 +153,5 @@ fn a_failed_daemon_reports_its_error() {
     let out = Command::new(&program).arg("role-failing").arg(&dir).output().expect("it runs");
     assert_eq!(out.status.code(), Some(1));
     assert_eq!(String::from_utf8_lossy(&out.stderr), "port: taken\n");
-    std::fs::remove_dir_all(dir).expect("ours");
+    std::fs::remove_dir_all(dir).expect("a temporary folder");
 }

@@ -1,5 +1,5 @@
 //! Repetitions of one measurement: where they lie and how far apart. Whether two sets of them
-//! differ is told by [`crate::compare`].
+//! differ is decided by [`crate::compare`].
 
 /// Scales the MAD of a normal distribution to its standard deviation (Rousseeuw and Croux,
 /// "Alternatives to the Median Absolute Deviation", JASA 88, 1993).

@@ -20,9 +20,9 @@ impl Texts {
         behind.split("\n\n").next().unwrap_or_default()
     }
 
-    /// A paragraph in one line with its placeholders filled in. Panics if it is not there, or a
+    /// A paragraph as one line, with its placeholders filled in. Panics if it is not there, or a
     /// value for a placeholder is not.
-    pub fn say(self, name: &str, values: &[(&str, &dyn Display)]) -> String {
+    pub fn sentence(self, name: &str, values: &[(&str, &dyn Display)]) -> String {
         let words: Vec<&str> = self.paragraph(name).split_whitespace().collect();
         let value = |key: &str| {
             let value = values.iter().find(|(known, _)| *known == key);
@@ -50,8 +50,8 @@ mod tests {
     #[test]
     fn a_paragraph_is_filled_in_and_ends_at_an_empty_line() {
         let texts = Texts("[a]\n{who} asks\n{n} times.\n\n[b]\nNothing.\n");
-        assert_eq!(texts.say("a", &[("n", &3), ("who", &"{port}")]), "{port} asks 3 times.");
-        assert_eq!(texts.say("b", &[]), "Nothing.");
+        assert_eq!(texts.sentence("a", &[("n", &3), ("who", &"{port}")]), "{port} asks 3 times.");
+        assert_eq!(texts.sentence("b", &[]), "Nothing.");
         assert_eq!(texts.names().collect::<Vec<_>>(), ["a", "b"]);
     }
 }

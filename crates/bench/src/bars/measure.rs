@@ -14,7 +14,7 @@ use crate::result::Measurement;
 const FRAME: usize = 50;
 
 /// Measures what was asked for. A bar that is missed is none of the errors; a lost message is.
-pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Measured, String> {
+pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Measured, String> {
     let mut measured = Measured::default();
     for which in ALL {
         if !options.only.is_empty() && !options.only.contains(&which) {
@@ -26,8 +26,8 @@ pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Measured, Str
             Which::Memory => memory,
             Which::Producers => producers,
         };
-        if let Err(why) = measure(options, &mut measured, say) {
-            say(&format!("{which:?}: {why}"));
+        if let Err(why) = measure(options, &mut measured, progress) {
+            progress(&format!("{which:?}: {why}"));
             measured.failed.push(why);
         }
     }
@@ -37,12 +37,12 @@ pub fn run(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Measured, Str
 fn null(
     options: &Options,
     measured: &mut Measured,
-    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<(), String> {
     let ours = Ours::start(&options.target)?;
     let mut seen = Vec::new();
     for repetition in 1..=options.repetitions {
-        say(&format!("null sink ({repetition} of {})", options.repetitions));
+        progress(&format!("null sink ({repetition} of {})", options.repetitions));
         let time = Some(Duration::from_secs_f64(options.seconds));
         seen.push(ours.send(&Spec { time, ..ours.spec(options, SinkKind::Null) })?);
     }
@@ -56,13 +56,13 @@ fn null(
 fn stream(
     options: &Options,
     measured: &mut Measured,
-    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<(), String> {
     let ours = Ours::start(&options.target)?;
     let beside = options.beside.start().map_err(|error| error.to_string())?;
     let (mut seen, mut others) = (Vec::new(), Vec::new());
     for repetition in 1..=options.repetitions {
-        say(&format!("stream ({repetition} of {})", options.repetitions));
+        progress(&format!("stream ({repetition} of {})", options.repetitions));
         let messages = options.messages;
         seen.push(ours.send(&Spec { messages, ..ours.spec(options, SinkKind::Stream) })?);
         count_and_delete(&ours.started, messages)?;
@@ -86,13 +86,13 @@ fn stream(
 fn memory(
     options: &Options,
     measured: &mut Measured,
-    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<(), String> {
     let messages = MEMORY_MESSAGES;
     let over = |before: u64, after: u64| {
         after.saturating_sub(before) as f64 / messages as f64 - PAYLOAD as f64
     };
-    say("memory");
+    progress("memory");
     let ours = Ours::start(&options.target)?;
     let before = used_memory(&ours.started)?;
     let seen = [ours.send(&Spec { messages, ..ours.spec(options, SinkKind::Stream) })?];
@@ -112,12 +112,12 @@ fn memory(
 fn producers(
     options: &Options,
     measured: &mut Measured,
-    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<(), String> {
     let clients = options.producers;
     for (sink, name) in [(SinkKind::Null, "null sink"), (SinkKind::Stream, KEY)] {
         let who = format!("{clients} producers, {name}");
-        say(&who);
+        progress(&who);
         let ours = Ours::start(&options.target)?;
         let time = Some(Duration::from_secs_f64(options.producers_seconds));
         let spec = Spec { clients, time, block: None, batch: FRAME, ..ours.spec(options, sink) };

@@ -18,41 +18,40 @@ pub const MESSAGE: usize = SIZE_BYTES + PAYLOAD;
 /// What is to be measured.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Options {
-    /// Whom to measure, as in `lab`; it is started afresh for each bar
+    /// Server to measure, as in `lab`; it is restarted for each measurement
     #[arg(long, value_name = "TARGET", default_value = "sheafdb --threads 1",
         value_parser = Target::parse)]
     pub target: Target,
-    /// Whom to compare it with
+    /// Server to compare it with
     #[arg(long, value_name = "TARGET", default_value = "redis-server",
         value_parser = Target::parse)]
     pub beside: Target,
-    /// Only these
+    /// Performance targets to check, separated by commas [default: all]
     #[arg(long, value_delimiter = ',', value_name = "BAR,BAR...")]
     pub only: Vec<Which>,
-    /// Seconds of each run without a number of messages
+    /// Seconds of each run that has no fixed number of messages
     #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
-    /// Repetitions, the servers in turn; medians are measured
+    /// Repetitions; the servers take turns, and the medians are compared
     #[arg(long, default_value_t = 5, value_parser = at_least_one())]
     pub repetitions: usize,
-    /// Messages of one run into a stream
+    /// Messages per run into a stream
     #[arg(long, default_value_t = 2_000_000,
         value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub messages: u64,
-    /// Producers that are to be served alike
+    /// Number of producers in `producers`, which must all get a fair share
     #[arg(long, default_value_t = 1000, value_parser = at_least_one())]
     pub producers: usize,
-    /// Seconds that they send: a turn of the server takes one of them after the other, and there
-    /// must be many
+    /// Seconds for which the producers send; long enough for many rounds of the event loop
     #[arg(long, default_value_t = 10.0)]
     pub producers_seconds: f64,
-    /// When acknowledgements are asked for: adaptive, synchronous, batched
+    /// When the producers request acknowledgements: adaptive, synchronous or batched
     #[arg(long, default_value = "adaptive", value_parser = acks::acking)]
     pub acking: Acking,
-    /// Bytes of the block client's frames
+    /// Bytes of each frame of the client that sends blocks
     #[arg(long, default_value_t = 64 << 10, value_parser = RangedU64ValueParser::<usize>::new().range(100..=1 << 20))]
     pub block: usize,
-    /// Connections to the other server
+    /// Connections to the server of --beside
     #[arg(long, default_value_t = 1, value_parser = at_least_one())]
     pub beside_clients: usize,
 }
@@ -64,13 +63,13 @@ fn at_least_one() -> RangedU64ValueParser<usize> {
 /// The bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Which {
-    /// Messages per second and CPU per message without a key
+    /// Messages per second and CPU per message, if messages are discarded
     Null,
-    /// The same into a stream, and CPU per message beside the other server's XADD
+    /// The same if messages go to a stream; CPU per message relative to XADD at --beside
     Stream,
-    /// Bytes per message in a stream
+    /// Bytes of memory per message in a stream
     Memory,
-    /// Many producers: nothing lost, nobody starved
+    /// Many producers: no message is lost, no producer is starved
     Producers,
 }
 

@@ -20,40 +20,42 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
-    /// Server CPU per request of ZRANGE, ZRANK, LRANGE, HGETALL, SINTER, PFADD, GEOSEARCH and
-    /// BITCOUNT
+    /// Measure the server CPU per request of ZRANGE, ZRANK, LRANGE, HGETALL, SINTER, PFADD,
+    /// GEOSEARCH and BITCOUNT
     Reads(Reads),
-    /// Bytes per element of lists, hashes, sets, sorted sets and streams
+    /// Measure the bytes per element of lists, hashes, sets, sorted sets and streams
     Memory(Memory),
 }
 
 #[derive(clap::Args, Debug)]
 struct Reads {
-    /// Whom to measure, as in `lab`; several times. Ratios are to the first
+    /// Server to measure, as in `lab`; repeat the option for more. Ratios are relative to the
+    /// first one
     #[arg(long, value_name = "TARGET", default_values = ["redis", "sheafdb"],
         value_parser = Target::parse)]
     target: Vec<Target>,
     #[command(flatten)]
     options: reads::Options,
-    /// Also write all measurements to this file, for `compare`
+    /// Also write all measurements to this JSON file, for `compare`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]
 struct Memory {
-    /// Whom to measure, as in `lab`; each is started afresh for every line. Ratios are to the first
+    /// Server to measure, as in `lab`; repeat the option for more. Each is restarted for every
+    /// line of the table. Ratios are relative to the first one
     #[arg(long, value_name = "TARGET", default_values = ["redis", "sheafdb"],
         value_parser = Target::parse)]
     target: Vec<Target>,
-    /// Only these kinds, separated by commas
+    /// Kinds of collections to measure, separated by commas
     #[arg(long, value_delimiter = ',', value_enum, default_values_t = memory::KINDS)]
     kinds: Vec<memory::Kind>,
-    /// Elements of a collection, and how many collections
+    /// Elements per collection, and number of collections; several separated by commas
     #[arg(long, value_delimiter = ',', value_name = "SIZExCOUNT", value_parser = size,
         default_values = ["10x500000", "100x100000", "1000000x5"])]
     sizes: Vec<(u64, u64)>,
-    /// Bytes of a value of a stream's entry
+    /// Bytes of each value in a stream entry
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     value_bytes: u16,
 }
@@ -68,16 +70,16 @@ fn size(text: &str) -> Result<(u64, u64), String> {
 
 /// Measures and prints.
 pub fn run(args: &Args) -> Done {
-    let mut say = progress("collections");
+    let mut report = progress("collections");
     let text = match &args.what {
-        What::Reads(args) => run_reads(args, &mut say),
-        What::Memory(args) => run_memory(args, &mut say),
+        What::Reads(args) => run_reads(args, &mut report),
+        What::Memory(args) => run_memory(args, &mut report),
     }?;
     print!("{text}");
     Ok(true)
 }
 
-fn run_reads(args: &Reads, say: &mut dyn FnMut(&str)) -> Result<String, String> {
+fn run_reads(args: &Reads, progress: &mut dyn FnMut(&str)) -> Result<String, String> {
     let options = &args.options;
     if !(0.01..=3600.0).contains(&options.seconds) {
         return Err("seconds are 0.01 to 3600".to_owned());
@@ -86,16 +88,16 @@ fn run_reads(args: &Reads, say: &mut dyn FnMut(&str)) -> Result<String, String> 
         return Err("what is only loaded must run already: HOST:PORT or a socket".to_owned());
     }
     let results = begin_results();
-    let targets = subject::start(&args.target, &[], say).map_err(|error| error.to_string())?;
-    let told = reads::run(&targets, options, say)?;
-    let results = Results { measurements: told.measurements, ..results };
+    let targets = subject::start(&args.target, &[], progress).map_err(|error| error.to_string())?;
+    let result = reads::run(&targets, options, progress)?;
+    let results = Results { measurements: result.measurements, ..results };
     save_results(args.json.as_deref(), &results)?;
     if options.load_only {
         return Ok(String::new());
     }
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     let mut text = header("CPU us per request", &names, &["us"]);
-    for row in &told.rows {
+    for row in &result.rows {
         let _ = write!(text, "| {} |", row.figure);
         for us in &row.cpu_us {
             let _ = write!(text, " {us:.3} |");
@@ -109,9 +111,9 @@ fn run_reads(args: &Reads, say: &mut dyn FnMut(&str)) -> Result<String, String> 
     Ok(text)
 }
 
-fn run_memory(args: &Memory, say: &mut dyn FnMut(&str)) -> Result<String, String> {
+fn run_memory(args: &Memory, progress: &mut dyn FnMut(&str)) -> Result<String, String> {
     let (targets, value_bytes) = (&args.target, args.value_bytes.into());
-    let rows = memory::run(targets, &args.kinds, &args.sizes, value_bytes, say)?;
+    let rows = memory::run(targets, &args.kinds, &args.sizes, value_bytes, progress)?;
     let names: Vec<&str> = targets.iter().map(Target::name).collect();
     let mut text = header("bytes per element", &names, &["resident", "used"]);
     for row in &rows {

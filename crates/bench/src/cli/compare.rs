@@ -13,15 +13,16 @@ const FORMAT: u32 = 1;
 /// The options.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Files come from `sheafdb-bench load --repeat 5 --json FILE`. Each figure is the geometric mean over its \
-    repetitions, with the 95 % interval of the ratio; 'better' and 'worse' are said only where chance is ruled out at \
-    5 % for the whole comparison (docs/load.md). Exit status: 0 nothing got worse; 1 something did, or nothing could \
-    be compared."
+    after_help = "Files come from `sheafdb-bench load --repeat 5 --json FILE`. Each figure is the \
+    geometric mean of its repetitions, with the 95 % interval of the ratio B/A. 'better' and \
+    'worse' mean a significant difference, with an error rate of 5 % for the whole comparison \
+    (docs/load.md). Exit status: 0 if nothing got worse; 1 if something did, or nothing could be \
+    compared."
 )]
 pub struct Args {
-    /// What to compare with
+    /// JSON file A, the baseline
     a: PathBuf,
-    /// What is new
+    /// JSON file B, which is compared with A
     b: PathBuf,
 }
 
@@ -83,7 +84,7 @@ fn line(row: &Row) -> String {
         Verdict::Better => "better".to_owned(),
         Verdict::Worse => "worse".to_owned(),
         Verdict::Same if row.p < ERROR_RATE => "too small to matter".to_owned(),
-        Verdict::Same => "not told from chance".to_owned(),
+        Verdict::Same => "may be chance".to_owned(),
         Verdict::Unknown(why) => format!("unknown: {why}"),
     };
     let known = row.interval.1.is_finite();

@@ -18,9 +18,9 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
-    /// Send messages to a listener, and check every acknowledgement
+    /// Send messages to a listener and check every acknowledgement
     Send(Box<send::Send>),
-    /// Measure what protocol 2 must hold, beside redis-server's XADD
+    /// Check the performance targets of ingest protocol 2, relative to XADD at redis-server
     Bars(Box<Bars>),
 }
 
@@ -28,13 +28,13 @@ enum What {
 struct Bars {
     #[command(flatten)]
     options: bars::Options,
-    /// Processors of the servers, for taskset
+    /// CPUs of the servers, as a list for taskset
     #[arg(long, default_value = "0", value_name = "CPUS")]
     server_cpus: String,
-    /// Processor of the client
+    /// CPU of the client
     #[arg(long, default_value_t = 1, value_name = "CPU")]
     client_cpu: usize,
-    /// Also write all measurements to this file, for `compare`
+    /// Also write all measurements to this JSON file, for `compare`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -62,11 +62,11 @@ fn run_bars(args: &Bars) -> Done {
     host::run_on(args.client_cpu)
         .map_err(|error| format!("the client cannot run on core {}: {error}", args.client_cpu))?;
     let results = begin_results();
-    let told = bars::run(&options, &mut progress("bars"))?;
-    print!("{}", bars::table(&told.bars));
-    let missed = told.bars.iter().filter(|bar| !bar.holds()).count();
-    save_results(args.json.as_deref(), &Results { measurements: told.measurements, ..results })?;
-    match (&told.failed[..], missed) {
+    let result = bars::run(&options, &mut progress("bars"))?;
+    print!("{}", bars::table(&result.bars));
+    let missed = result.bars.iter().filter(|bar| !bar.holds()).count();
+    save_results(args.json.as_deref(), &Results { measurements: result.measurements, ..results })?;
+    match (&result.failed[..], missed) {
         ([], 0) => Ok(true),
         ([], _) => Err(format!("{missed} bars are missed")),
         (failed, _) => Err(failed.join("\nsheafdb-bench: ")),

@@ -24,18 +24,19 @@ pub struct Args {
 /// The experiments; each is one line here and one in [`run`].
 #[derive(clap::Subcommand, Debug)]
 enum Experiment {
-    /// SET at 1 to 10,000 connections: who is served, where the peak is, and what the listen queue
-    /// loses
+    /// SET on 1 to 10,000 connections: which are served, where throughput peaks, and how many
+    /// connections the listen queue drops
     Concurrency(Box<One<concurrency::Options>>),
-    /// Five ways to acknowledge small messages, and which of them wins here
+    /// Ingest: how the ways to acknowledge small messages compare on this machine
     Acks(Box<One<acks::Options>>),
-    /// SET and GET with 5 to 60 workers until throughput settles, and which drivers hold back
+    /// SET and GET by 5 to 60 workers until throughput is stable, and which clients limit their
+    /// load to what the server can take
     Ramp(Box<One<ramp::Options>>),
-    /// Batches of requests: when do the replies leave, and what does that cost?
+    /// Pipelined requests: when the server sends its replies, and what that costs
     Pipelining(Box<One<pipelining::Options>>),
-    /// One request at a time on few connections: what does it wait for?
+    /// One request at a time on few connections: what its latency consists of
     SingleConnection(Box<One<single_connection::Options>>),
-    /// All of them in their short form, in one report
+    /// All experiments in their short form, in one report
     All(Box<One<all::Options>>),
 }
 
@@ -68,27 +69,28 @@ struct One<O: clap::Args> {
 /// What all experiments share.
 #[derive(clap::Args, Debug)]
 struct Common {
-    /// Whom to measure: sheafdb, redis-server, valkey-server, pogocache, HOST:PORT, the path of a
-    /// socket, model:NAME[,option=value]..., or a program with {port}; several times. A label= in
-    /// front names it. Default: the experiment's own choice
+    /// Server to measure; repeat the option for more. One of: sheafdb, redis-server,
+    /// valkey-server, pogocache (each is started), HOST:PORT or the path of a unix socket (already
+    /// running), model:NAME[,OPTION=VALUE]... (a model of `serve`), or a command line with {port}
+    /// or {sock}. LABEL= in front sets the name in the report [default: depends on the experiment]
     #[arg(long, value_name = "TARGET", value_parser = Target::parse)]
     target: Vec<Target>,
-    /// Write the report, one HTML file
+    /// Write the report to this HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write all measurements and findings
+    /// Write all measurements and findings to this JSON file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write every plot as CSV into this folder
+    /// Write the data of every plot as CSV into this folder
     #[arg(long, value_name = "DIR")]
     csv: Option<PathBuf>,
-    /// Seconds of load per point
+    /// Seconds of load per point [default: depends on the experiment]
     #[arg(long)]
     seconds: Option<f64>,
-    /// Repetitions of each point [default: 3, short: 1]
+    /// Repetitions of each point [default: 3; with --short: 1]
     #[arg(long, value_name = "TIMES")]
     repetitions: Option<usize>,
-    /// Fewer points, less time each
+    /// Short form: fewer points, less time for each
     #[arg(long)]
     short: bool,
 }

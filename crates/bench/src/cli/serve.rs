@@ -10,11 +10,11 @@ use signal_hook::iterator::Signals;
 use super::Done;
 use crate::models::{self, Model, Options, Running};
 
-/// Run a small server that embodies one decision
+/// Run a model: a small server with one design, to compare real servers with
 #[derive(Clone, Debug, Parser)]
 #[command(name = "serve")]
 pub struct Serve {
-    /// Which one
+    /// The design of the server
     pub model: Model,
     /// How
     #[command(flatten)]

@@ -87,12 +87,12 @@ pub fn run(
     kinds: &[Kind],
     sizes: &[(u64, u64)],
     value_bytes: usize,
-    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for &kind in kinds {
         for &(size, count) in sizes {
-            say(&format!("{count} x {kind:?} of {size}"));
+            progress(&format!("{count} x {kind:?} of {size}"));
             let bytes = targets.iter().map(|target| one(target, kind, (size, count), value_bytes));
             rows.push(Row { kind, size, count, bytes: bytes.collect::<Result<_, String>>()? });
         }

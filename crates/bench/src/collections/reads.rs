@@ -12,19 +12,19 @@ use crate::result::Measurement;
 /// What to measure and how.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Options {
-    /// Only these figures, separated by commas
+    /// Figures to measure, separated by commas [default: all]
     #[arg(long, value_delimiter = ',')]
     pub figures: Vec<String>,
-    /// Seconds of load for each repetition
+    /// Seconds of load per repetition
     #[arg(long, default_value_t = 1.0)]
     pub seconds: f64,
-    /// Repetitions, the targets in turn; medians are told
+    /// Repetitions; the servers take turns, and the medians are printed
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub repetitions: u32,
-    /// Divide the sizes of the collections by this, for a quick look
+    /// Divide the sizes of the collections by this number, for a shorter run
     #[arg(long = "divide", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub divisor: u64,
-    /// Only load the data into servers that run already; a later run finds them there
+    /// Only load the data, into servers that are already running; a later run reuses the data
     #[arg(long)]
     pub load_only: bool,
 }
@@ -42,7 +42,7 @@ pub struct Row {
 
 /// All lines and all measurements behind them.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct Compared {
     /// A line per figure.
     pub rows: Vec<Row>,
     /// Every repetition.
@@ -53,21 +53,21 @@ pub struct Told {
 pub fn run(
     targets: &[Started],
     options: &Options,
-    say: &mut dyn FnMut(&str),
-) -> Result<Told, String> {
+    progress: &mut dyn FnMut(&str),
+) -> Result<Compared, String> {
     let figures = chosen(&options.figures)?;
     let sizes = Sizes { divisor: options.divisor };
-    load_all(targets, &figures, sizes, say)?;
-    let mut told = Told::default();
+    load_all(targets, &figures, sizes, progress)?;
+    let mut result = Compared::default();
     if options.load_only {
-        return Ok(told);
+        return Ok(result);
     }
     for figure in &figures {
         compare(targets, figure, sizes)?;
     }
-    say("the replies are the same");
+    progress("the replies are the same");
     for figure in figures {
-        say(figure.name);
+        progress(figure.name);
         let mut runs = vec![Vec::new(); targets.len()];
         let mut other_cpus: f64 = 0.0;
         for _ in 0..options.repetitions {
@@ -78,13 +78,13 @@ pub fn run(
                 })?;
                 runs.push(server.cpu_us_per_request);
                 other_cpus = other_cpus.max(measured.other_cpus);
-                told.measurements.push(measured);
+                result.measurements.push(measured);
             }
         }
         let cpu_us = runs.iter().map(|us| median(us)).collect();
-        told.rows.push(Row { figure: figure.name, cpu_us, other_cpus });
+        result.rows.push(Row { figure: figure.name, cpu_us, other_cpus });
     }
-    Ok(told)
+    Ok(result)
 }
 
 /// Names of all figures.
@@ -108,12 +108,12 @@ fn load_all(
     targets: &[Started],
     figures: &[&Figure],
     sizes: Sizes,
-    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<(), String> {
     let mut data: Vec<_> = figures.iter().map(|figure| figure.data).collect();
     data.dedup();
     for data in data {
-        say(&format!("loading {data:?}"));
+        progress(&format!("loading {data:?}"));
         let loaded: Vec<Result<bool, String>> = std::thread::scope(|scope| {
             let load = |target| scope.spawn(move || data.load(target, sizes));
             let threads: Vec<_> = targets.iter().map(load).collect();

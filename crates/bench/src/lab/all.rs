@@ -15,7 +15,7 @@ pub const NAME: &str = "all";
 /// Options of `lab all`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
-    /// The long forms; without this it is the short ones, in less than 5 minutes
+    /// Run the long forms; the short ones take less than 5 minutes
     #[arg(long)]
     pub long: bool,
 }
@@ -25,38 +25,44 @@ type Run = fn(&Setup, &mut dyn FnMut(&str)) -> Result<Output, Error>;
 
 /// In the order of the report. One line adds one.
 const EXPERIMENTS: &[(&str, Run)] = &[
-    (concurrency::NAME, |setup, say| concurrency::run(setup, &defaults(), say)),
-    (acks::NAME, |setup, say| acks::run(setup, &defaults(), say)),
-    (pipelining::NAME, |setup, say| pipelining::run(setup, &defaults(), say)),
-    (ramp::NAME, |setup, say| ramp::run(setup, &defaults(), say)),
-    (single_connection::NAME, |setup, say| single_connection::run(setup, &defaults(), say)),
+    (concurrency::NAME, |setup, progress| concurrency::run(setup, &defaults(), progress)),
+    (acks::NAME, |setup, progress| acks::run(setup, &defaults(), progress)),
+    (pipelining::NAME, |setup, progress| pipelining::run(setup, &defaults(), progress)),
+    (ramp::NAME, |setup, progress| ramp::run(setup, &defaults(), progress)),
+    (single_connection::NAME, |setup, progress| {
+        single_connection::run(setup, &defaults(), progress)
+    }),
 ];
 
 /// Runs them. An experiment that cannot be made is mentioned in the report, and the command fails
 /// after the report is written.
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
-    Ok(run_these(EXPERIMENTS, setup, options, say))
+pub fn run(
+    setup: &Setup,
+    options: &Options,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Output, Error> {
+    Ok(run_these(EXPERIMENTS, setup, options, progress))
 }
 
 fn run_these(
     experiments: &[(&str, Run)],
     setup: &Setup,
     options: &Options,
-    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Output {
     let setup = Setup { short: !options.long, ..setup.clone() };
     let (mut all, mut took) = (Output::default(), Vec::new());
     for (name, experiment) in experiments {
         let started = Instant::now();
-        let told = experiment(&setup, &mut |what| say(&format!("{name}: {what}")));
+        let output = experiment(&setup, &mut |what| progress(&format!("{name}: {what}")));
         took.push(vec![(*name).to_owned(), format!("{:.1}", started.elapsed().as_secs_f64())]);
-        match told {
-            Ok(told) => {
-                all.measurements.extend(told.measurements);
-                all.findings.extend(told.findings);
-                all.sections.extend(told.sections);
-                all.files.extend(told.files);
-                all.failed.extend(told.failed.into_iter().map(|why| format!("{name}: {why}")));
+        match output {
+            Ok(output) => {
+                all.measurements.extend(output.measurements);
+                all.findings.extend(output.findings);
+                all.sections.extend(output.sections);
+                all.files.extend(output.files);
+                all.failed.extend(output.failed.into_iter().map(|why| format!("{name}: {why}")));
             }
             Err(error) => {
                 let why = format!("{name} could not be run: {error}");
@@ -80,25 +86,25 @@ mod tests {
 
     #[test]
     fn a_failed_experiment_does_not_suppress_the_others() {
-        let good: Run = |setup, say| {
+        let good: Run = |setup, progress| {
             assert!(setup.short);
-            say("at work");
+            progress("at work");
             let section = Section { title: "good".to_owned(), ..Section::default() };
             Ok(Output { sections: vec![section], ..Output::default() })
         };
         let bad: Run = |_, _| Err(Error::Machine("no".to_owned()));
         let wrong: Run = |_, _| Ok(Output { failed: vec!["lies".to_owned()], ..Output::default() });
         let setup = Setup { targets: vec![], seconds: None, short: false, repetitions: 1 };
-        let mut said = Vec::new();
+        let mut reports = Vec::new();
         let experiments = [("a", bad), ("b", good), ("c", wrong)];
-        let told = run_these(&experiments, &setup, &Options::default(), &mut |what| {
-            said.push(what.to_owned());
+        let output = run_these(&experiments, &setup, &Options::default(), &mut |what| {
+            reports.push(what.to_owned());
         });
-        let titles: Vec<&str> = told.sections.iter().map(|s| s.title.as_str()).collect();
+        let titles: Vec<&str> = output.sections.iter().map(|s| s.title.as_str()).collect();
         assert_eq!(titles, ["a: not run", "good", "This run"]);
-        assert_eq!(told.sections[0].answer(), ["a: It could not be run. no"]);
-        assert_eq!(told.failed, ["a could not be run: no", "c: lies"]);
-        assert_eq!(said, ["b: at work"]);
+        assert_eq!(output.sections[0].answer(), ["a: It could not be run. no"]);
+        assert_eq!(output.failed, ["a could not be run: no", "c: lies"]);
+        assert_eq!(reports, ["b: at work"]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Seen {
     pub threads: Option<Threads>,
     /// CPUs of the machine that nobody used.
     pub idle_cpus: f64,
-    /// CPU share of the client's sending threads on average, where it can be told from the
+    /// CPU share of the client's sending threads on average, where it can be separated from the
     /// server's.
     pub client_busy: Option<f64>,
     /// Threads that sent.
@@ -48,7 +48,8 @@ pub struct Threads {
 pub struct Sight {
     /// The server's process, if its threads can be seen apart from ours.
     pub pid: Option<u32>,
-    /// The server runs in this process, or there is none: its CPU cannot be told from the client's.
+    /// The server runs in this process, or there is none: its CPU cannot be separated from that of
+    /// the client.
     pub mixed: bool,
 }
 
@@ -141,11 +142,11 @@ pub fn fault(measurement: &Measurement) -> Option<String> {
         (failures.nil, "nil"),
         (failures.wrong, "wrong values"),
     ];
-    let told: Vec<String> =
+    let counts: Vec<String> =
         kinds.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     Some(match failures.first_error.as_str() {
-        "" => told.join(", "),
-        text => format!("{} ({text})", told.join(", ")),
+        "" => counts.join(", "),
+        text => format!("{} ({text})", counts.join(", ")),
     })
 }
 
@@ -179,7 +180,7 @@ mod tests {
         // time.
         let cpus = seen.measurement.client_cpu_s / seen.measurement.seconds;
         assert!(busiest >= 0.1 * cpus, "the busiest {busiest}, all {cpus} CPUs");
-        assert!(seen.measurement.server.is_none(), "its CPU cannot be told from the client's");
+        assert!(seen.measurement.server.is_none(), "its CPU cannot be separated from the client's");
         assert!(seen.client().is_none());
     }
 }

@@ -22,7 +22,7 @@ const SERVERS: [&str; 4] = ["sheafdb", "redis-server", "valkey-server", "pogocac
 pub fn targets(
     asked: &[Target],
     models: &[&str],
-    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Target>, Error> {
     let mut targets = asked.to_vec();
     if asked.is_empty() {
@@ -31,7 +31,7 @@ pub fn targets(
             if target.is_there() {
                 targets.push(target);
             } else {
-                say(&format!("{text} is not on this machine: left out"));
+                progress(&format!("{text} is not on this machine: left out"));
             }
         }
     }
@@ -45,11 +45,11 @@ pub fn targets(
 pub fn start(
     asked: &[Target],
     models: &[&str],
-    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Started>, Error> {
     let mut started = Vec::new();
-    for target in targets(asked, models, say)? {
-        say(&format!("starting {}", target.name()));
+    for target in targets(asked, models, progress)? {
+        progress(&format!("starting {}", target.name()));
         started.push(target.start()?);
     }
     Ok(started)
@@ -110,10 +110,10 @@ pub fn keys(count: u64) -> Keys {
 /// What is written, and who sends it.
 #[derive(Args, Clone, Debug)]
 pub struct Data {
-    /// Keys
+    /// Number of keys
     #[arg(long, default_value_t = 100_000, value_name = "N")]
     pub keys: u64,
-    /// Bytes of a value
+    /// Size of a value in bytes
     #[arg(long, default_value_t = 16, value_name = "BYTES")]
     pub data_size: usize,
     /// Threads of the load generator

@@ -225,7 +225,7 @@ fn kind(text: &str) -> Result<Kind, Error> {
         return Ok(Kind::Program(words));
     }
     Err(Error::Text(format!(
-        "'{text}' is no server, no HOST:PORT and no socket, and a program is told where to listen by {{port}} or {{sock}}"
+        "'{text}' is no server, no HOST:PORT and no socket; the command line of a program must contain {{port}} or {{sock}}"
     )))
 }
 

@@ -76,7 +76,7 @@ impl Judge {
     }
 }
 
-/// Counts replies: errors fail, nil fails if told so.
+/// Counts replies: errors fail, nil fails if that is asked for.
 pub struct Count<'a> {
     /// The connection's reply so far.
     pub judge: &'a mut Judge,

@@ -158,9 +158,9 @@ mod tests {
         assert!(miss.checked && miss.populate);
         let relaxed = Plan::new(&Spec { nil: Nil::Allowed, ..get.clone() }).expect("it can run");
         assert!(!relaxed.populate && !relaxed.nil_fails && !relaxed.checked);
-        let told = Plan::new(&Spec { verify: true, ..spec(&["LPUSH", "l", "x"]) });
-        let told = told.expect_err("nobody knows its answer").to_string();
-        assert!(told.contains("'LPUSH l x'"), "{told}");
+        let error = Plan::new(&Spec { verify: true, ..spec(&["LPUSH", "l", "x"]) });
+        let error = error.expect_err("nobody knows its answer").to_string();
+        assert!(error.contains("'LPUSH l x'"), "{error}");
         assert!(Plan::new(&Spec { misses: 0.5, ..spec(&["PING"]) }).is_err());
         let mut mixed = get;
         mixed.commands.push(Command::new(&["RPOP", "mylist"]));

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::result::{Latency, Sample};
 
-/// Longest latency that is told apart, nanoseconds: an hour. Longer ones count as this.
+/// Longest latency that is recorded, nanoseconds: an hour. Longer ones count as this.
 const LATENCY_MAX_NS: u64 = 3_600_000_000_000;
 /// Steps of the distribution that a measurement keeps.
 const STEPS_MAX: usize = 400;

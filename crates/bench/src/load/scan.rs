@@ -33,7 +33,7 @@ pub enum Kind {
     Aggregate(u64),
 }
 
-/// What is told of each value and reply.
+/// Receives each value and reply.
 pub trait Sink {
     /// Bulk strings must come in one piece.
     const WHOLE: bool;

@@ -57,9 +57,9 @@ pub enum Pacing {
 /// Distances between the requests of an open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Arrivals {
-    /// Exponential distances: independent users
+    /// Exponentially distributed: independent users
     Poisson,
-    /// Even distances
+    /// All equal
     Constant,
 }
 
@@ -163,11 +163,11 @@ pub enum Nil {
 /// Are the keys written before they are read?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Populate {
-    /// If a command of the load must find its keys
+    /// If a command of the load must find its keys, such as GET
     Auto,
-    /// All keys of the range
+    /// Write all keys of the range
     Yes,
-    /// Never
+    /// Do not write keys
     No,
 }
 
@@ -184,7 +184,7 @@ pub struct Spec {
     /// Where the server listens.
     #[arg(skip = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 6379))))]
     pub address: Address,
-    /// Connections, of all threads together
+    /// Connections of all threads together
     #[arg(
         short = 'c',
         long = "clients",
@@ -193,7 +193,7 @@ pub struct Spec {
         default_value_t = 50
     )]
     pub connections: usize,
-    /// Requests per batch (lock-step) or under way (window) on a connection
+    /// Requests per batch (lock-step) or outstanding (window) on each connection
     #[arg(short = 'P', long, default_value_t = 1)]
     pub pipeline: usize,
     /// Threads of the load generator
@@ -202,7 +202,7 @@ pub struct Spec {
     /// How much to send.
     #[arg(skip = Amount::Requests(100_000))]
     pub amount: Amount,
-    /// Seconds of load before the measurement begins
+    /// Seconds of load before the measurement starts
     #[arg(long = "warm-up", value_name = "SECONDS", default_value_t = 0.0)]
     pub warm_up_s: f64,
     /// The commands; a connection takes them in turn according to their weights.
@@ -220,21 +220,21 @@ pub struct Spec {
     /// How a connection is used.
     #[arg(skip = Driver::LockStep)]
     pub driver: Driver,
-    /// Check every reply against what was written
+    /// Check every reply against the value that was written
     // Each connection then works on keys of its own (number modulo connections), so what a read
     // must bring is known when it is sent.
     #[arg(long)]
     pub verify: bool,
-    /// Write the keys before they are read: auto if a command must find them
+    /// Whether to write the keys before the measurement
     #[arg(long, value_enum, default_value_t = Populate::Auto)]
     pub populate: Populate,
-    /// Share of the reads that ask for keys that do not exist
+    /// Share of the reads which use keys that do not exist, 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub misses: f64,
     /// May a reply be nil?
     #[arg(skip = Nil::ByCommand)]
     pub nil: Nil,
-    /// Speak RESP3
+    /// Use RESP3
     #[arg(short = '3', long)]
     pub resp3: bool,
     /// User for AUTH
@@ -246,26 +246,26 @@ pub struct Spec {
     /// Database for SELECT
     #[arg(long = "dbnum", visible_alias = "select-db", value_name = "DBNUM", default_value_t = 0)]
     pub db: u32,
-    /// Process of the server, for its CPU and memory; found by itself where it is local
+    /// Process ID of the server, to measure its CPU and memory [default: found if it is local]
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
-    /// Seed of everything that is drawn
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Each connection draws from a sequence of its own
+    /// Use a separate random sequence for each connection
     #[arg(long)]
     pub distinct_client_seed: bool,
-    /// Seconds without any reply after which requests are lost; also to connect
+    /// Seconds without any reply after which requests count as lost; also for connecting
     #[arg(long = "timeout", default_value_t = 5.0, value_name = "SECONDS")]
     pub timeout_s: f64,
     /// TCP_NODELAY on the client's side.
     #[arg(skip = true)]
     pub no_delay: bool,
-    /// Acknowledge at once whatever arrives (TCP_QUICKACK)
+    /// Send TCP acknowledgements at once (TCP_QUICKACK)
     // A system call per receive: shows what the server's small sends wait for.
     #[arg(long)]
     pub quick_ack: bool,
-    /// Poll without sleeping
+    /// Poll without sleeping; uses a whole CPU per thread
     #[arg(long)]
     pub spin: bool,
     /// Seconds per sample of the series.

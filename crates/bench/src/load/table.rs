@@ -170,12 +170,12 @@ mod tests {
 
     #[test]
     fn unsupported_commands_are_refused() {
-        let told = |words: &[&str]| {
+        let checked = |words: &[&str]| {
             let commands = vec![Command::new(&["set", "a", "b"]), Command::new(words)];
             check(&Spec { commands, ..Spec::default() }).map_err(|error| error.to_string())
         };
-        assert_eq!(told(&["GET", "a"]), Ok(()));
-        let refused = told(&["LPUSH", "a", "b"]).expect_err("it has no lists");
+        assert_eq!(checked(&["GET", "a"]), Ok(()));
+        let refused = checked(&["LPUSH", "a", "b"]).expect_err("it has no lists");
         assert!(refused.contains("not LPUSH"), "{refused}");
     }
 }

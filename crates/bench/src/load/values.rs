@@ -1,7 +1,7 @@
 //! Values that can be recognised: a function of the key and of how often it was written.
 //!
 //! Word i of the value of (key, version) is one step of splitmix64 at a start that both determine,
-//! so a value of another key, of an older version, shifted or cut is told apart by its first eight
+//! so a value of another key, of an older version, shifted or cut is recognised by its first eight
 //! bytes, with a chance of 2^-64 to miss it (2^-8n for values of n < 8 bytes).
 
 use base::prng::splitmix64;

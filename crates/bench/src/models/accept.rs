@@ -57,7 +57,7 @@ fn accept(context: &Context) -> Result<Option<OwnedFd>, Errno> {
     for listener in context.listener.fds() {
         match accept_with(listener, SocketFlags::CLOEXEC) {
             Ok(fd) => {
-                // A unix socket has no such option; a peer that is gone is told by its first read.
+                // A unix socket has no such option; the first read reports a peer that is gone.
                 let _ = sockopt::set_tcp_nodelay(&fd, context.options.nodelay);
                 return Ok(Some(fd));
             }

@@ -2,7 +2,7 @@
 //! decision does. They answer the same commands on a simple table; they differ in who waits for
 //! whom.
 //!
-//! The decisions are told where they are made: `threads`, `event_loops`, `single_writer`,
+//! The decisions are explained where they are made: `threads`, `event_loops`, `single_writer`,
 //! `null_reader`, `echo_ack`, `ack_each_read`. What the models share: [`Options`], listening
 //! (`listen`) and the acceptor (`accept`), the conversation without its socket (`session`,
 //! `commands`, `table`), serving by a thread that waits (`blocking`) or by an event loop
@@ -49,23 +49,23 @@ const CONNECTIONS: u32 = 20_000;
 /// The models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Model {
-    /// One connection after the other: the second waits for the end of the first
+    /// One connection at a time: the second waits until the first is closed
     Sequential,
-    /// A thread for each connection
+    /// One thread per connection
     ThreadPerConnection,
-    /// A fixed pool of threads, each of which serves a connection to its end
+    /// A fixed pool of threads, each of which serves one connection until it is closed
     Pool,
-    /// One thread polls all connections
+    /// One event loop for all connections
     EventLoop,
-    /// Several event loops on one table
+    /// Several event loops which share one table
     EventLoops,
-    /// One thread owns the data, requests and replies are messages
+    /// One thread owns the data; requests and replies are messages to it and from it
     SingleWriter,
-    /// Reads and throws away; no protocol
+    /// Reads and discards all bytes; no protocol
     NullReader,
-    /// Acknowledges each message of classic ingest with its id, from one loop that sleeps
+    /// Acknowledges each message of classic ingest by its id, in one event loop
     EchoAck,
-    /// Takes ingest protocol 2 apart, counts messages and acknowledges each read
+    /// Parses ingest protocol 2, counts messages and acknowledges each read
     AckEachRead,
 }
 
@@ -132,7 +132,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A panic was told on stderr, and unwinding must not panic again.
+        // A panic was reported on stderr, and unwinding must not panic again.
         let _ = self.end();
     }
 }

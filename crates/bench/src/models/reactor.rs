@@ -91,10 +91,10 @@ impl<S: Session, F: FnMut(&Arc<Inbox>, Token) -> S> Reactor<S, F> {
                     STOP => return,
                     MAIL => self.read_mail(counts),
                     token => {
-                        // An error or a hang-up is told by a read.
-                        let told = EventFlags::IN | EventFlags::HUP | EventFlags::ERR;
+                        // A read reports an error or a hang-up.
+                        let readable = EventFlags::IN | EventFlags::HUP | EventFlags::ERR;
                         let flags = event.flags;
-                        self.turn(Token(token), flags.intersects(told), counts);
+                        self.turn(Token(token), flags.intersects(readable), counts);
                     }
                 }
             }

@@ -3,7 +3,7 @@
 use crate::analysis::findings::entry;
 use crate::result::{Finding, FindingKind};
 
-/// All that is told.
+/// A whole report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     /// Headline.
@@ -34,7 +34,7 @@ pub struct Section {
 /// The table in the measuring process, which shows the limit of the load generator.
 pub const IN_PROCESS: &str = "in-process table";
 
-/// Models and the table in this process are there to be compared with: what is said of them stands
+/// Models and the table in this process are there to be compared with: what concerns them stands
 /// in an appendix.
 fn is_model(target: &str) -> bool {
     target.contains("model:") || target.starts_with(IN_PROCESS)
@@ -43,14 +43,20 @@ fn is_model(target: &str) -> bool {
 impl Section {
     /// The answer: a sentence for each server; for models only where there is nothing else.
     pub fn answer(&self) -> Vec<String> {
+        let names = self.targets().into_iter().filter(|name| !self.is_appendix(name));
+        names.map(|name| self.answer_about(name)).collect()
+    }
+
+    /// The servers and models which the section is about, each once.
+    pub fn targets(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         let found = self.findings.iter().map(|finding| self.server(&finding.target));
         for name in found.chain(self.answers.iter().map(|(name, _)| name.as_str())) {
-            if !names.contains(&name) && !self.is_appendix(name) {
+            if !names.contains(&name) {
                 names.push(name);
             }
         }
-        names.into_iter().map(|name| self.answer_about(name)).collect()
+        names
     }
 
     /// What an experiment adds about models, for the appendix.

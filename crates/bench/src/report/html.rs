@@ -21,7 +21,9 @@ const NOTHING_MAX: usize = 2;
 
 /// The document as a page.
 pub fn html(document: &Document, machine: &Machine) -> String {
-    let slots = Slots::of(document.sections.iter().flat_map(|section| &section.plots));
+    let sections = || document.sections.iter();
+    let servers: Vec<&str> = sections().flat_map(Section::targets).collect();
+    let slots = Slots::of(&servers, sections().flat_map(|section| &section.plots));
     let title = escape(&document.title);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
@@ -71,14 +73,14 @@ fn summary(document: &Document) -> String {
     for (at, section) in document.sections.iter().enumerate() {
         let (title, anchor) = (escape(&section.title), anchor(section, at));
         let _ = write!(text, "<li><a href=\"#{anchor}\">{title}</a>");
-        let is_told = |finding: &&Finding| {
+        let is_shown = |finding: &&Finding| {
             finding.kind != FindingKind::None && !section.is_appendix(&finding.target)
         };
-        let told: Vec<&Finding> = section.findings.iter().filter(is_told).collect();
-        if told.is_empty() && !section.findings.is_empty() {
+        let shown: Vec<&Finding> = section.findings.iter().filter(is_shown).collect();
+        if shown.is_empty() && !section.findings.is_empty() {
             text.push_str(" <span class=\"badge good\">nothing stands out</span>");
         }
-        for finding in told {
+        for finding in shown {
             let entry = entry(finding.kind);
             let _ = write!(
                 text,
@@ -206,14 +208,9 @@ fn figure_html(plot: &Plot, slots: &Slots, file: &str) -> String {
     if plot.series.len() > 1 || plot.series.iter().any(|series| series.curve_of.is_some()) {
         text.push_str(&legend(plot, slots));
     }
-    let drawings = plot::SIZES.map(|size| plot::svg(plot, slots, size));
+    let drawings = plot::SIZES.map(|size| drawing_html(plot, slots, size));
     match drawings.into_iter().collect::<Option<String>>() {
-        Some(drawings) => {
-            // Outside the drawings, because they may need more than one line.
-            let (x, y) = (escape(&plot.x_label), escape(&plot.y_label));
-            let _ = writeln!(text, "<p class=\"axis\">{y}</p>\n{drawings}");
-            let _ = writeln!(text, "<p class=\"axis x\">{x}</p>");
-        }
+        Some(drawings) => text.push_str(&drawings),
         None => text.push_str("<p class=\"empty\">No figures were measured for this plot.</p>\n"),
     }
     text.push_str("<div class=\"data\">");
@@ -225,6 +222,18 @@ fn figure_html(plot: &Plot, slots: &Slots, file: &str) -> String {
         let _ = write!(text, "\n<details><summary>Figures</summary>\n{table}</details>");
     }
     text + "</div>\n</figure>\n"
+}
+
+/// A drawing between the names of its axes. These are text of the page, because they may need more
+/// than one line.
+fn drawing_html(plot: &Plot, slots: &Slots, size: plot::Size) -> Option<String> {
+    let drawing = plot::drawing(plot, slots, size)?;
+    let [vertical, horizontal] = [drawing.vertical, drawing.horizontal].map(escape);
+    Some(format!(
+        "<div class=\"{}\">\n<p class=\"axis\">{vertical}</p>\n{}\n\
+         <p class=\"axis x\">{horizontal}</p>\n</div>\n",
+        size.class, drawing.svg
+    ))
 }
 
 fn legend(plot: &Plot, slots: &Slots) -> String {

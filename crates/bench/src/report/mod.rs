@@ -1,4 +1,4 @@
-//! What is told of an experiment: prose, plots, tables and findings, and the forms it takes. One
+//! The report of an experiment: prose, plots, tables and findings, and the forms it takes. One
 //! HTML file that opens offline, runs no script and loads nothing; every plot also as CSV.
 
 mod csv;

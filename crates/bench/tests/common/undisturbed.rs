@@ -31,11 +31,12 @@ pub fn undisturbed(mut test: impl FnMut()) {
     }
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("a test");
-    let told = format!("{name}: others used {calmest:.1} processors or more in {TRIES} tries");
+    let disturbance =
+        format!("{name}: others used {calmest:.1} processors or more in {TRIES} tries");
     let is_busy = calmest >= BUSY && std::env::var_os("SHEAFDB_TIMING").is_none();
     let verdict = if is_busy { "not judged" } else { "failed" };
     // Shown even if the output of passing tests is captured.
-    let _ = writeln!(std::io::stderr(), "{verdict}: {told}");
+    let _ = writeln!(std::io::stderr(), "{verdict}: {disturbance}");
     if !is_busy {
         resume_unwind(panic.expect("each try failed"));
     }

@@ -73,7 +73,12 @@ fn host(line: &str) -> &str {
 }
 
 /// Renders `page` in the given colour scheme and returns the picture's path.
-pub fn screenshot(page: &Path, dark: bool, height: u32, network: &Network) -> PathBuf {
+pub fn screenshot(
+    page: &Path,
+    dark: bool,
+    (width, height): (u32, u32),
+    network: &Network,
+) -> PathBuf {
     let scheme = if dark { "dark" } else { "light" };
     let picture = page.with_extension(format!("{scheme}.png"));
     let profile = page.with_extension(format!("{scheme}.profile"));
@@ -92,13 +97,13 @@ pub fn screenshot(page: &Path, dark: bool, height: u32, network: &Network) -> Pa
         .arg("--proxy-bypass-list=<-loopback>")
         .arg(format!("--user-data-dir={}", file(&profile)))
         .arg(format!("--blink-settings=preferredColorScheme={}", u8::from(!dark)))
-        .arg(format!("--window-size=1000,{height}"))
+        .arg(format!("--window-size={width},{height}"))
         .arg(format!("--screenshot={}", file(&picture)))
         .arg(format!("file://{}", file(page)))
         .output()
         .expect("chromium can be started");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && picture.is_file(), "chromium: {told}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && picture.is_file(), "chromium: {messages}");
     // Failing to remove it only wastes disk space.
     let _ = std::fs::remove_dir_all(&profile);
     picture

@@ -9,7 +9,7 @@ use bench::report::{Document, html};
 use browser::{Network, screenshot};
 
 /// Plots of the sample whose sections show servers and models.
-const WITH_MODELS: usize = 5;
+const WITH_MODELS: usize = 7;
 
 /// The sample's page.
 fn page() -> String {
@@ -38,7 +38,7 @@ fn the_page_is_well_formed_and_complete() {
     // A plot with models appears twice: with the servers alone, and with the models in the
     // appendix.
     let figures = plots + WITH_MODELS;
-    assert_eq!((count("section"), count("figure"), count("article")), (4, figures, findings));
+    assert_eq!((count("section"), count("figure"), count("article")), (5, figures, findings));
     let classes =
         |class: &str| tree.descendants().filter(|n| n.attribute("class") == Some(class)).count();
     assert_eq!(classes("plot"), figures - 1, "one plot has no figures and says so");
@@ -107,6 +107,57 @@ fn an_empty_document_is_rendered() {
     parse(&page);
 }
 
+/// On a telephone only some of the 14 groups of the plot of CPU per message had a name.
+#[test]
+fn every_group_of_bars_is_named_for_every_screen() {
+    let page = page();
+    let tree = parse(&page);
+    let is_cost = |node: &roxmltree::Node<'_, '_>| {
+        node.attribute("aria-label") == Some("Server CPU per message")
+    };
+    let drawings: Vec<_> = tree.descendants().filter(is_cost).collect();
+    assert_eq!(drawings.len(), 2, "one for each screen");
+    for drawing in drawings {
+        let texts = drawing.descendants().filter(|n| n.has_tag_name("text"));
+        let words: Vec<&str> =
+            texts.filter_map(|n| n.text()).flat_map(str::split_whitespace).collect();
+        let words = format!(" {} ", words.join(" "));
+        for group in sample::GROUPS {
+            assert!(words.contains(&format!(" {group} ")), "{group}: {words}");
+        }
+    }
+}
+
+/// The plot of latencies of `pipelining` drew the first server in the second colour, because the
+/// bars in front of it had the first ones.
+#[test]
+fn a_server_has_one_colour_in_all_reports() {
+    let document = sample::document();
+    for only in 0..=document.sections.len() {
+        let mut document = document.clone();
+        if only < document.sections.len() {
+            document.sections = vec![document.sections.swap_remove(only)];
+        }
+        let page = html(&document, &sample::machine());
+        let tree = parse(&page);
+        for item in tree.descendants().filter(|n| n.has_tag_name("li")) {
+            let swatch = item.children().find(|n| n.attribute("class") == Some("swatch"));
+            let (Some(swatch), Some(name)) = (swatch, item.last_child().and_then(|n| n.text()))
+            else {
+                continue;
+            };
+            let colour = swatch.first_element_child().expect("a line or a bar");
+            let colour = colour.attribute("stroke").or(colour.attribute("fill"));
+            match name {
+                "sheafdb" => assert_eq!(colour, Some("var(--s0)"), "section {only}"),
+                "redis-server" => assert_eq!(colour, Some("var(--s1)"), "section {only}"),
+                "as it is" => assert_ne!(colour, Some("var(--s0)"), "section {only}"),
+                _ => {}
+            }
+        }
+    }
+}
+
 /// Width, height and pixels as RGB.
 fn pixels(picture: &Path) -> (u32, u32, Vec<[u8; 3]>) {
     let file = std::io::BufReader::new(std::fs::File::open(picture).expect("it was written"));
@@ -134,12 +185,12 @@ fn a_browser_renders_both_colour_schemes_without_network_requests() {
     let network = Network::start();
     let path = write("sample.html", &page());
     let (light, dark) = std::thread::scope(|scope| {
-        let dark = scope.spawn(|| screenshot(&path, true, 7600, &network));
-        (screenshot(&path, false, 7600, &network), dark.join().expect("it was taken"))
+        let dark = scope.spawn(|| screenshot(&path, true, (1000, 8400), &network));
+        (screenshot(&path, false, (1000, 8400), &network), dark.join().expect("it was taken"))
     });
     for (picture, shown, hidden) in [(light, LIGHT, DARK), (dark, DARK, LIGHT)] {
         let (width, height, pixels) = pixels(&picture);
-        assert_eq!((width, height), (1000, 7600));
+        assert_eq!((width, height), (1000, 8400));
         let paper = painted(&pixels, shown[0]);
         assert!(paper * 2 > pixels.len() && paper * 50 < pixels.len() * 49, "{paper} of paper");
         for colour in &shown[1..] {
@@ -156,7 +207,7 @@ fn a_network_request_of_a_page_is_recorded() {
     let network = Network::start();
     let text = "<html><body><img src=\"http://example.invalid/x.png\"/>\
                 <img src=\"https://fonts.googleapis.com/x.png\"/></body></html>";
-    screenshot(&write("asks.html", text), false, 300, &network);
+    screenshot(&write("asks.html", text), false, (1000, 300), &network);
     let asked = network.asked();
     for part in ["GET http://example.invalid/x.png", "CONNECT fonts.googleapis.com:443"] {
         assert!(asked.iter().any(|line| line.contains(part)), "{asked:?}");

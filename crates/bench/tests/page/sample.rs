@@ -45,8 +45,13 @@ pub fn document() -> Document {
                 "Started 2026-01-05 20:15 UTC; 3 repetitions; the last target is called {HOSTILE}"
             ),
         ],
-        sections: vec![concurrency(), pipelining(), ramp(), polls()],
+        sections: vec![concurrency(), pipelining(), ramp(), polls(), acks()],
     }
+}
+
+/// What the experiments add to the answer about each of these.
+fn answers(names: &[&str]) -> Vec<(String, String)> {
+    names.iter().map(|name| ((*name).to_owned(), "It was measured.".to_owned())).collect()
 }
 
 fn findings(experiment: &str, target: &str, change: impl FnOnce(&mut Evidence)) -> Vec<Finding> {
@@ -127,6 +132,7 @@ fn concurrency() -> Section {
     let columns = ["target", "connections", "requests/s", "p99 us"].map(str::to_owned).to_vec();
     Section {
         title: "Concurrency".to_owned(),
+        answers: answers(&TARGETS.map(|(name, ..)| name)),
         prose: vec![
             "SET with 64-byte values at 1 to 10,000 connections, one request at a time on each. \
              Targets took turns within each level."
@@ -135,7 +141,6 @@ fn concurrency() -> Section {
         plots: vec![rate, latency],
         tables: vec![Table { title: "Every level".to_owned(), columns, rows }],
         findings: found,
-        ..Section::default()
     }
 }
 
@@ -165,6 +170,13 @@ fn pipelining() -> Section {
     ] {
         plot = plot.with(Series::new(name, distribution(middle, stalled)));
     }
+    // The experiment's bars stand in front, named after loads.
+    let mut bars = Plot::new(Kind::Bar, "Throughput in batches", "target", "requests per second");
+    bars.categories =
+        ["sheafdb", "redis-server", "model:flush-per-reply"].map(str::to_owned).to_vec();
+    let bars = bars
+        .with(Series::new("as it is", vec![(0.0, 410e3), (1.0, 260e3), (2.0, 33e3)]))
+        .with(Series::new("acknowledged at once", vec![(2.0, 193e3)]));
     let found = findings("pipelining", "model:flush-per-reply", |e| {
         e.stall = Some(Stall {
             pipeline: 30,
@@ -182,8 +194,9 @@ fn pipelining() -> Section {
     });
     Section {
         title: "Pipelining".to_owned(),
+        answers: answers(&["sheafdb", "redis-server", "model:flush-per-reply"]),
         prose: vec!["Ratio 1:10, 256-byte values, keys uniform over ten million.".to_owned()],
-        plots: vec![plot],
+        plots: vec![bars, plot],
         findings: found,
         ..Section::default()
     }
@@ -203,6 +216,7 @@ fn ramp() -> Section {
     let levels = [5.0, 15.0, 30.0, 60.0].map(|n| Level::new(n, &[throughput(0, n)])).to_vec();
     Section {
         title: "Ramp".to_owned(),
+        answers: answers(&TARGETS.map(|(name, ..)| name)),
         prose: vec!["Levels of 60 seconds; the two plots show the one of 30 workers.".to_owned()],
         plots: vec![rate, tail, Plot::new(Kind::Line, "Load average", "seconds", "load")],
         findings: findings("ramp", "sheafdb", |e| e.levels = levels),
@@ -256,8 +270,47 @@ fn polls() -> Section {
     }));
     Section {
         title: "Single connection".to_owned(),
+        answers: answers(&["sheafdb", "redis-server", "model:poll-per-request"]),
         plots: vec![events, causes],
         findings: found,
+        ..Section::default()
+    }
+}
+
+/// Names of groups and of ways to acknowledge, as the short form of the experiment `acks` has them.
+pub const GROUPS: [&str; 14] = [
+    "base",
+    "c=2",
+    "c=16",
+    "1036 B",
+    "b=1",
+    "Nagle",
+    "b=1 Nagle",
+    "looks Nagle",
+    "c=2 looks Nagle",
+    "c=16 looks Nagle",
+    "64 KiB",
+    "waits",
+    "c=2 waits",
+    "c=16 waits",
+];
+const WAYS: [&str; 8] =
+    ["request-reply", "sync", "async", "sync-batch", "timed", "adaptive", "synchronous", "batched"];
+
+fn acks() -> Section {
+    let x = "what differs from the first point (c: clients, b: messages per write)";
+    let mut cost =
+        Plot::new(Kind::Bar, "Server CPU per message", x, "microseconds").log(false, true);
+    cost.categories = GROUPS.map(str::to_owned).to_vec();
+    for (at, way) in WAYS.iter().enumerate() {
+        let us = |group: usize| 0.04 * (1 + group % 5 + at) as f64 * wobble(at, group);
+        let points = (0..GROUPS.len()).map(|group| (group as f64, us(group))).collect();
+        cost = cost.with(Series::new(&format!("sheafdb: {way}"), points));
+    }
+    Section {
+        title: "Acks".to_owned(),
+        answers: answers(&["sheafdb"]),
+        plots: vec![cost],
         ..Section::default()
     }
 }

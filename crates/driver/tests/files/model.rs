@@ -214,8 +214,10 @@ impl Actor {
             }
             Expected::Names(expected) => {
                 let Ok(FileValue::Names(names)) = outcome else { panic!("{outcome:?}") };
-                let mut names: Vec<String> =
-                    names.into_iter().map(|name| name.into_string().expect("ours")).collect();
+                let mut names: Vec<String> = names
+                    .into_iter()
+                    .map(|name| name.into_string().expect("names are text"))
+                    .collect();
                 names.sort();
                 assert_eq!(names, expected);
             }

@@ -114,7 +114,7 @@ impl Access {
 
     /// A command on the slot.
     fn command(&self) {
-        self.lock().expect("nobody is long");
+        self.lock().expect("no long holder");
         self.ks.bump();
         self.unlock();
     }
@@ -156,7 +156,7 @@ impl Access {
         let Keyspace { gate, claims, without, .. } = &*self.ks;
         if *without == Without::UnlockingFirst && self.stand.enter(gate, self.index) {
             // As if the Access were dropped before its guard.
-            self.lock().expect("nobody is long");
+            self.lock().expect("no long holder");
             claims.release(gate, self.index);
             self.ks.bump();
             self.unlock();

@@ -228,9 +228,9 @@ mod tests {
             ("- Clients:", Memory { clients: 50 * MB, ..healthy() }),
         ];
         for (finding, facts) in findings {
-            let told = diagnosis(&facts, 50);
-            assert!(told.contains(finding), "{finding} {told}");
-            assert_eq!(told.matches("\n- ").count(), 1, "{told}");
+            let text = diagnosis(&facts, 50);
+            assert!(text.contains(finding), "{finding} {text}");
+            assert_eq!(text.matches("\n- ").count(), 1, "{text}");
         }
     }
 

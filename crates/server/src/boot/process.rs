@@ -190,7 +190,7 @@ mod tests {
         drop(file);
         assert!(path.exists(), "it belongs to another process now");
         assert!(PidFile::write(&dir.join("no/a.pid")).is_err());
-        std::fs::remove_dir_all(dir).expect("ours");
+        std::fs::remove_dir_all(dir).expect("a temporary folder");
     }
 
     #[test]
@@ -208,6 +208,6 @@ mod tests {
         notify(OsStr::new(&format!("@{name}")), b"STOPPING=1\n").expect("sent");
         let len = socket.recv(&mut text).expect("received");
         assert_eq!(&text[..len], b"STOPPING=1\n");
-        std::fs::remove_dir_all(dir).expect("ours");
+        std::fs::remove_dir_all(dir).expect("a temporary folder");
     }
 }

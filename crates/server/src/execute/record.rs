@@ -297,7 +297,7 @@ mod tests {
         }
 
         /// Sends a request whose arguments are separated by spaces.
-        fn say(&mut self, client: usize, line: &str) {
+        fn send(&mut self, client: usize, line: &str) {
             self.0.driver().forget(client);
             self.0.driver().write(client, format!("{line}\r\n").as_bytes());
         }
@@ -311,14 +311,14 @@ mod tests {
         }
 
         fn ask(&mut self, client: usize, line: &str) -> String {
-            self.say(client, line);
+            self.send(client, line);
             self.reply(client)
         }
 
         /// Client 0 sends a union which is prepared in steps. The test sets the time of those steps
         /// to one second.
         fn begin_union_of_a_second(&mut self) {
-            self.say(0, "SUNIONSTORE to set");
+            self.send(0, "SUNIONSTORE to set");
             let is_in_steps = |s: &&mut Session| matches!(s.suspended, Suspended::Task(_));
             loop {
                 self.0.turn();

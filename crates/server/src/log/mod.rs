@@ -262,6 +262,6 @@ mod tests {
         assert!(read("b.log").ends_with("* one\n") && read("b.log").lines().count() == 1);
         assert!(read("a.log").ends_with("# two\n") && read("a.log").lines().count() == 1);
         assert!(check_file(&dir.join("no/a.log")).is_err());
-        std::fs::remove_dir_all(dir).expect("ours");
+        std::fs::remove_dir_all(dir).expect("a temporary folder");
     }
 }

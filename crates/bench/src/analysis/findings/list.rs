@@ -101,7 +101,7 @@ fn read(name: &'static str) -> Entry {
     let values: Vec<(&str, String)> = THRESHOLDS.iter().map(|(key, of)| (*key, of())).collect();
     let values: Vec<(&str, &dyn Display)> =
         values.iter().map(|(key, value)| (*key, value as &dyn Display)).collect();
-    let fields: Vec<&'static str> = TEXTS.say(name, &values).leak().split(" | ").collect();
+    let fields: Vec<&'static str> = TEXTS.sentence(name, &values).leak().split(" | ").collect();
     let [title, blame, measured, threshold, cause, remedy] = fields[..] else {
         panic!("a text of six parts: {fields:?}")
     };

@@ -17,56 +17,57 @@ use ingest::{HEADER_BYTES, Strategy};
 /// The options.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Send {
-    /// The listener
+    /// Address of the ingest listener
     #[arg(value_name = "HOST:PORT")]
     address: SocketAddr,
-    /// It is a classic one with this strategy
+    /// Use classic ingest: name of the acknowledgement strategy of the listener
     #[arg(long, value_name = "NAME", conflicts_with_all = ["acking", "sink", "db", "maxlen", "user", "password"],
         value_parser = strategy)]
     classic: Option<Strategy>,
-    /// Protocol 2: when acknowledgements are asked for: adaptive, synchronous, batched
+    /// Protocol 2: when to request acknowledgements: adaptive, synchronous or batched
     #[arg(long, default_value = "adaptive", value_parser = acks::acking)]
     acking: Acking,
-    /// Protocol 2: null, list:KEY, stream:KEY, or listener for the one that it has
+    /// Protocol 2: where messages go: null (discarded), list:KEY, stream:KEY, or listener (the
+    /// sink in the configuration of the listener)
     #[arg(long, default_value = "null", value_parser = sink)]
     sink: (SinkKind, Vec<u8>),
-    /// Database of the key
+    /// Protocol 2: database of the key
     #[arg(long, default_value_t = 0)]
     db: u32,
-    /// Entries that a stream keeps; 0: all
+    /// Protocol 2: maximum number of entries in the stream; 0: no limit
     #[arg(long, default_value_t = 0)]
     maxlen: u64,
-    /// User for AUTH
+    /// Protocol 2: user to authenticate as
     #[arg(long, default_value = "", requires = "password")]
     user: String,
-    /// Password for AUTH
+    /// Protocol 2: password
     #[arg(long, default_value = "")]
     password: String,
-    /// Connections; with protocol 2 each is a producer
+    /// Connections; with protocol 2, each is one producer
     #[arg(short = 'c', long, default_value_t = 1, value_name = "N")]
     clients: usize,
-    /// Messages on each
+    /// Messages per connection
     #[arg(short = 'n', long, default_value_t = 1_000_000, value_name = "N")]
     messages: u64,
-    /// Stop after so long instead
+    /// Send for this many seconds, instead of a number of messages
     #[arg(long, value_name = "S", conflicts_with = "messages")]
     seconds: Option<f64>,
-    /// Bytes of a payload
+    /// Bytes of the payload of a message
     #[arg(long, default_value_t = 17, value_name = "BYTES")]
     payload: usize,
-    /// Messages per write, or in a Data frame
+    /// Messages per write; with protocol 2, per Data frame
     #[arg(long, default_value_t = 50, value_name = "N")]
     batch: usize,
-    /// Writes of so many bytes instead
+    /// Bytes per write, instead of messages per write
     #[arg(long, value_name = "BYTES", conflicts_with = "batch")]
     block: Option<usize>,
-    /// A write waits until the one before is acknowledged
+    /// Wait until a write is acknowledged before the next one
     #[arg(long)]
     waits: bool,
-    /// Threads that share the connections
+    /// Threads of the load generator, which share the connections
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
-    /// Also write the measurement to this file, for `compare`
+    /// Also write the measurement to this JSON file, for `compare`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

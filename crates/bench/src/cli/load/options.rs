@@ -188,17 +188,17 @@ mod tests {
 
     #[test]
     fn invalid_options_are_reported() {
-        let told = |line: &str| specs(line).expect_err("these are wrong");
-        assert!(told("--ratio 0:0").contains("1:10"));
-        assert!(told("--ratio 1:1 -t set").contains("cannot be used"));
-        assert!(told("--data-size-range 9-3").contains("10-100"));
-        assert!(told("--key-pattern X:R").contains("R:R"));
-        assert!(told("--keys zipf:abc").contains("no numbers"));
-        assert!(told("--keys nothing").contains("hot-set"));
-        assert!(told("-t nothing").contains("nothing"));
-        assert!(told("-c 0").contains("connections"));
-        assert!(told("-r 0").contains("must be a key"));
-        assert!(told("-n 1 --test-time 1").contains("cannot be used"));
-        assert!(told("-h host.invalid").contains("host.invalid"));
+        let error = |line: &str| specs(line).expect_err("these are wrong");
+        assert!(error("--ratio 0:0").contains("1:10"));
+        assert!(error("--ratio 1:1 -t set").contains("cannot be used"));
+        assert!(error("--data-size-range 9-3").contains("10-100"));
+        assert!(error("--key-pattern X:R").contains("R:R"));
+        assert!(error("--keys zipf:abc").contains("no numbers"));
+        assert!(error("--keys nothing").contains("hot-set"));
+        assert!(error("-t nothing").contains("nothing"));
+        assert!(error("-c 0").contains("connections"));
+        assert!(error("-r 0").contains("must be a key"));
+        assert!(error("-n 1 --test-time 1").contains("cannot be used"));
+        assert!(error("-h host.invalid").contains("host.invalid"));
     }
 }

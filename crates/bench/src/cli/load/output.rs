@@ -204,12 +204,12 @@ pub fn failed(measured: &Measurement) -> String {
         (failures.nil, "nil where a value must be"),
         (failures.wrong, "wrong values"),
     ];
-    let told: Vec<String> = counts
+    let counts: Vec<String> = counts
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    format!("{} failed: {} ({})", measured.load, told.join(", "), failures.first_error)
+    format!("{} failed: {} ({})", measured.load, counts.join(", "), failures.first_error)
 }
 
 fn parameters(measured: &Measurement) -> String {
@@ -257,8 +257,8 @@ mod tests {
             series: [4.0, 8.0, 0.0, 7.9].map(sample).to_vec(),
             ..Measurement::default()
         };
-        let told = "answers 12,345 requests/s; half of them within 40.0 us, 99 % within 1.2 ms.";
-        assert_eq!(answer(&measured), format!("set: a:1 {told}"));
+        let text = "answers 12,345 requests/s; half of them within 40.0 us, 99 % within 1.2 ms.";
+        assert_eq!(answer(&measured), format!("set: a:1 {text}"));
         assert_eq!(over_time(&measured), "  ▅█▁█ requests/s over time, at most 8\n");
         measured.series.pop();
         assert_eq!(over_time(&measured), "", "too short for a picture");

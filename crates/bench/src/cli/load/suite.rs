@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(names(&["lrange_300"]), ["lpush for lrange", "lrange_300"]);
         assert_eq!(names(&["lrange"]).len(), 5);
         assert_eq!(MSET.split(' ').count(), 21);
-        let told = specs(&["bget"], &Spec::default(), Pattern::Uniform).expect_err("unknown");
-        assert!(told.contains("'bget'") && told.contains("zpopmin"), "{told}");
+        let error = specs(&["bget"], &Spec::default(), Pattern::Uniform).expect_err("unknown");
+        assert!(error.contains("'bget'") && error.contains("zpopmin"), "{error}");
     }
 }

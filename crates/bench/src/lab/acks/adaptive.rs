@@ -37,7 +37,7 @@ impl Compared {
 /// Sentences and a table about one server; nothing if it was not sent protocol 2.
 pub fn check(name: &str, rows: &[Row]) -> (Vec<String>, Option<Table>) {
     let compared = compare(name, rows);
-    let Some(head) = say(name, &compared) else { return (Vec::new(), None) };
+    let Some(head) = summary(name, &compared) else { return (Vec::new(), None) };
     let own = rows.iter().filter(|row| row.subject == name && matches!(row.way, Way::Two(_)));
     let doubt = doubt(own, &format!("a share just below {SHARE_MIN}"));
     ([head].into_iter().chain(doubt).collect(), Some(table(name, &compared)))
@@ -57,7 +57,7 @@ fn compare(name: &str, rows: &[Row]) -> Vec<Compared> {
     compared.collect()
 }
 
-fn say(name: &str, compared: &[Compared]) -> Option<String> {
+fn summary(name: &str, compared: &[Compared]) -> Option<String> {
     let worst = compared.iter().min_by(|a, b| a.share().total_cmp(&b.share()))?;
     let missed = compared.iter().filter(|one| !one.holds()).count();
     let values: [(&str, &dyn Display); 5] = [
@@ -67,7 +67,7 @@ fn say(name: &str, compared: &[Compared]) -> Option<String> {
         ("share", &format!("{:.2}", worst.share())),
         ("label", &worst.label),
     ];
-    Some(TEXTS.say(if missed == 0 { "adaptive holds" } else { "adaptive misses" }, &values))
+    Some(TEXTS.sentence(if missed == 0 { "adaptive holds" } else { "adaptive misses" }, &values))
 }
 
 fn table(name: &str, compared: &[Compared]) -> Table {
@@ -126,19 +126,19 @@ mod tests {
     #[test]
     fn adaptive_is_compared_with_the_better_strategy_at_each_point() {
         let good = [compared("a", 95.0, 100.0, 10.0), compared("b", 91.0, 1.0, 100.0)];
-        let told = say("s", &good).expect("there are points");
-        assert!(told.starts_with("s: adaptive holds at all 2 points"), "{told:?}");
-        assert!(told.ends_with("(worst 0.91: b)."), "{told:?}");
+        let text = summary("s", &good).expect("there are points");
+        assert!(text.starts_with("s: adaptive holds at all 2 points"), "{text:?}");
+        assert!(text.ends_with("(worst 0.91: b)."), "{text:?}");
         let bad = [good[0].clone(), compared("c", 89.0, 1.0, 100.0)];
-        let told = say("s", &bad).expect("there are points");
-        assert!(told.starts_with("s: adaptive misses at 1 of 2 points"), "{told:?}");
+        let text = summary("s", &bad).expect("there are points");
+        assert!(text.starts_with("s: adaptive misses at 1 of 2 points"), "{text:?}");
         let rows = table("s", &bad).rows;
         assert_eq!([&rows[0][5], &rows[1][5]], ["holds", "missed"]);
     }
 
     #[test]
     fn targets_without_protocol_2_are_not_reported() {
-        let (told, table) = check("s", &[]);
-        assert!(told.is_empty() && table.is_none() && say("s", &[]).is_none());
+        let (sentences, table) = check("s", &[]);
+        assert!(sentences.is_empty() && table.is_none() && summary("s", &[]).is_none());
     }
 }

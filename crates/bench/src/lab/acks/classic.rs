@@ -47,8 +47,8 @@ mod tests {
     #[test]
     fn the_line_has_the_published_format() {
         let m = Measurement { seconds: 2.0, requests: 500_000, ..Measurement::default() };
-        let told = "elapsed usec=2000000 avg(usec/call)=4.000000 avg(call/msec)=250.000 avg(call/sec)=250000.000";
-        assert_eq!(line(&m), told);
+        let printed = "elapsed usec=2000000 avg(usec/call)=4.000000 avg(call/msec)=250.000 avg(call/sec)=250000.000";
+        assert_eq!(line(&m), printed);
     }
 
     #[test]

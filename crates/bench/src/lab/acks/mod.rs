@@ -31,9 +31,13 @@ const CHOICE: &str = "sheafdb";
 
 /// Runs the experiment. A wrong acknowledgement, a lost message or a broken connection makes it
 /// fail ([`Output::failed`]).
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
+pub fn run(
+    setup: &Setup,
+    options: &Options,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Output, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
-    let servers = servers(setup, &plan, say)?;
+    let servers = servers(setup, &plan, progress)?;
     let models = [
         Subject::model("model:null-reader", Way::Null)?,
         Subject::model("model:echo-ack", Way::Echo)?,
@@ -41,12 +45,16 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     ];
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     if options.classic {
-        return Ok(section::classic(&published(&servers, &models, &plan, say)?, &names, &plan));
+        return Ok(section::classic(
+            &published(&servers, &models, &plan, progress)?,
+            &names,
+            &plan,
+        ));
     }
     let (mut rows, mut chance) = (Rows::default(), 0);
     for repetition in 1..=plan.repetitions {
         for point in &plan.points {
-            say(&format!("{point} ({repetition} of {})", plan.repetitions));
+            progress(&format!("{point} ({repetition} of {})", plan.repetitions));
             for subject in servers.iter().chain(&models) {
                 let ways = subject.ways.iter().map(|(way, _)| *way);
                 let mut ways: Vec<Way> = ways.filter(|way| way.takes(point)).collect();
@@ -71,25 +79,25 @@ fn published(
     servers: &[Subject],
     models: &[Subject; 3],
     plan: &Plan,
-    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Rows, Error> {
     let mut rows = Rows::default();
     let [null, echo, _] = models;
     for repetition in 1..=plan.repetitions {
         for classic in CLASSIC {
             let label = label(&classic);
-            say(&format!("{label} ({repetition} of {})", plan.repetitions));
+            progress(&format!("{label} ({repetition} of {})", plan.repetitions));
             let own = Way::Strategy(classic.strategy);
             let yard = yardstick(classic.strategy, null, echo);
             for (subject, way) in servers.iter().map(|server| (server, own)).chain([yard]) {
                 let seen = send(subject, way, classic.spec(subject.listener(way)))?;
                 if way == own {
-                    say(&format!("{}: {}", subject.name, line(&seen.measurement)));
+                    progress(&format!("{}: {}", subject.name, line(&seen.measurement)));
                 }
                 rows.add(&label, None, &subject.name, way, seen);
             }
         }
-        say(&format!("{COMMON_LABEL} ({repetition} of {})", plan.repetitions));
+        progress(&format!("{COMMON_LABEL} ({repetition} of {})", plan.repetitions));
         let (clients, messages, batch) = COMMON;
         for subject in servers.iter().chain(models) {
             for &(way, address) in &subject.ways {
@@ -107,18 +115,22 @@ fn send(subject: &Subject, way: Way, spec: Spec) -> Result<Seen, Error> {
 }
 
 /// The targets that open classic ingest; an error if none does.
-fn servers(setup: &Setup, plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Vec<Subject>, Error> {
+fn servers(
+    setup: &Setup,
+    plan: &Plan,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<Subject>, Error> {
     let mut targets = setup.targets.clone();
     if targets.is_empty() {
         targets.push(Target::parse(CHOICE)?);
     }
     let (mut servers, mut refused) = (Vec::new(), None);
     for target in &targets {
-        say(&format!("starting {}", target.name()));
-        match Subject::server(target, plan, say) {
+        progress(&format!("starting {}", target.name()));
+        match Subject::server(target, plan, progress) {
             Ok(server) => servers.push(server),
             Err(error) => {
-                say(&format!("{} is left out: {error}", target.name()));
+                progress(&format!("{} is left out: {error}", target.name()));
                 refused = Some(error);
             }
         }

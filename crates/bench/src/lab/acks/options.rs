@@ -27,26 +27,26 @@ const MESSAGE_MAX: usize = (1 << 20) + HEADER_BYTES;
 /// Options of `lab acks`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Run the five published clients instead of the grid and print their lines
+    /// Run the five published clients instead, and print their results
     #[arg(long)]
     pub classic: bool,
-    /// Clients [default: 1,2,3,16,50]
+    /// Numbers of clients to measure, separated by commas [default: 1,2,3,16,50]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub clients: Vec<usize>,
-    /// Bytes of a classic message, its header of 12 included; protocol 2 sends the same payload
-    /// [default: 17,112,1036]
+    /// Sizes of a classic message in bytes, with its header of 12; protocol 2 sends the same
+    /// payload [default: 17,112,1036]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub message_size: Vec<usize>,
-    /// Messages per write, or in a Data frame [default: 50,1,150]
+    /// Messages per write; with protocol 2, per Data frame [default: 50,1,150]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub batch: Vec<usize>,
     /// Threads of the load generator
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub threads: usize,
-    /// Where a server that runs already answers INFO, for its counters of reads
+    /// Address for INFO of a server that is already running, to read its counters
     #[arg(long, value_name = "HOST:PORT")]
     pub info: Option<SocketAddr>,
-    /// Where a server that runs already takes protocol 2, with any sink
+    /// Address for protocol 2 of a server that is already running; the listener must allow any sink
     #[arg(long, value_name = "HOST:PORT")]
     pub protocol2: Option<SocketAddr>,
 }

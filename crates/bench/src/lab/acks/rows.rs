@@ -115,7 +115,7 @@ pub fn doubt<'a>(rows: impl Iterator<Item = &'a Row> + Clone, what: &str) -> Opt
     let others = other_cpus(rows);
     (times < TIMES_MIN || others > OTHER_CPUS_MAX).then(|| {
         let cpus = format!("{others:.2}");
-        TEXTS.say("doubt", &[("times", &times), ("cpus", &cpus), ("what", &what)])
+        TEXTS.sentence("doubt", &[("times", &times), ("cpus", &cpus), ("what", &what)])
     })
 }
 

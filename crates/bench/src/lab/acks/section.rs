@@ -16,14 +16,14 @@ use crate::report::{Kind, Plot, Section, Series, Table};
 
 /// Of the grid.
 pub fn grid(rows: &Rows, servers: &[&str], plan: &Plan) -> Output {
-    let load = TEXTS.say("grid", &[("base", &plan.points[0]), ("seconds", &plan.seconds)]);
-    let mut prose = vec![load, TEXTS.say("like with like", &[])];
+    let load = TEXTS.sentence("grid", &[("base", &plan.points[0]), ("seconds", &plan.seconds)]);
+    let mut prose = vec![load, TEXTS.sentence("like with like", &[])];
     let answers = answers(servers, &rows.all, &mut prose);
     let findings = servers.iter().flat_map(|name| findings(name, &rows.all, plan)).collect();
     let mut tables = vec![table("All points", &rows.all), best(&rows.all, servers)];
     for name in servers {
-        let (told, table) = adaptive::check(name, &rows.all);
-        prose.extend(told);
+        let (sentences, table) = adaptive::check(name, &rows.all);
+        prose.extend(sentences);
         tables.extend(table);
     }
     let mut plots = plots(&rows.all, plan);
@@ -33,8 +33,8 @@ pub fn grid(rows: &Rows, servers: &[&str], plan: &Plan) -> Output {
 
 /// Of the published clients.
 pub fn classic(rows: &Rows, servers: &[&str], plan: &Plan) -> Output {
-    let published = TEXTS.say("published", &[("repetitions", &plan.repetitions)]);
-    let mut prose = vec![published, TEXTS.say("like with like", &[])];
+    let published = TEXTS.sentence("published", &[("repetitions", &plan.repetitions)]);
+    let mut prose = vec![published, TEXTS.sentence("like with like", &[])];
     for row in rows.all.iter().filter(|row| matches!(row.way, Way::Strategy(_))) {
         let Some(seen) = row.clean().next() else { continue };
         let is_common = row.label == COMMON_LABEL;
@@ -44,7 +44,7 @@ pub fn classic(rows: &Rows, servers: &[&str], plan: &Plan) -> Output {
     }
     let is_common = |row: &&Row| row.label == COMMON_LABEL;
     if rows.all.iter().any(|row| is_common(&row)) {
-        prose.push(TEXTS.say("common", &[]));
+        prose.push(TEXTS.sentence("common", &[]));
     }
     let (same, published): (Vec<&Row>, Vec<&Row>) = rows.all.iter().partition(is_common);
     let answers = answers(servers, &same, &mut prose);
@@ -71,9 +71,9 @@ fn answers<R: Borrow<Row>>(
 ) -> Vec<(String, String)> {
     let mut answers = Vec::new();
     for name in servers {
-        let mut told = verdict(name, rows).into_iter();
-        answers.extend(told.next().map(|first| ((*name).to_owned(), first)));
-        prose.extend(told.map(|text| format!("{name}: {text}")));
+        let mut sentences = verdict(name, rows).into_iter();
+        answers.extend(sentences.next().map(|first| ((*name).to_owned(), first)));
+        prose.extend(sentences.map(|text| format!("{name}: {text}")));
     }
     answers
 }

@@ -41,7 +41,11 @@ pub struct Subject {
 impl Subject {
     /// A server with classic ingest: started here on free ports, or at the first of its five.
     /// Protocol 2 beside it where it has that.
-    pub fn server(target: &Target, plan: &Plan, say: &mut dyn FnMut(&str)) -> Result<Self, Error> {
+    pub fn server(
+        target: &Target,
+        plan: &Plan,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self, Error> {
         if !target.is_started_here() {
             let started = target.start()?;
             let Some(base) = started.tcp else {
@@ -56,7 +60,7 @@ impl Subject {
             Ok(server) => Ok(server),
             Err(why) => {
                 let server = Self::start(target, false)?;
-                say(&format!("{}: no protocol 2: {why}", target.name()));
+                progress(&format!("{}: no protocol 2: {why}", target.name()));
                 Ok(server)
             }
         }

@@ -47,9 +47,9 @@ pub fn verdict<R: Borrow<Row>>(name: &str, rows: &[R]) -> Vec<String> {
         return Vec::new();
     }
     let (sync, asynchronous): (Vec<&Row>, Vec<&Row>) = pairs.into_iter().unzip();
-    let mut told = say(&ratios, Cost::of(&sync), Cost::of(&asynchronous));
-    told.extend(doubt(sync.into_iter().chain(asynchronous), "a small difference"));
-    told
+    let mut text = sentences(&ratios, Cost::of(&sync), Cost::of(&asynchronous));
+    text.extend(doubt(sync.into_iter().chain(asynchronous), "a small difference"));
+    text
 }
 
 impl Cost {
@@ -67,7 +67,7 @@ impl Cost {
 }
 
 /// `ratios` are async's messages per second over sync's, one for each point.
-fn say(ratios: &[f64], sync: Cost, asynchronous: Cost) -> Vec<String> {
+fn sentences(ratios: &[f64], sync: Cost, asynchronous: Cost) -> Vec<String> {
     let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp();
     let won = ratios.iter().filter(|r| **r > 1.0).count();
     let head = if mean > 1.0 + TIE {
@@ -84,12 +84,12 @@ fn say(ratios: &[f64], sync: Cost, asynchronous: Cost) -> Vec<String> {
         ("lost", &(ratios.len() - won)),
         ("all", &ratios.len()),
     ];
-    let head = TEXTS.say(head, &values);
+    let head = TEXTS.sentence(head, &values);
     let us = |us: f64| format!("{us:.4}");
     let both = |text: &str, of: fn(&Cost) -> Option<f64>, show: fn(f64) -> String| {
         let values = of(&sync).zip(of(&asynchronous));
         values.map_or(String::new(), |(s, a)| {
-            TEXTS.say(text, &[("sync", &show(s)), ("async", &show(a))])
+            TEXTS.sentence(text, &[("sync", &show(s)), ("async", &show(a))])
         })
     };
     let costs: [(&str, &dyn Display); 6] = [
@@ -100,8 +100,8 @@ fn say(ratios: &[f64], sync: Cost, asynchronous: Cost) -> Vec<String> {
         ("sync us", &us(sync.client_us)),
         ("async us", &us(asynchronous.client_us)),
     ];
-    let why = TEXTS.say(why(mean, sync, asynchronous), &[]);
-    vec![head, TEXTS.say("costs", &costs), why]
+    let why = TEXTS.sentence(why(mean, sync, asynchronous), &[]);
+    vec![head, TEXTS.sentence("costs", &costs), why]
 }
 
 /// The cause, from what differs in the winner's favour: the name of its text.
@@ -132,16 +132,16 @@ mod tests {
 
     #[test]
     fn the_winner_and_the_cause_follow_from_the_figures() {
-        let told = say(&[1.3, 1.2, 0.99], SYNC, ASYNC);
-        assert!(told[0].starts_with("Async wins here: 1.16 times"), "{told:?}");
-        assert!(told[0].ends_with("ahead at 2 of 3 points."));
-        assert!(told[1].contains("sync sends 20 acknowledgements and async 1;"), "{told:?}");
-        assert!(told[2].contains("the winner sends fewer"));
-        let told = say(&[0.5], SYNC, Cost { server_us: Some(0.4), ..ASYNC });
-        assert!(told[0].starts_with("Sync wins here: 2.00 times"), "{told:?}");
-        assert!(told[2].contains("waits for 5 ms of silence"));
-        let told = say(&[1.02, 0.99], SYNC, ASYNC);
-        assert!(told[0].contains("Neither wins") && told[2].contains("do not pay"), "{told:?}");
+        let text = sentences(&[1.3, 1.2, 0.99], SYNC, ASYNC);
+        assert!(text[0].starts_with("Async wins here: 1.16 times"), "{text:?}");
+        assert!(text[0].ends_with("ahead at 2 of 3 points."));
+        assert!(text[1].contains("sync sends 20 acknowledgements and async 1;"), "{text:?}");
+        assert!(text[2].contains("the winner sends fewer"));
+        let text = sentences(&[0.5], SYNC, Cost { server_us: Some(0.4), ..ASYNC });
+        assert!(text[0].starts_with("Sync wins here: 2.00 times"), "{text:?}");
+        assert!(text[2].contains("waits for 5 ms of silence"));
+        let text = sentences(&[1.02, 0.99], SYNC, ASYNC);
+        assert!(text[0].contains("Neither wins") && text[2].contains("do not pay"), "{text:?}");
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
             (2.0, ASYNC, ASYNC, "unseen"),
         ] {
             assert_eq!(why(mean, sync, asynchronous), name);
-            assert!(!TEXTS.say(name, &[]).is_empty());
+            assert!(!TEXTS.sentence(name, &[]).is_empty());
         }
     }
 

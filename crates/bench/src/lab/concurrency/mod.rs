@@ -34,12 +34,16 @@ const MODELS: &[&str] = &[
 const BURST: usize = 256;
 
 /// Runs the experiment.
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
+pub fn run(
+    setup: &Setup,
+    options: &Options,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Output, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
-    let started = start(&setup.targets, MODELS, say)?;
+    let started = start(&setup.targets, MODELS, progress)?;
     let mut subjects: Vec<Subject> = started.into_iter().map(Subject::new).collect();
     for one in &mut subjects {
-        say(&format!("{}: who is served", one.name()));
+        progress(&format!("{}: who is served", one.name()));
         admit(one, &plan)?;
     }
     let mut at = 0;
@@ -47,7 +51,7 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     for _ in 0..setup.repetitions.max(1) {
         for &connections in &plan.levels {
             at += 1;
-            say(&format!("SET at {connections} connections ({at} of {steps})"));
+            progress(&format!("SET at {connections} connections ({at} of {steps})"));
             for one in &mut subjects {
                 load(one, connections, &plan);
             }
@@ -55,12 +59,12 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     }
     let mut rows = Vec::new();
     for &length in &plan.backlogs {
-        say(&format!("listen queue of {length}, acceptor stalled"));
+        progress(&format!("listen queue of {length}, acceptor stalled"));
         rows.push(backlog::model(length, plan.burst_stalled, plan.wait)?);
     }
     if !setup.short && !plan.backlogs.is_empty() {
         for one in &subjects {
-            say(&format!("{}: listen queue, stalled", one.name()));
+            progress(&format!("{}: listen queue, stalled", one.name()));
             rows.extend(backlog::stalled(&one.started, plan.burst_stalled, plan.wait)?);
         }
     }

@@ -27,19 +27,21 @@ const BACKLOGS_SHORT: &[u32] = &[1, 50];
 /// Options of `lab concurrency`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Connections at each level [default: 1,2,5,6,15,50,100,250,500,1000,2500,5000,10000]
+    /// Numbers of connections to measure, separated by commas
+    /// [default: 1,2,5,6,15,50,100,250,500,1000,2500,5000,10000]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub connections: Vec<usize>,
     /// What is written.
     #[command(flatten)]
     pub data: Data,
-    /// Lengths of the listen queue whose acceptor is stalled [default: 1,5,50,511]
+    /// Lengths of the listen queue to measure while nothing is accepted [default: 1,5,50,511]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub backlogs: Vec<u32>,
-    /// Leave the listen queues out
+    /// Skip the measurement of listen queues
     #[arg(long, conflicts_with = "backlogs")]
     pub no_backlog: bool,
-    /// Seconds without any answer after which those who wait are not served
+    /// Seconds without any reply after which waiting connections count as not served
+    /// [default: 1; short form: 0.5]
     #[arg(long, value_name = "SECONDS")]
     pub quiet: Option<f64>,
 }

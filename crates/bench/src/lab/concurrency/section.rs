@@ -55,7 +55,7 @@ fn queue_finding(row: &Row) -> Vec<Finding> {
     // A queue that held is no finding: the server itself is judged elsewhere.
     found.retain(|finding| finding.kind == FindingKind::BacklogOverflow);
     for finding in &mut found {
-        finding.caveats.push(TEXTS.say("stopped", &[("time", &stall())]));
+        finding.caveats.push(TEXTS.sentence("stopped", &[("time", &stall())]));
     }
     found
 }
@@ -74,13 +74,13 @@ fn prose(subjects: &[Subject], plan: &Plan) -> Vec<String> {
     let pools: Vec<_> =
         subjects.iter().map(|s| (s.name().to_owned(), s.capacity(), s.levels())).collect();
     let pools = pool_or_task(&pools).into_iter().flatten();
-    [TEXTS.say("load", &values)].into_iter().chain(pools).collect()
+    [TEXTS.sentence("load", &values)].into_iter().chain(pools).collect()
 }
 
 /// The highest throughput, and the peak by the law where that describes the figures.
 fn best(subject: &Subject) -> Option<(String, String)> {
     let (at, best) = subject.best()?;
-    let text = TEXTS.say("best", &[("best", &count(best)), ("at", &count(at))]);
+    let text = TEXTS.sentence("best", &[("best", &count(best)), ("at", &count(at))]);
     let law = subject.law().filter(Usl::is_good);
     let parts = [Some(text), law.as_ref().and_then(|law| peak(subject, law, (at, best)))];
     Some((subject.name().to_owned(), parts.into_iter().flatten().collect::<Vec<_>>().join(" ")))
@@ -91,12 +91,12 @@ fn peak(subject: &Subject, law: &Usl, (at, best): (f64, f64)) -> Option<String> 
     let levels = subject.levels();
     let last = levels.last()?;
     let fit = format!("{:.2}", law.r_squared);
-    let Some(peak) = law.peak() else { return Some(TEXTS.say("no peak", &[("fit", &fit)])) };
-    let mut text = TEXTS.say("peak", &[("peak", &count(peak.round())), ("fit", &fit)]);
+    let Some(peak) = law.peak() else { return Some(TEXTS.sentence("no peak", &[("fit", &fit)])) };
+    let mut text = TEXTS.sentence("peak", &[("peak", &count(peak.round())), ("fit", &fit)]);
     if last.load > peak && at < last.load {
         let share = percent(last.median() / best);
         text += " ";
-        text += &TEXTS.say("beyond", &[("share", &share), ("most", &count(last.load))]);
+        text += &TEXTS.sentence("beyond", &[("share", &share), ("most", &count(last.load))]);
     }
     Some(text)
 }
@@ -217,8 +217,8 @@ fn listeners<'a>(
     all: impl Iterator<Item = (&'a str, &'a Connects, Option<Counter>)>,
 ) -> Table {
     let overflows = |seen: &Connects, counter: Option<Counter>| {
-        let told = seen.overflows.zip(counter);
-        told.map_or(String::new(), |(n, by)| format!("{n} ({})", by.name()))
+        let counted = seen.overflows.zip(counter);
+        counted.map_or(String::new(), |(n, by)| format!("{n} ({})", by.name()))
     };
     Table::of(
         title,

@@ -103,7 +103,7 @@ pub fn pool_or_task(subjects: &[(String, Option<usize>, Vec<Level>)]) -> Option<
         };
         open.iter().filter_map(|s| at(&s.2)).reduce(f64::max)
     };
-    let mut told = Vec::new();
+    let mut sentences = Vec::new();
     let mut gains: Vec<f64> = Vec::new();
     for (name, size, levels) in &pools {
         let size = size.unwrap_or(0);
@@ -116,12 +116,12 @@ pub fn pool_or_task(subjects: &[(String, Option<usize>, Vec<Level>)]) -> Option<
         gains.push(ratio);
         let values: [(&str, &dyn Display); 3] =
             [("name", name), ("size", &size), ("ratio", &format!("{ratio:.2}"))];
-        told.push(TEXTS.say("bounded", &values));
+        sentences.push(TEXTS.sentence("bounded", &values));
     }
     let gain = gains.iter().copied().reduce(f64::max)?;
     let answer = if gain > 1.10 { "pool" } else { "task" };
-    told.push(TEXTS.say(answer, &[("gain", &format!("{gain:.2}"))]));
-    Some(told)
+    sentences.push(TEXTS.sentence(answer, &[("gain", &format!("{gain:.2}"))]));
+    Some(sentences)
 }
 
 #[cfg(test)]
@@ -140,12 +140,15 @@ mod tests {
     fn a_pool_without_a_gain_is_not_recommended() {
         let task = of("task", None, &[(1.0, 10.0), (4.0, 40.0), (16.0, 60.0)]);
         let pool = of("pool", Some(4), &[(1.0, 10.0), (4.0, 38.0)]);
-        let told = pool_or_task(&[task.clone(), pool]).expect("there are both");
-        assert!(told[0].contains("serves at most 4") && told[0].contains("0.97 of"), "{told:?}");
-        assert!(told[1].contains("Task: no pool gained"), "{told:?}");
+        let sentences = pool_or_task(&[task.clone(), pool]).expect("there are both");
+        assert!(
+            sentences[0].contains("serves at most 4") && sentences[0].contains("0.97 of"),
+            "{sentences:?}"
+        );
+        assert!(sentences[1].contains("Task: no pool gained"), "{sentences:?}");
         let fast = of("pool", Some(4), &[(1.0, 20.0), (4.0, 80.0)]);
-        let told = pool_or_task(&[task.clone(), fast]).expect("there are both");
-        assert!(told[1].contains("2.00 times"), "{told:?}");
+        let sentences = pool_or_task(&[task.clone(), fast]).expect("there are both");
+        assert!(sentences[1].contains("2.00 times"), "{sentences:?}");
         assert_eq!(pool_or_task(&[task]), None);
     }
 }

@@ -92,14 +92,14 @@ impl Tracer {
                 let _ = to.send(line);
             }
         });
-        let mut said = String::new();
+        let mut last_line = String::new();
         loop {
             match lines.recv_timeout(WAIT) {
                 Ok(line) if line.contains(" attached") => return Ok(()),
-                Ok(line) => said = line,
+                Ok(line) => last_line = line,
                 Err(RecvTimeoutError::Timeout) => return Err("strace does not attach.".to_owned()),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(format!("Tracing is not allowed here: {said}."));
+                    return Err(format!("Tracing is not allowed here: {last_line}."));
                 }
             }
         }

@@ -51,14 +51,18 @@ const MODELS_SHORT: &[&str] = &[
 ];
 
 /// Measures each target in batches, looks for replies that stay behind and for batches that stall.
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
+pub fn run(
+    setup: &Setup,
+    options: &Options,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Output, Error> {
     let models = if setup.short { MODELS_SHORT } else { MODELS };
-    let targets = targets(&setup.targets, models, say)?;
+    let targets = targets(&setup.targets, models, progress)?;
     let load = spec(setup, options);
     let mut all: Vec<Subject> = targets.iter().map(|target| Subject::new(target.name())).collect();
     for repetition in 0..setup.repetitions.max(1) {
         for (target, subject) in targets.iter().zip(&mut all) {
-            say(&format!("pipelining: {} ({})", target.name(), repetition + 1));
+            progress(&format!("pipelining: {} ({})", target.name(), repetition + 1));
             subject.measure(target, &load, setup.short, repetition == 0)?;
         }
     }
@@ -71,7 +75,7 @@ fn findings(subject: &Subject) -> Vec<Finding> {
     let mut found = judge(&subject.evidence());
     if let Some(batches) = &subject.batches {
         for finding in found.iter_mut().filter(|one| one.kind == FindingKind::NagleStall) {
-            finding.evidence.push(TEXTS.say("hidden", &[("law", &batches.by_the_first())]));
+            finding.evidence.push(TEXTS.sentence("hidden", &[("law", &batches.by_the_first())]));
         }
     }
     found

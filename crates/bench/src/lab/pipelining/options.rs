@@ -17,19 +17,20 @@ pub struct Options {
     /// Requests per batch
     #[arg(long, default_value_t = 30, value_name = "N")]
     pub pipeline: usize,
-    /// Bytes of a value
+    /// Size of a value in bytes
     #[arg(long, default_value_t = 256, value_name = "BYTES")]
     pub data_size: usize,
-    /// Keys to draw from [default: 10000000, short form 100000]
+    /// Number of keys [default: 10000000; short form: 100000]
     #[arg(long, value_name = "N")]
     pub keys: Option<u64>,
-    /// SETs to GETs
+    /// Ratio of SET to GET
     #[arg(long, default_value = "1:10", value_parser = ratio, value_name = "S:G")]
     pub ratio: (u32, u32),
     /// Threads of the load generator
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub client_threads: usize,
-    /// Write all keys before each measurement; else most reads miss at first, as memtier's do
+    /// Write all keys before each measurement; otherwise most reads miss at first, as with
+    /// memtier_benchmark
     #[arg(long)]
     pub populate: bool,
 }

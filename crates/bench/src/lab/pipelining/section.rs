@@ -14,7 +14,7 @@ use crate::result::{Finding, Measurement};
 
 /// Tells the experiment.
 pub fn section(all: &[Subject], findings: Vec<Finding>, load: &Spec) -> Section {
-    let load = TEXTS.say(
+    let load = TEXTS.sentence(
         "load",
         &[
             ("connections", &load.connections),
@@ -23,7 +23,7 @@ pub fn section(all: &[Subject], findings: Vec<Finding>, load: &Spec) -> Section 
             ("bytes", &load.data.1),
         ],
     );
-    let how = [load, TEXTS.say("published", &[]), TEXTS.say("figures", &[])];
+    let how = [load, TEXTS.sentence("published", &[]), TEXTS.sentence("figures", &[])];
     Section {
         title: "Pipelining: when do the replies leave?".to_owned(),
         answers: all.iter().filter_map(speed).collect(),
@@ -38,9 +38,9 @@ pub fn section(all: &[Subject], findings: Vec<Finding>, load: &Spec) -> Section 
 fn speed(subject: &Subject) -> Option<(String, String)> {
     let load = subject.load()?;
     let rate = count(load.measurement.throughput);
-    let speed = TEXTS.say("speed", &[("rate", &rate), ("pipeline", &subject.pipeline)]);
+    let speed = TEXTS.sentence("speed", &[("rate", &rate), ("pipeline", &subject.pipeline)]);
     let sends = subject.counted().map(|calls| calls.per_request(calls.sends));
-    let sends = sends.map(|each| TEXTS.say("sends", &[("each", &format!("{each:.3}"))]));
+    let sends = sends.map(|each| TEXTS.sentence("sends", &[("each", &format!("{each:.3}"))]));
     Some((name(subject), [Some(speed), sends].into_iter().flatten().collect::<Vec<_>>().join(" ")))
 }
 

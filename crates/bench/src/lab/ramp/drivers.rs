@@ -139,16 +139,16 @@ impl Driven {
         let shown = count(most as f64);
         match (self.allowed, self.finding().is_some()) {
             (Some(allowed), false) if most <= allowed => {
-                TEXTS.say("holds back", &[("most", &shown)])
+                TEXTS.sentence("holds back", &[("most", &shown)])
             }
             (Some(allowed), false) => {
-                TEXTS.say("exceeds", &[("most", &most), ("allowed", &allowed)])
+                TEXTS.sentence("exceeds", &[("most", &most), ("allowed", &allowed)])
             }
             (_, true) => {
                 let wait = time(most as f64 / seen.throughput * 1e6);
-                TEXTS.say("piles up", &[("most", &shown), ("wait", &wait)])
+                TEXTS.sentence("piles up", &[("most", &shown), ("wait", &wait)])
             }
-            (None, false) => TEXTS.say("kept up", &[]),
+            (None, false) => TEXTS.sentence("kept up", &[]),
         }
     }
 }
@@ -182,9 +182,9 @@ mod tests {
         assert!(driven(Some(32), &steady).verdict().contains("although 32"));
         let grows: Vec<f64> = (1..=12).map(|n| f64::from(n) * 500.0).chain([9.0, 1.0]).collect();
         let mut unbounded = driven(None, &grows);
-        let told = unbounded.verdict();
+        let verdict = unbounded.verdict();
         let want = "does not hold back: 6,000 under way, the last waits 6.00 s";
-        assert!(told.contains(want), "{told}");
+        assert!(verdict.contains(want), "{verdict}");
         assert!(driven(None, &steady).verdict().contains("kept up"));
         unbounded.point.fault = Some("3 lost".to_owned());
         assert!(unbounded.verdict().contains("3 lost"));

@@ -18,10 +18,14 @@ use subject::Subject;
 const MODELS: &[&str] = &["model:single-writer"];
 
 /// Runs the experiment.
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
+pub fn run(
+    setup: &Setup,
+    options: &Options,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Output, Error> {
     let plan = options.plan(setup).map_err(Error::Machine)?;
     let repetitions = setup.repetitions.max(1);
-    let started = start(&setup.targets, MODELS, say)?;
+    let started = start(&setup.targets, MODELS, progress)?;
     let mut subjects: Vec<Subject> = started.into_iter().map(Subject::server).collect();
     if !options.no_table {
         subjects.push(Subject::table());
@@ -32,7 +36,7 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     }
     for repetition in 1..=repetitions {
         for &workers in &plan.workers {
-            say(&format!("{workers} workers ({repetition} of {repetitions})"));
+            progress(&format!("{workers} workers ({repetition} of {repetitions})"));
             for one in &mut subjects {
                 one.level(workers, &plan);
             }
@@ -44,7 +48,7 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
     let mut driven = Vec::new();
     if !options.no_drivers {
         for one in &subjects {
-            say(&format!("{}: who holds back", one.name()));
+            progress(&format!("{}: who holds back", one.name()));
             driven.extend(drivers::drive(one, &plan));
         }
     }
@@ -56,6 +60,6 @@ pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
         std::fs::write(path, text)
             .map_err(|error| Error::Machine(format!("cannot write {}: {error}", path.display())))?;
     }
-    let told = Output::of(section::section(&subjects, &driven, &plan), measured);
-    Ok(Output { files, ..told })
+    let output = Output::of(section::section(&subjects, &driven, &plan), measured);
+    Ok(Output { files, ..output })
 }

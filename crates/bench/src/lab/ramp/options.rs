@@ -22,19 +22,20 @@ const WORKERS_MAX: usize = 1000;
 /// Options of `lab ramp`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Workers at each level, each with a connection [default: 5,10,15,20,25,30,40,50,60]
+    /// Numbers of workers to measure; each worker has one connection
+    /// [default: 5,10,15,20,25,30,40,50,60]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub workers: Vec<usize>,
     /// What is written.
     #[command(flatten)]
     pub data: Data,
-    /// Leave the table in this process out
+    /// Skip the table inside the load generator, which needs no network
     #[arg(long)]
     pub no_table: bool,
-    /// Leave the ways to drive a server out
+    /// Skip the comparison of the ways to load a server
     #[arg(long)]
     pub no_drivers: bool,
-    /// Write the levels as the original did: `concurrency;total count;op/s;mean;stdev %;la`
+    /// Write the levels as CSV with the columns `concurrency;total count;op/s;mean;stdev %;la`
     #[arg(long, value_name = "FILE")]
     pub ramp_csv: Option<PathBuf>,
 }

@@ -35,7 +35,7 @@ pub fn section(subjects: &[Subject], driven: &[Driven], plan: &Plan) -> Section 
     Section {
         title: "Ramp".to_owned(),
         answers: subjects.iter().filter_map(best).collect(),
-        prose: vec![TEXTS.say("load", &values)],
+        prose: vec![TEXTS.sentence("load", &values)],
         plots,
         tables,
         findings: findings.chain(driven.iter().filter_map(Driven::finding)).collect(),
@@ -48,11 +48,11 @@ fn best(subject: &Subject) -> Option<(String, String)> {
         let (at, best) = subject.record.best(command)?;
         let values: [(&str, &dyn Display); 3] =
             [("command", &command.to_uppercase()), ("best", &count(best)), ("at", &count(at))];
-        Some(TEXTS.say("command", &values))
+        Some(TEXTS.sentence("command", &values))
     };
-    let told: Vec<String> = COMMANDS.into_iter().filter_map(best).collect();
-    let text = || TEXTS.say("best", &[("figures", &told.join(" and "))]);
-    (!told.is_empty()).then(|| (subject.name().to_owned(), text()))
+    let figures: Vec<String> = COMMANDS.into_iter().filter_map(best).collect();
+    let text = || TEXTS.sentence("best", &[("figures", &figures.join(" and "))]);
+    (!figures.is_empty()).then(|| (subject.name().to_owned(), text()))
 }
 
 fn plots(subjects: &[Subject], command: &str) -> Vec<Plot> {

@@ -176,8 +176,8 @@ fn merge(each: &[(&str, Vec<Finding>)]) -> Vec<Finding> {
                     for caveat in &one.caveats {
                         // The same caveat with other figures says nothing new.
                         let words = |text: &str| text.split(char::is_numeric).next().map(str::len);
-                        let told = words(caveat).unwrap_or(0);
-                        if !other.caveats.iter().any(|c| c.get(..told) == caveat.get(..told)) {
+                        let end = words(caveat).unwrap_or(0);
+                        if !other.caveats.iter().any(|c| c.get(..end) == caveat.get(..end)) {
                             other.caveats.push(caveat.clone());
                         }
                     }

@@ -35,31 +35,35 @@ const MODELS: &[&str] = &[
 
 /// Measures each target on few connections, counts its calls per request, and finds out what a
 /// request waits for.
-pub fn run(setup: &Setup, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Output, Error> {
-    let started = start(&setup.targets, MODELS, say)?;
+pub fn run(
+    setup: &Setup,
+    options: &Options,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Output, Error> {
+    let started = start(&setup.targets, MODELS, progress)?;
     let wake_us =
         io::wake_us().map_err(|error| Error::Machine(format!("no pair of sockets: {error}")))?;
     let mut all: Vec<Subject> = started.iter().map(|one| Subject::new(one, wake_us)).collect();
     let load = spec(setup, options);
     let connections = setup.levels(&options.connections, CONNECTIONS, CONNECTIONS_SHORT);
-    let mut say = |what: &str| say(&format!("single-connection: {what}"));
+    let mut progress = |what: &str| progress(&format!("single-connection: {what}"));
     for repetition in 1..=setup.repetitions.max(1) {
         for &connections in &connections {
             for (target, subject) in started.iter().zip(&mut all) {
-                say(&format!("{} x {connections} ({repetition})", target.name));
+                progress(&format!("{} x {connections} ({repetition})", target.name));
                 subject.measure(target, &Spec { connections, ..load.clone() });
             }
         }
         if !options.no_variants {
             for (target, subject) in started.iter().zip(&mut all) {
-                say(&format!("variants of {} ({repetition})", target.name));
+                progress(&format!("variants of {} ({repetition})", target.name));
                 variants::measure(target, &load, subject);
             }
         }
     }
     if !options.no_trace {
         for (target, subject) in started.iter().zip(&mut all) {
-            say(&format!("trace of {}", target.name));
+            progress(&format!("trace of {}", target.name));
             subject.trace(target, &connections, &load, setup.short);
         }
     }

@@ -10,17 +10,18 @@ pub const TEXTS: Texts = Texts(include_str!("text.txt"));
 /// What can be set.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// Connections at a time [default: 1,2,5,10,50, short form 1,5,50]
+    /// Numbers of connections to measure, separated by commas
+    /// [default: 1,2,5,10,50; short form: 1,5,50]
     #[arg(long, value_delimiter = ',', value_name = "N,N...")]
     pub connections: Vec<usize>,
-    /// SETs per point, unless seconds are given [default: 1000000, short form 3000]
+    /// SET requests per point, unless --seconds is given [default: 1000000; short form: 3000]
     #[arg(long, value_name = "N")]
     pub requests: Option<u64>,
-    /// Leave out the variants: busy polling off and on, a client that does not sleep, shared
+    /// Skip the variants: busy polling off and on, a client that does not sleep, shared
     /// connections
     #[arg(long)]
     pub no_variants: bool,
-    /// Leave out the runs under trace
+    /// Skip the runs under strace
     #[arg(long)]
     pub no_trace: bool,
 }

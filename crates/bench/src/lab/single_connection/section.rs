@@ -11,8 +11,8 @@ use crate::result::{Finding, FindingKind};
 
 /// Tells the experiment.
 pub fn section(all: &[Subject], findings: Vec<Finding>) -> Section {
-    let wake = all.first().map(|one| TEXTS.say("wake", &[("wake", &time(one.wake_us))]));
-    let how = ["load", "published"].map(|text| TEXTS.say(text, &[]));
+    let wake = all.first().map(|one| TEXTS.sentence("wake", &[("wake", &time(one.wake_us))]));
+    let how = ["load", "published"].map(|text| TEXTS.sentence(text, &[]));
     let notes = all.iter().flat_map(|one| one.record.notes());
     Section {
         title: "A single connection: what does a request wait for?".to_owned(),
@@ -36,12 +36,13 @@ fn cause(subject: &Subject, findings: &[Finding]) -> String {
     };
     let speed = |point: &Point<'_>| {
         let rate = middle(&point.loads(), |seen| seen.measurement.throughput);
-        rate.is_finite().then(|| TEXTS.say("speed", &[("rate", &count(rate))]))
+        rate.is_finite().then(|| TEXTS.sentence("speed", &[("rate", &count(rate))]))
     };
     let speed = subject.alone().as_ref().and_then(speed);
-    let idle = |point: Point<'_>| TEXTS.say("idle", &[("share", &percent(point.idle_share()))]);
+    let idle =
+        |point: Point<'_>| TEXTS.sentence("idle", &[("share", &percent(point.idle_share()))]);
     let idle = subject.alone().map(idle);
-    speed.into_iter().chain([TEXTS.say(cause, &[])]).chain(idle).collect::<Vec<_>>().join(" ")
+    speed.into_iter().chain([TEXTS.sentence(cause, &[])]).chain(idle).collect::<Vec<_>>().join(" ")
 }
 
 fn throughput(all: &[Subject]) -> Plot {

@@ -175,15 +175,15 @@ fn replies_are_scanned_byte_by_byte() {
 
 #[test]
 fn invalid_replies_are_reported_at_once() {
-    let told = |bytes: &[u8]| {
+    let error = |bytes: &[u8]| {
         let mut notes = Notes::<false>::default();
         Scanner::default().scan(bytes, &mut notes).expect_err("no reply").0
     };
-    assert_eq!(told(b"HTTP/1.1 400"), "\"HTTP/1.1 400\"");
-    assert!(told(b"$abc\r\n").contains("abc"));
-    assert!(told(b"$3\r\nabcde").contains("does not end"));
-    assert!(told(b"$-2\r\n").contains("-2"));
-    assert!(told(&b"*1\r\n".repeat(DEPTH_MAX + 1)).contains("deeper"));
-    assert!(told(&[&b"+"[..], &vec![b'x'; LINE_MAX]].concat()).contains("a line over"));
-    assert!(told(b"+a\nb\r\n").contains("+a"));
+    assert_eq!(error(b"HTTP/1.1 400"), "\"HTTP/1.1 400\"");
+    assert!(error(b"$abc\r\n").contains("abc"));
+    assert!(error(b"$3\r\nabcde").contains("does not end"));
+    assert!(error(b"$-2\r\n").contains("-2"));
+    assert!(error(&b"*1\r\n".repeat(DEPTH_MAX + 1)).contains("deeper"));
+    assert!(error(&[&b"+"[..], &vec![b'x'; LINE_MAX]].concat()).contains("a line over"));
+    assert!(error(b"+a\nb\r\n").contains("+a"));
 }

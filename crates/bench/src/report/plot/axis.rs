@@ -1,4 +1,4 @@
-//! Axes: where they begin and end, where their ticks are, and what those say.
+//! Axes: where they begin and end, where their ticks are, and the labels of those.
 
 use std::ops::Range;
 
@@ -21,10 +21,10 @@ pub struct Axis {
     scale: Scale,
     ticks: Vec<f64>,
     names: Vec<String>,
+    /// Groups one below the other: the first one is at the upper end.
+    is_downward: bool,
 }
 
-/// Names of groups that were shortened more could not be told apart.
-const NAME_CHARS_MIN: usize = 5;
 /// A logarithmic axis from its lowest tick shows values at least so far apart.
 const LOG_RATIO: f64 = 4.0;
 /// Space around data that do not start at 0, as a share of the axis.
@@ -63,7 +63,7 @@ impl Axis {
             let space = (high - low) * PADDING;
             (low, high) = (low - space, high + space);
         }
-        Self { low, high, scale: Scale::Linear, ticks: steps(low, high, step), names: Vec::new() }
+        Self::new((low, high), Scale::Linear, steps(low, high, step))
     }
 
     /// A whole axis (`to_ticks`) begins and ends at ticks.
@@ -101,24 +101,34 @@ impl Axis {
         if ticks.len() < 3 {
             ticks = steps(low, high, nice_step((high - low) / count as f64));
         }
-        Self { low, high, scale: Scale::Log, ticks, names: Vec::new() }
+        Self::new((low, high), Scale::Log, ticks)
     }
 
-    /// An axis of groups side by side: group `i` covers `i` to `i + 1`. Every name is shown, in
-    /// lines of `chars`, to which its words are shortened; or only each n-th name, if they are
-    /// `figures` or the lines would be too short.
-    pub fn groups(names: &[String], chars: usize, figures: bool) -> Self {
-        let figures = figures || chars < NAME_CHARS_MIN;
+    fn new((low, high): (f64, f64), scale: Scale, ticks: Vec<f64>) -> Self {
+        Self { low, high, scale, ticks, names: Vec::new(), is_downward: false }
+    }
+
+    /// An axis of groups: group `i` covers `i` to `i + 1`. Every name is shown, in lines of
+    /// `chars`, to which its words are shortened.
+    pub fn groups(names: &[String], chars: usize) -> Self {
+        let ticks = (0..names.len()).map(|at| at as f64 + 0.5).collect();
+        let names: Vec<String> = names.iter().map(|name| in_lines(name, chars)).collect();
+        let ends = (0.0, names.len().max(1) as f64);
+        Self { names, ..Self::new(ends, Scale::Linear, ticks) }
+    }
+
+    /// The same axis from top to bottom: the first group is at the upper end.
+    pub fn downward(self) -> Self {
+        Self { is_downward: true, ..self }
+    }
+
+    /// An axis of groups whose names are figures: each n-th is shown, so that each has room for
+    /// `chars`.
+    pub fn figures(names: &[String], chars: usize) -> Self {
         let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(1) + 1;
-        let every = if figures { longest.div_ceil(chars.max(1)) } else { 1 };
-        let shown = |name: &String| if figures { name.clone() } else { in_lines(name, chars) };
-        Self {
-            low: 0.0,
-            high: names.len().max(1) as f64,
-            scale: Scale::Linear,
-            ticks: (0..names.len()).step_by(every.max(1)).map(|at| at as f64 + 0.5).collect(),
-            names: names.iter().map(shown).collect(),
-        }
+        let every = longest.div_ceil(chars.max(1)).max(1);
+        let all = Self::groups(names, usize::MAX);
+        Self { ticks: all.ticks.iter().copied().step_by(every).collect(), ..all }
     }
 
     /// The lower end.
@@ -128,10 +138,11 @@ impl Axis {
 
     /// Where `value` lies between the ends, 0 to 1.
     pub fn fraction(&self, value: f64) -> f64 {
-        match self.scale {
+        let fraction = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
             Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
-        }
+        };
+        if self.is_downward { 1.0 - fraction } else { fraction }
     }
 
     /// Can the axis show it?
@@ -139,16 +150,23 @@ impl Axis {
         value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
     }
 
-    /// Where its names stand, if they take more lines than one.
+    /// Where its names stand, if one of them has more than one line.
     pub fn names_in_lines(&self) -> Option<Vec<(f64, String)>> {
-        let is_long = self.names.iter().any(|name| name.contains('\n'));
-        let names = self.ticks.iter().map(|at| (*at, self.format_ext(at)));
-        is_long.then(|| names.collect())
+        let names = || self.ticks.iter().map(|at| (*at, self.format_ext(at))).collect();
+        (self.label_lines() > 1).then(names)
     }
 
-    /// Characters of the longest label.
+    /// Characters of the longest line of a label.
     pub fn label_chars(&self) -> usize {
-        self.ticks.iter().map(|tick| self.format_ext(tick).chars().count()).max().unwrap_or(1)
+        let labels: Vec<String> = self.ticks.iter().map(|tick| self.format_ext(tick)).collect();
+        let lines = labels.iter().flat_map(|label| label.lines());
+        lines.map(|line| line.chars().count()).max().unwrap_or(1)
+    }
+
+    /// Lines of the longest label.
+    pub fn label_lines(&self) -> i32 {
+        let lines = |tick| self.format_ext(tick).lines().count();
+        self.ticks.iter().map(lines).max().unwrap_or(1).max(1) as i32
     }
 }
 
@@ -286,17 +304,31 @@ mod tests {
     }
 
     #[test]
-    fn category_names_are_shortened_and_numbers_thinned_out() {
+    fn numbers_of_groups_are_thinned_out() {
         let names: Vec<String> = (0..40).map(|i| (i * 100).to_string()).collect();
-        assert_eq!(labels(&Axis::groups(&names, 2, true))[..3], ["0", "300", "600"]);
+        assert_eq!(labels(&Axis::figures(&names, 2))[..3], ["0", "300", "600"]);
+        assert_eq!(labels(&Axis::figures(&names, 5)).len(), 40);
+    }
+
+    #[test]
+    fn names_of_groups_are_broken_into_lines() {
         let names = ["thread-per-connection".to_owned(), "loop".to_owned()];
-        assert_eq!(labels(&Axis::groups(&names, 8, false)), ["thread-…", "loop"]);
+        assert_eq!(labels(&Axis::groups(&names, 8)), ["thread-…", "loop"]);
         let names = ["16 clients look".to_owned(), "base".to_owned()];
-        let axis = Axis::groups(&names, 8, false);
+        let axis = Axis::groups(&names, 8);
         assert_eq!(labels(&axis), ["16\nclients\nlook", "base"]);
+        assert_eq!((axis.label_lines(), axis.label_chars()), (3, 7));
         let placed = axis.names_in_lines().expect("one has more than one line");
         assert_eq!(placed[1], (1.5, "base".to_owned()));
-        assert_eq!(Axis::groups(&names, 15, false).names_in_lines(), None);
+        assert_eq!(Axis::groups(&names, 15).names_in_lines(), None);
+    }
+
+    #[test]
+    fn a_downward_axis_starts_at_the_top() {
+        let axis = Axis::groups(&["a".to_owned(), "b".to_owned()], 5);
+        let places = |axis: &Axis| [0.5, 1.5].map(|at| (100.0 * axis.fraction(at)).round() as u32);
+        assert_eq!(places(&axis), [25, 75]);
+        assert_eq!(places(&axis.downward()), [75, 25]);
     }
 
     #[test]

@@ -1,82 +1,70 @@
 //! Plots as SVG. `plotters` draws; colours are then made variables of the page.
 
 mod axis;
+mod bars;
+mod canvas;
 mod palette;
 
 pub use axis::tick_label;
+pub use canvas::{SIZES, Size};
 pub use palette::{Slots, swatch};
 
-use axis::{Axis, Scale};
+use axis::Axis;
+use bars::{draw_bars, names_in_rows};
+use canvas::{
+    Backend, Chart, Drawn, LABEL_GAP, LETTER_WIDTH, LINE, Layout, MARGIN, MARGINS, VERTICAL_TICKS,
+    X_LABELS, draw_whisker, scale, stroke, text,
+};
 use palette::{Role, literal, marker, recolour};
 use plotters::backend::SVGBackend;
-use plotters::chart::{ChartBuilder, ChartContext};
+use plotters::chart::ChartBuilder;
 use plotters::coord::Shift;
-use plotters::coord::cartesian::Cartesian2d;
-use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
-use plotters::element::{EmptyElement, PathElement, Polygon, Rectangle, Text};
+use plotters::drawing::{DrawingArea, IntoDrawingArea};
+use plotters::element::{EmptyElement, PathElement, Polygon, Text};
+use plotters::style::Color;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, IntoFont, ShapeStyle, TextStyle};
 
 use super::document::{Kind, Plot, Series};
-use super::escape::{escape, plain};
+use super::escape::escape;
 
-/// A drawing for a kind of screen, in units of about half a pixel each, because the crate places
-/// everything at whole ones.
-#[derive(Clone, Copy, Debug)]
-pub struct Size {
-    /// The class of the drawing, by which the page shows it or does not.
-    class: &'static str,
-    width: u32,
-    height: u32,
-    /// About so many ticks on the x axis.
-    ticks: usize,
-}
-
-/// Each plot is drawn in both sizes, so that labels can be read on a telephone too.
-pub const SIZES: [Size; 2] = [
-    Size { class: "plot", width: 1600, height: 690, ticks: 9 },
-    Size { class: "plot narrow", width: 800, height: 570, ticks: 4 },
-];
-/// Letters of labels: height, and mean width.
-const LETTER: f64 = 25.0;
-const LETTER_WIDTH: f64 = 0.58 * LETTER;
-/// The crate divides sizes by this before it writes them.
-const FONT_FACTOR: f64 = 1.24;
-/// From one line of a label to the next, and from the axis to the first.
-const LINE: i32 = 29;
-const LABEL_GAP: i32 = 14;
-/// Room below the x axis besides further lines of its labels.
-const X_LABELS: i32 = 56;
-/// Space to the right of the axes.
-const MARGIN: i32 = 44;
 const MARKER: i32 = 9;
 /// A line of more points has a marker on some only: all would hide it.
 const MARKED_MAX: usize = 40;
 /// So many then.
 const MARKS: usize = 8;
-/// Share of a group's width that bars fill.
-const BARS: f64 = 0.8;
 
-type Backend<'a> = SVGBackend<'a>;
-type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Axis, Axis>>;
-type Drawn<'a> = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+/// A plot as an SVG element, and what its axes show.
+pub struct Drawing<'a> {
+    /// The element.
+    pub svg: String,
+    /// What the vertical axis shows.
+    pub vertical: &'a str,
+    /// What the horizontal axis shows.
+    pub horizontal: &'a str,
+}
 
-/// The plot as an SVG element; `None` if no point can be shown.
-pub fn svg(plot: &Plot, slots: &Slots, size: Size) -> Option<String> {
-    let (plot, x, y) = axes(plot, size)?;
-    let Size { class, width, height, .. } = size;
+/// The plot drawn in one size; `None` if no point can be shown.
+pub fn drawing<'a>(plot: &'a Plot, slots: &Slots, size: Size) -> Option<Drawing<'a>> {
+    let layout = layout(plot, size)?;
+    let (width, height) = (size.width, layout.height);
     let mut drawing = String::new();
     {
         let root = SVGBackend::with_string(&mut drawing, (width, height)).into_drawing_area();
-        draw(&root, &plot, slots, x, y).expect("a string takes every drawing");
+        draw(&root, &layout, slots).expect("a string takes every drawing");
     }
     // The root's own attributes fix a size; the page's width decides instead.
     let body = drawing.split_once('>').map(|(_, rest)| rest).unwrap_or_default();
     let body = recolour(body).replace(" font-family=\"sans-serif\"", "");
     let title = escape(&plot.title);
-    Some(format!(
+    let class = if layout.is_in_rows { "rows" } else { "columns" };
+    let svg = format!(
         "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\">{body}"
-    ))
+    );
+    let (mut vertical, mut horizontal) = (plot.y_label.as_str(), plot.x_label.as_str());
+    if layout.is_in_rows {
+        (vertical, horizontal) = (horizontal, vertical);
+    }
+    Some(Drawing { svg, vertical, horizontal })
 }
 
 /// True if points of this series get markers.
@@ -93,9 +81,8 @@ fn marked(points: &[(f64, f64)], slot: usize) -> Vec<(f64, f64)> {
     points.iter().skip(slot * every / 3 % every).step_by(every).copied().collect()
 }
 
-/// The plot with only points that its axes can show, bars moved into their groups, and the axes.
-fn axes(plot: &Plot, size: Size) -> Option<(Plot, Axis, Axis)> {
-    let scale = |log: bool| if log { Scale::Log } else { Scale::Linear };
+/// How a plot is drawn; `None` if no point can be shown.
+fn layout(plot: &Plot, size: Size) -> Option<Layout> {
     let mut plot = plot.clone();
     let bars = plot.kind == Kind::Bar;
     let can = |v: f64, log: bool| v.is_finite() && (!log || v > 0.0);
@@ -115,84 +102,60 @@ fn axes(plot: &Plot, size: Size) -> Option<(Plot, Axis, Axis)> {
         return None;
     }
     ys.extend(plot.series.iter().flat_map(|s| s.spread.iter().flat_map(|(l, h)| [*l, *h])));
-    let y = Axis::over(&ys, scale(plot.y_log), true, 6);
     if bars {
-        let x = group(&mut plot, xs, size);
-        return Some((plot, x, y));
+        return Some(bars::layout(plot, xs, &ys, size));
     }
-    let x = Axis::over(&xs, scale(plot.x_log), false, size.ticks);
-    Some((plot, x, y))
+    let horizontal = Axis::over(&xs, scale(plot.x_log), false, size.ticks);
+    let vertical = Axis::over(&ys, scale(plot.y_log), true, VERTICAL_TICKS);
+    Some(Layout { plot, horizontal, vertical, height: size.height, is_in_rows: false })
 }
 
-/// Numbers the groups of bars: x becomes 0, 1, 2 ... and its value the group's name.
-fn group(plot: &mut Plot, mut xs: Vec<f64>, size: Size) -> Axis {
-    xs.sort_by(f64::total_cmp);
-    xs.dedup();
-    let figures = plot.categories.is_empty();
-    let name = |x: &f64| plot.categories.get(*x as usize).map(|name| plain(name));
-    let names: Vec<String> = xs.iter().map(|x| name(x).unwrap_or_else(|| tick_label(*x))).collect();
-    for point in plot.series.iter_mut().flat_map(|s| &mut s.points) {
-        point.0 = xs.iter().position(|x| x.total_cmp(&point.0).is_eq()).unwrap_or(0) as f64;
-    }
-    let room = 0.85 * f64::from(size.width) / names.len() as f64 / LETTER_WIDTH;
-    Axis::groups(&names, room.max(2.0) as usize, figures)
-}
-
-fn text(role: Role, anchor: Pos) -> TextStyle<'static> {
-    let font = ("sans-serif", LETTER * FONT_FACTOR).into_font();
-    font.color(&literal(role, 0)).pos(anchor)
-}
-
-fn stroke(role: Role, slot: usize, width: u32) -> ShapeStyle {
-    literal(role, slot).stroke_width(width)
-}
-
-fn draw<'a>(
-    root: &DrawingArea<Backend<'a>, Shift>,
-    plot: &Plot,
-    slots: &Slots,
-    x: Axis,
-    y: Axis,
-) -> Drawn<'a> {
+fn draw<'a>(root: &DrawingArea<Backend<'a>, Shift>, layout: &Layout, slots: &Slots) -> Drawn<'a> {
+    let Layout { plot, horizontal, vertical, is_in_rows, .. } = layout;
     let ink = |h, v| text(Role::Ink, Pos::new(h, v));
-    let left = (y.label_chars() as f64 * LETTER_WIDTH + 34.0).max(80.0) as i32;
-    let names = x.names_in_lines().unwrap_or_default();
-    let lines = names.iter().map(|(_, name)| name.lines().count()).max().unwrap_or(1) as i32;
-    let bottom = y.low();
+    let left = (vertical.label_chars() as f64 * LETTER_WIDTH + 34.0).max(80.0) as i32;
+    // The crate's own labels have one line.
+    let below = horizontal.names_in_lines();
+    let beside = vertical.names_in_lines();
     let mut chart = ChartBuilder::on(root)
-        .margin_top(16)
+        .margin_top(MARGINS.0)
         .margin_right(MARGIN)
-        .margin_bottom(4)
+        .margin_bottom(MARGINS.1)
         .y_label_area_size(left)
-        .x_label_area_size(X_LABELS + LINE * (lines - 1))
-        .build_cartesian_2d(x, y)?;
+        .x_label_area_size(X_LABELS + LINE * (horizontal.label_lines() - 1))
+        .build_cartesian_2d(horizontal.clone(), vertical.clone())?;
     let mut mesh = chart.configure_mesh();
     mesh.max_light_lines(0)
         .bold_line_style(stroke(Role::Grid, 0, 2))
         .axis_style(stroke(Role::Axis, 0, 2))
         .x_label_style(ink(HPos::Center, VPos::Top))
         .y_label_style(ink(HPos::Right, VPos::Center));
-    if plot.kind == Kind::Bar {
+    if *is_in_rows {
+        mesh.disable_y_mesh();
+    } else if plot.kind == Kind::Bar {
         mesh.disable_x_mesh();
     }
     let no_label = |_: &f64| String::new();
-    if !names.is_empty() {
+    if below.is_some() {
         mesh.x_label_formatter(&no_label);
     }
+    if beside.is_some() {
+        mesh.y_label_formatter(&no_label);
+    }
     mesh.draw()?;
-    // The crate's own labels have one line.
-    for (at, name) in names {
-        let (x, y) = chart.backend_coord(&(at, bottom));
+    for (at, name) in below.unwrap_or_default() {
+        let (x, y) = chart.backend_coord(&(at, vertical.low()));
         for (line, number) in name.lines().zip(0..) {
             let place = (x, y + LABEL_GAP + LINE * number);
             root.draw(&Text::new(line, place, ink(HPos::Center, VPos::Top)))?;
         }
     }
+    names_in_rows(root, &chart, &beside.unwrap_or_default(), horizontal.low())?;
     let bars = plot.series.len();
     for (at, series) in plot.series.iter().enumerate() {
         let slot = slots.slot(series);
         if plot.kind == Kind::Bar {
-            draw_bars(&mut chart, series, slot, (at, bars))?;
+            draw_bars(&mut chart, series, slot, (at, bars), *is_in_rows)?;
         } else {
             draw_line(&mut chart, plot, series, slot)?;
         }
@@ -214,7 +177,7 @@ fn draw_line<'b>(
     };
     chart.draw_series([PathElement::new(path, style)])?;
     for ((x, _), (low, high)) in series.points.iter().zip(&series.spread) {
-        draw_whisker(chart, *x, *low, *high, slot)?;
+        draw_whisker(chart, *x, (*low, *high), slot, false)?;
     }
     if is_marked(plot, series) {
         let fill = literal(Role::Fill, slot).filled();
@@ -237,48 +200,13 @@ fn stairs(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     path
 }
 
-fn draw_whisker<'b>(
-    chart: &mut Chart<'_, 'b>,
-    x: f64,
-    low: f64,
-    high: f64,
-    slot: usize,
-) -> Drawn<'b> {
-    let axis = chart.as_coord_spec().y_spec();
-    if !(axis.shows(low) && axis.shows(high)) || low >= high {
-        return Ok(());
-    }
-    let style = stroke(Role::Whisker, slot, 2);
-    let cap = |y: f64| EmptyElement::at((x, y)) + PathElement::new([(-7, 0), (7, 0)], style);
-    chart.draw_series([PathElement::new([(x, low), (x, high)], style)])?;
-    chart.draw_series([cap(low), cap(high)])?;
-    Ok(())
-}
-
-fn draw_bars<'b>(
-    chart: &mut Chart<'_, 'b>,
-    series: &Series,
-    slot: usize,
-    (at, of): (usize, usize),
-) -> Drawn<'b> {
-    let floor = chart.as_coord_spec().y_spec().low().max(0.0);
-    let width = BARS / of as f64;
-    let left = (1.0 - BARS) / 2.0 + at as f64 * width;
-    let fill = literal(Role::Bar, slot).filled();
-    let corners = |(x, y): &(f64, f64)| [(x + left, *y), (x + left + width, floor)];
-    chart.draw_series(series.points.iter().map(|p| Rectangle::new(corners(p), fill)))?;
-    for ((x, _), (low, high)) in series.points.iter().zip(&series.spread) {
-        draw_whisker(chart, x + left + width / 2.0, *low, *high, slot)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn drawn(plot: &Plot) -> String {
-        let svg = svg(plot, &Slots::of([plot].into_iter()), SIZES[0]).expect("there are points");
+        let slots = Slots::of(&[], [plot].into_iter());
+        let svg = drawing(plot, &slots, SIZES[0]).expect("there are points").svg;
         let literal = svg.find("\"#").map(|at| &svg[at.saturating_sub(60)..at + 12]);
         assert_eq!(literal, None, "a colour that is no variable");
         svg
@@ -305,7 +233,7 @@ mod tests {
             .with(Series::new("a", vec![(0.0, 1.0), (1.0, 0.0), (2.0, f64::NAN), (3.0, 4.0)]));
         assert_eq!(drawn(&plot).matches("<polygon").count(), 1);
         let empty = Plot::new(Kind::Line, "t", "x", "y").with(Series::new("a", vec![]));
-        assert_eq!(svg(&empty, &Slots::default(), SIZES[0]), None);
+        assert!(drawing(&empty, &Slots::default(), SIZES[0]).is_none());
     }
 
     #[test]

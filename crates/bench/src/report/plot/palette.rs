@@ -131,11 +131,13 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Names and parts in the order in which they first appear.
-    pub fn of<'a>(plots: impl Iterator<Item = &'a Plot>) -> Self {
+    /// Names in the order in which they first appear, but `servers` before all others: so a server
+    /// has the same colour whatever else is drawn.
+    pub fn of<'a>(servers: &[&str], plots: impl Iterator<Item = &'a Plot>) -> Self {
         let mut slots = Self::default();
-        for series in plots.flat_map(|plot| &plot.series) {
-            let (name, part) = owner(series);
+        let owners: Vec<_> = plots.flat_map(|plot| &plot.series).map(owner).collect();
+        let of_servers = owners.iter().filter(|(name, _)| servers.contains(name));
+        for (name, part) in of_servers.chain(&owners) {
             add(&mut slots.names, name);
             if let Some(part) = part {
                 add(&mut slots.parts, part);
@@ -199,6 +201,7 @@ pub fn swatch(slot: usize, bar: bool, curve: bool, marked: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::document::Kind;
 
     #[test]
     fn literal_colours_are_replaced_by_variables() {
@@ -226,16 +229,33 @@ mod tests {
         let second = Plot::default()
             .with(Series::curve("fit of b", "b", vec![]))
             .with(Series::new("c", vec![]));
-        let slots = Slots::of([&first, &second].into_iter());
+        let slots = Slots::of(&[], [&first, &second].into_iter());
         assert_eq!([0, 1].map(|at| slots.slot(&second.series[at])), [1, 2]);
         assert_eq!(slots.slot(&first.series[0]), 0);
         let parts = Plot::default()
             .with(Series::new("b, median", vec![]))
             .with(Series::new("b, mean", vec![]))
             .with(Series::new("c, mean", vec![]));
-        let slots = Slots::of([&first, &second, &parts].into_iter());
+        let slots = Slots::of(&[], [&first, &second, &parts].into_iter());
         let slots = [0, 1, 2].map(|at| slots.slot(&parts.series[at]));
         assert_eq!(slots.map(|slot| slot % COLOURS), [1, 1, 2], "the colour of the name");
         assert_ne!(dash(slots[0]), dash(slots[1]));
+    }
+
+    /// In a report whose first plot had bars "as it is", the first server was orange, and blue in
+    /// all other reports.
+    #[test]
+    fn servers_have_the_first_colours() {
+        let bars = Plot::new(Kind::Bar, "t", "target", "rate")
+            .with(Series::new("as it is", vec![]))
+            .with(Series::new("acknowledged at once", vec![]));
+        let lines = Plot::default()
+            .with(Series::new("sheafdb, p99", vec![]))
+            .with(Series::new("redis-server", vec![]));
+        let servers = ["redis-server", "not drawn", "sheafdb"];
+        let slots = Slots::of(&servers, [&bars, &lines].into_iter());
+        let colour = |series| slots.slot(series) % COLOURS;
+        assert_eq!([0, 1].map(|at| colour(&lines.series[at])), [0, 1]);
+        assert_eq!([0, 1].map(|at| colour(&bars.series[at])), [2, 3]);
     }
 }

@@ -96,7 +96,7 @@ impl Follower {
         let ran = net(|| {
             let mut slots = [A, B, C].map(|key| ks.key(key).slot);
             slots.sort_unstable();
-            let mut guard = access.lock(&slots, NOW, Intent::Write).expect("nobody is long");
+            let mut guard = access.lock(&slots, NOW, Intent::Write).expect("no long holder");
             let mark = Cell::new(guard.mark());
             let queue = net(|| {
                 here(0);
@@ -174,7 +174,7 @@ fn a_fence_of_an_exec_that_panics_is_passed() {
                         set(guard, A, 100, None);
                         here(1);
                     });
-                    ran.expect("nobody is long");
+                    ran.expect("no long holder");
                 });
                 me.sleep();
             }),

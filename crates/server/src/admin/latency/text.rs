@@ -168,18 +168,18 @@ mod tests {
 
     #[test]
     fn the_graph_of_one_sample_has_one_column() {
-        let told = graph("command", &series(&[(7, 30)]), 7);
-        assert!(told.ends_with("-\n \n \n \n_\n \n0\ns\n"), "{told}");
+        let text = graph("command", &series(&[(7, 30)]), 7);
+        assert!(text.ends_with("-\n \n \n \n_\n \n0\ns\n"), "{text}");
     }
 
     #[test]
     fn a_graph_wider_than_one_row_is_wrapped() {
         let samples: Vec<_> = (0..90).map(|at| (at, 2 + at as u64 * 7 % 50)).collect();
-        let told = graph("command", &series(&samples), 90);
-        let lines: Vec<&str> = told.lines().collect();
+        let text = graph("command", &series(&samples), 90);
+        let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines[2].len(), lines[6]), (80, &*" ".repeat(80)));
         let second = [12, 13, 14, 15].map(|at| lines[at].len());
-        assert_eq!((lines[10], second), ("", [10; 4]), "{told}");
+        assert_eq!((lines[10], second), ("", [10; 4]), "{text}");
     }
 
     #[test]
@@ -193,11 +193,11 @@ mod tests {
         let events = [(SpikeEvent::Command, series(&[(1, 100)]))];
         assert!(doctor(&events, 0, 10_000, 2).contains("latency-monitor-threshold is 0"));
         assert!(doctor(&[], 5, 10_000, 2).starts_with("Nothing took 5 ms"));
-        let told = doctor(&events, 5, 10_000, 2);
+        let text = doctor(&events, 5, 10_000, 2);
         let line = "1. command: 1 latency spikes (average 100ms, mean deviation 0ms, period 1.00 sec). \
                     Worst all time event 100ms.\n";
-        assert!(told.contains(line), "{told}");
-        assert!(told.contains("slowlog-log-slower-than 5000"), "{told}");
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("slowlog-log-slower-than 5000"), "{text}");
         assert!(!doctor(&events, 10, 10_000, 2).contains("slowlog-log-slower-than"));
         assert!(doctor(&events, 5, -1, 2).contains("SLOWLOG is off"));
     }

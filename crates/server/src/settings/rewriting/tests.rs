@@ -100,7 +100,7 @@ impl Disk {
 
 /// Runs to the end. The operation of number `fails` fails without effect.
 fn run(disk: &mut Disk, fails: Option<usize>) -> Result<(), Errno> {
-    let (mut config, _) = Config::default().set(&[(b"hz", b"77")], true).expect("all good");
+    let (mut config, _) = Config::default().set(&[(b"hz", b"77")], true).expect("valid settings");
     config.file = Some(CONF.into());
     let (mut rewriting, mut op) = Rewriting::begin(1, Box::new(config));
     for number in 0.. {
