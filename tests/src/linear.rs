@@ -4,6 +4,9 @@
 //!
 //! One key at a time: a history over many keys is linearizable if each key's part is. A key is a
 //! number or absent, which covers registers and counters alike.
+//!
+//! The operations of one session take effect in their order, and if one without a reply took
+//! effect, then those before it did. So a state of the search is how far each session has come.
 
 use std::collections::HashSet;
 
@@ -46,6 +49,8 @@ pub struct Op {
     /// When its reply arrived. Of one without a reply: when it can no longer take effect, or
     /// `u64::MAX`.
     pub ret: u64,
+    /// The session that sent it, whose operations are listed in its order.
+    pub by: u64,
 }
 
 /// The value of a key; `None` if it is absent.
@@ -73,18 +78,17 @@ pub fn is_linearizable(ops: &[Op]) -> bool {
     verdict(ops, usize::MAX).unwrap_or_default()
 }
 
-/// As [`is_linearizable`], but `None` if the answer is not found among so many states. Each lost
-/// operation may double their number.
+/// As [`is_linearizable`], but `None` if the answer is not found among so many states. Their number
+/// grows with the product of the lost operations of each session.
 ///
 /// # Panics
 /// If there are more than [`OPS_MAX`] operations.
 pub fn verdict(ops: &[Op], states_max: usize) -> Option<bool> {
     assert!(ops.len() <= OPS_MAX, "histories are bounded");
-    let bits = |wanted: &dyn Fn(&Op) -> bool| {
-        let chosen = ops.iter().enumerate().filter(|(_, op)| wanted(op));
-        chosen.fold(0u128, |bits, (i, _)| bits | 1 << i)
-    };
-    let answered = bits(&|op| !op.did.is_lost());
+    let answered = mask(ops, |op| !op.did.is_lost());
+    // What its session sent before it.
+    let earlier: Vec<u128> =
+        ops.iter().enumerate().map(|(i, op)| mask(&ops[..i], |other| other.by == op.by)).collect();
     let mut seen = HashSet::new();
     let mut todo = vec![(0u128, State(None))];
     while let Some((done, state)) = todo.pop() {
@@ -102,11 +106,13 @@ pub fn verdict(ops: &[Op], states_max: usize) -> Option<bool> {
         let first_return = first_return.unwrap_or(u64::MAX);
         // Those that were answered are tried first: most lost ones never took effect.
         for lost in [true, false] {
-            let now = |op: &Op| op.call <= first_return && op.did.is_lost() == lost;
-            for (i, op) in open().filter(|(_, op)| now(op)) {
+            let now = |i: usize, op: &Op| {
+                op.call <= first_return && op.did.is_lost() == lost && earlier[i] & !done == 0
+            };
+            for (i, op) in open().filter(|(i, op)| now(*i, op)) {
                 let Some(next) = step(state, op.did) else { continue };
                 // What could take effect only before this one was sent never did.
-                let too_late = bits(&|other| other.did.is_lost() && other.ret < op.call);
+                let too_late = mask(ops, |other| other.did.is_lost() && other.ret < op.call);
                 todo.push((done | 1 << i | too_late, next));
             }
         }
@@ -114,13 +120,26 @@ pub fn verdict(ops: &[Op], states_max: usize) -> Option<bool> {
     Some(false)
 }
 
+/// The bits of the operations which are `wanted`.
+fn mask(ops: &[Op], wanted: impl Fn(&Op) -> bool) -> u128 {
+    let chosen = ops.iter().enumerate().filter(|(_, op)| wanted(op));
+    chosen.fold(0, |bits, (i, _)| bits | 1 << i)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn history(ops: &[(Did, u64, u64)]) -> bool {
-        let ops: Vec<Op> = ops.iter().map(|&(did, call, ret)| Op { did, call, ret }).collect();
-        is_linearizable(&ops)
+        let sessions = ops.iter().zip(0..);
+        sessions_history(
+            &sessions.map(|(&(did, call, ret), by)| (did, call, ret, by)).collect::<Vec<_>>(),
+        )
+    }
+
+    fn sessions_history(ops: &[(Did, u64, u64, u64)]) -> bool {
+        let op = |&(did, call, ret, by)| Op { did, call, ret, by };
+        is_linearizable(&ops.iter().map(op).collect::<Vec<_>>())
     }
 
     #[test]
@@ -154,5 +173,40 @@ mod tests {
         assert!(!history(&back), "a read that goes back in time");
         assert!(!history(&[(Incr(1), 0, 9), (Incr(1), 0, 9)]), "a lost update");
         assert!(!history(&[(Set(1), 0, 1), (Del(true), 2, 9), (Del(true), 2, 9)]), "deleted twice");
+    }
+
+    #[test]
+    fn a_session_keeps_its_order() {
+        use Did::{Get, Incr, LostIncr, LostSet, Set};
+        const NEVER: u64 = u64::MAX;
+        let pipelined = |one, two| sessions_history(&[(one, 0, 8, 1), (two, 0, 9, 1)]);
+        assert!(pipelined(Incr(1), Incr(2)) && !pipelined(Incr(2), Incr(1)));
+        let lost = |by, seen| {
+            sessions_history(&[
+                (Set(1), 0, 1, 0),
+                (LostSet(5), 2, NEVER, 1),
+                (LostIncr, 2, NEVER, by),
+                (Get(Some(seen)), 3, 4, 0),
+            ])
+        };
+        assert!(lost(1, 6) && lost(1, 5) && lost(1, 1));
+        assert!(lost(2, 2) && !lost(1, 2), "the second one did not take effect alone");
+    }
+
+    #[test]
+    fn many_lost_operations_have_an_answer() {
+        use Did::{Get, LostDel, LostIncr, LostSet};
+        let mut ops = Vec::new();
+        for by in 0..4 {
+            let set = LostSet(1000 * by as i64);
+            ops.extend([LostIncr, set, LostDel, LostIncr].map(|did| Op {
+                did,
+                call: by,
+                ret: u64::MAX,
+                by,
+            }));
+        }
+        ops.push(Op { did: Get(Some(7777)), call: 90, ret: 91, by: 100 });
+        assert_eq!(verdict(&ops, 20_000), Some(false), "nobody wrote 7777");
     }
 }

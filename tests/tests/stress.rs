@@ -78,7 +78,8 @@ fn each_key_is_linearizable() {
                 let start_one = |(client, wire)| {
                     let rng = Rng::new(seed ^ (round << 8) ^ client as u64);
                     let (barrier, began) = (&barrier, &began);
-                    s.spawn(move || one_client(wire, rng, round, barrier, began))
+                    let by = client as u64;
+                    s.spawn(move || one_client((by, wire), rng, round, barrier, began))
                 };
                 let handles: Vec<_> = wires.iter_mut().enumerate().map(start_one).collect();
                 handles.into_iter().map(|h| h.join().expect("a client ends")).collect()
@@ -96,7 +97,7 @@ fn each_key_is_linearizable() {
 
 /// Runs random operations in small pipelines; returns key, operation and times of each.
 fn one_client(
-    wire: &mut Wire,
+    (by, wire): (u64, &mut Wire),
     mut rng: Rng,
     round: u64,
     barrier: &Barrier,
@@ -127,7 +128,7 @@ fn one_client(
                 2 | 3 => Did::Incr(number(&reply).expect("INCR says a number")),
                 _ => Did::Get(number(&reply)),
             };
-            done.push((key, Op { did, call, ret }));
+            done.push((key, Op { did, call, ret, by }));
         }
     }
     done

@@ -37,6 +37,8 @@ use tree::Tree;
 
 /// The longest string that is one block.
 pub const BLOCK_MAX: usize = 1 << 20;
+/// The least room that [`Builder::fill`] allocates, if so many bytes are expected.
+const FILL_MIN: usize = 4 << 10;
 
 /// A big string: cloning it takes a reference, O(1).
 #[derive(Clone, Default)]
@@ -412,6 +414,26 @@ impl Builder {
                 block.extend_from_slice(bytes);
             }
             Body::Block(_) => self.blob.append(bytes),
+        }
+    }
+
+    /// Lets `f` append bytes in place, without a copy: into the spare room of the vector that it
+    /// gets, the memory of the next run. There is room for at least one byte and for no more than
+    /// is expected, so some bytes must still be expected. `f` appends no more than there is room.
+    pub fn fill<R>(&mut self, f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let expected = self.expected;
+        assert!(self.len() < expected, "more is expected");
+        match self.blob.0.get_mut().expect("a builder shares nothing") {
+            Body::Pages(tree) => tree.fill_of(expected, f),
+            Body::Block(block) => {
+                if block.capacity() == block.len() {
+                    let capacity = (block.len() * 2).max(FILL_MIN).min(expected);
+                    block.reserve_exact(capacity - block.len());
+                }
+                let result = f(block);
+                assert!(block.len() <= expected, "it appends what there is room for");
+                result
+            }
         }
     }
 

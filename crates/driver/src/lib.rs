@@ -11,6 +11,7 @@
 //!       execute; replies go to the output arena (`io`)
 //!       put_back(conn, from..to)    an incomplete request: delivered again with the next bytes
 //!       send(conn, segment)         a run of the arena; sent now, or collected
+//!       Bulk { conn, most }         a long argument goes on: receive(conn, room) into own memory
 //!   rewind()                      all input is used: the receive area is free again
 //!   flush_output()                what was collected leaves; the arena is empty again
 //!   file(token, FileOp)           an operation on files; completes as Event::File (files/)
@@ -58,6 +59,11 @@ use base::{MonoNs, UnixMs};
 pub const RECV_MAX: usize = 64 << 10;
 /// The most input that is put back per connection: a whole receive behind an incomplete request.
 pub const PUT_BACK_MAX: usize = RECV_MAX + (32 << 10);
+/// A bulk is reported when so many bytes of it have arrived, or all that are left.
+pub const BULK_LOW_WATER: usize = 512 << 10;
+/// Bytes of bulks received at most per turn, shared by the ready connections; each of them may
+/// receive [`RECV_MAX`]. More would delay the others: 512 KiB take about 0.1 ms.
+pub const BULKS_MAX: usize = BULK_LOW_WATER;
 /// Bytes of the receive area. It is rewound whenever nothing refers to it, so mostly its beginning
 /// is used.
 pub const AREA: usize = 256 << 10;
@@ -118,6 +124,13 @@ pub enum Event<M> {
         start: usize,
         /// One past the last.
         end: usize,
+    },
+    /// Bytes of a bulk have arrived ([`Driver::begin_bulk`]); the caller receives them.
+    Bulk {
+        /// The sender.
+        conn: ConnId,
+        /// Bytes to receive at most in this turn, so that other connections have their share.
+        most: usize,
     },
     /// All replies that waited in the connection's backlog have left.
     Drained {
@@ -222,6 +235,25 @@ pub trait Driver {
     /// Delivers what was put back in the next turn, whether or not anything arrives, and receives
     /// nothing more in that turn.
     fn redeliver(&mut self, conn: ConnId);
+    /// The next `bytes` bytes of this connection belong together, and the caller receives them
+    /// itself, into memory of its own: [`Event::Bulk`] reports them in place of `Data`, until
+    /// [`Driver::receive`] has delivered them all. They are reported when many have arrived, which
+    /// saves wake-ups (see [`Driver::hasten_bulk`]). All input was used: nothing is put back.
+    /// False if the driver declines: then they arrive as `Data`.
+    fn begin_bulk(&mut self, conn: ConnId, bytes: usize) -> bool {
+        let _ = (conn, bytes);
+        false
+    }
+    /// Receives bytes of a bulk into the spare room of `room`, which is no larger than what is left
+    /// of the bulk. Returns how many; if fewer than there is room, no more have arrived.
+    fn receive(&mut self, conn: ConnId, room: &mut Vec<u8>) -> usize {
+        let _ = (conn, room);
+        0
+    }
+    /// Reports the bytes of this bulk as soon as any have arrived: its sender is slow.
+    fn hasten_bulk(&mut self, conn: ConnId) {
+        let _ = conn;
+    }
     /// Sends a segment, now or with `flush_output`; the driver owns its bytes until then. Returns
     /// how many bytes wait in the connection's backlog.
     fn send(&mut self, conn: ConnId, segment: Segment) -> usize;

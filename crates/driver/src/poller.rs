@@ -148,6 +148,19 @@ pub trait Poller: RawFiles {
     fn remove(&mut self, stream: &Self::Stream);
     /// Receives into `room`; 0 is the end.
     fn recv(&mut self, stream: &Self::Stream, room: &mut [u8]) -> Result<usize, Errno>;
+    /// The next bytes of the stream are received by [`Poller::recv_onto`]: reports it when
+    /// `low_water` bytes have arrived, at its end, and when there is no room for so many. `None`:
+    /// they are received by [`Poller::recv`] again, and each byte is reported. Takes effect with
+    /// the next poll.
+    fn set_bulk(&mut self, stream: &Self::Stream, low_water: Option<usize>);
+    /// Receives into the spare room of `room`, of which there is some; 0 is the end.
+    fn recv_onto(&mut self, stream: &Self::Stream, room: &mut Vec<u8>) -> Result<usize, Errno> {
+        let len = room.len();
+        room.resize(room.capacity(), 0);
+        let received = self.recv(stream, &mut room[len..]);
+        room.truncate(len + received.unwrap_or(0));
+        received
+    }
     /// True if bytes wait to be received.
     fn has_input(&mut self, stream: &Self::Stream) -> bool;
     /// Sends one run of bytes.

@@ -27,6 +27,23 @@ pub fn drops(fd: BorrowedFd<'_>) -> u64 {
     if failed == 0 { u64::from(words[MEMINFO_DROPS]) } else { 0 }
 }
 
+/// From the next poll on, the socket is readable when so many bytes have arrived (`SO_RCVLOWAT`),
+/// at the end of its input, and when TCP has no room for so many. Unix sockets ignore it.
+pub fn set_low_water(fd: BorrowedFd<'_>, bytes: usize) {
+    let bytes = bytes.clamp(1, i32::MAX as usize) as libc::c_int;
+    // SAFETY: `bytes` is readable for the length that is passed, and outlives the call. The result
+    // is not needed: without the option the socket is only reported earlier.
+    let _ = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const bytes).cast(),
+            size_of_val(&bytes) as libc::socklen_t,
+        )
+    };
+}
+
 /// Bytes of `struct tcp_info` up to and with `tcpi_data_segs_in`, and where that begins
 /// (`linux/tcp.h`).
 const TCP_INFO_BYTES: usize = 156;

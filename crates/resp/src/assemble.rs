@@ -110,6 +110,24 @@ impl Assembler {
         self.request
     }
 
+    /// Bytes that are missing of the big argument which is arriving; 0 if none is.
+    pub fn big_missing(&self) -> usize {
+        if let Step::Big { len } = self.step { len - self.big.len() } else { 0 }
+    }
+
+    /// Bytes that have arrived of the big argument which is arriving.
+    pub fn big_arrived(&self) -> usize {
+        self.big.len()
+    }
+
+    /// Lets `receive` append the next bytes of the big argument which is arriving, in place of
+    /// [`Assembler::feed`]: see [`Builder::fill`]. Some of it must be missing.
+    pub fn fill_big<R>(&mut self, receive: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let result = self.big.fill(receive);
+        self.end_big();
+        result
+    }
+
     /// Bytes that are held, spare room included.
     pub fn memory(&self) -> usize {
         size_of::<Self>() - size_of::<OwnedRequest>()
@@ -215,11 +233,16 @@ impl Assembler {
     fn big(&mut self, rest: &[u8], len: usize) -> usize {
         let taken = (len - self.big.len()).min(rest.len());
         self.big.extend(&rest[..taken]);
-        if self.big.len() == len {
+        self.end_big();
+        taken
+    }
+
+    /// Moves to the next step if the big argument is complete.
+    fn end_big(&mut self) {
+        if self.big_missing() == 0 {
             self.request.push_blob(std::mem::take(&mut self.big).finish());
             self.step = Step::Ending { first: None };
         }
-        taken
     }
 
     fn ending(&mut self, byte: u8, first: Option<u8>) -> Result<(), ProtocolError> {
@@ -264,6 +287,28 @@ mod tests {
         while assembler.feed(&[7; 1000]).is_ok_and(|(_, complete)| !complete) {}
         let blob = assembler.args().blob(0).expect("it is big");
         assert_eq!((blob.len(), blob.capacity()), (len, len));
+    }
+
+    #[test]
+    fn a_large_argument_is_filled_in_place_up_to_its_end() {
+        let len = 3 << 20;
+        let mut assembler =
+            fed(SMALL_BYTES_MAX, format!("*2\r\n$2\r\nab\r\n${len}\r\n").as_bytes());
+        assert_eq!((assembler.big_missing(), assembler.big_arrived()), (len, 0));
+        assert_eq!(assembler.feed(&[7].repeat(100_000)), Ok((100_000, false)));
+        let mut left = len - 100_000;
+        while left > 0 {
+            assert_eq!((assembler.big_missing(), assembler.big_arrived()), (left, len - left));
+            left -= assembler.fill_big(|page| {
+                let room = (page.capacity() - page.len()).min(50_000);
+                page.resize(page.len() + room, 7);
+                room
+            });
+        }
+        assert_eq!((assembler.big_missing(), assembler.is_complete()), (0, false));
+        assert_eq!(assembler.feed(b"\r\nbehind"), Ok((2, true)));
+        assert_eq!(assembler.args().blob(1).map(|blob| *blob == vec![7; len][..]), Some(true));
+        assert_eq!(assembler.args().get(0), b"ab");
     }
 
     #[test]

@@ -129,9 +129,74 @@ fn input_which_is_no_request_counts_only_while_it_is_received() {
     sim.end();
 }
 
+/// An argument of which a part has arrived: what is received counts, also that of a slow sender,
+/// whose bytes are few, and it is released.
+#[test]
+fn a_part_of_a_long_argument_counts() {
+    const LEN: usize = 1_500_000;
+    let mut sim = sim(5, Faults::NONE, 0);
+    sim.connect(2);
+    let request = encode(&["SET", "k", &"x".repeat(LEN)]);
+    let mut sent = 0;
+    for part in [200_000, 10_000, 700_000, 5000, 100_000] {
+        sim.clients[0].say_bytes(&request[sent..sent + part]);
+        sent += part;
+        sim.run_until(|sim| sim.shared.client_memory() + 100 >= sent as u64);
+        assert!(sim.shared.client_memory() < 2 * sent as u64 + 10_000, "not what is announced");
+    }
+    sim.clients[0].say_bytes(&request[sent..]);
+    sim.clients[0].say(&["STRLEN", "k"]);
+    assert_eq!(sim.reply(0), Reply::ok());
+    assert_eq!(sim.reply(0), Reply::Integer(LEN as i64));
+    assert_eq!(sim.shared.client_memory(), 0);
+    sim.clients[1].say_bytes(&request[..900_000]);
+    sim.run_until(|sim| sim.shared.client_memory() > 800_000);
+    sim.clients[1].close();
+    sim.run_until(|sim| sim.shared.client_memory() == 0);
+    sim.end();
+}
+
+/// A client which sends a long argument slowly is not idle: `timeout` does not close it.
+#[test]
+fn a_slow_sender_of_a_long_argument_is_not_idle() {
+    let mut config = Config::default();
+    config.timeout_s = 1;
+    let mut sim = Sim::new(6, Faults::NONE, config);
+    sim.connect(1);
+    let request = encode(&["SET", "k", &"x".repeat(400_000)]);
+    let (first, rest) = request.split_at(100_000);
+    sim.clients[0].say_bytes(first);
+    for part in rest.chunks(30_000) {
+        sim.run_for(700 * MS);
+        sim.clients[0].say_bytes(part);
+    }
+    assert_eq!(sim.reply(0), Reply::ok());
+    sim.end();
+}
+
+/// Arguments of many lengths around that which is received in place, with requests behind them, on
+/// a network that cuts everything.
+#[test]
+fn long_arguments_arrive_exactly() {
+    for (seed, faults) in [(7, Faults::NONE), (8, Faults::ROUGH), (9, CUTTING)] {
+        let mut sim = sim(seed, faults, 0);
+        sim.connect(2);
+        for round in 0..6 {
+            let len = 150_000 + sim.prng.below(150_000) as usize;
+            let text = |at: usize| char::from(b'a' + ((at * 7 + at / 1000 + round) % 26) as u8);
+            let value: String = (0..len).map(text).collect();
+            sim.clients[0].say(&["SET", "k", &value]);
+            sim.clients[0].say(&["GET", "k"]);
+            assert_eq!(sim.reply(0), Reply::ok());
+            assert!(sim.reply(0) == Reply::Bulk(value), "{len} bytes, seed {seed}");
+        }
+        sim.end();
+    }
+}
+
 /// Brings a client into a random state. Its requests are not always executed or answered.
 fn enter_random_state(sim: &mut Sim, client: usize) {
-    let seven = sim.prng.below(7);
+    let eight = sim.prng.below(8);
     let name = format!("k{}", sim.prng.below(6));
     let long = "x".repeat(100 + sim.prng.below(90_000) as usize);
     let many: Vec<String> = (0..=sim.prng.below(3000)).map(|n| format!("m{n}")).collect();
@@ -144,7 +209,7 @@ fn enter_random_state(sim: &mut Sim, client: usize) {
             .collect();
         encode(&words)
     };
-    match seven {
+    match eight {
         // An incomplete request, a malformed one, many blank bytes.
         0 => c.say_bytes(format!("*2\r\n$3\r\nGET\r\n$90000\r\n{long}").as_bytes()),
         1 => {
@@ -166,6 +231,11 @@ fn enter_random_state(sim: &mut Sim, client: usize) {
         5 => {
             c.say_bytes(&request("BLPOP", &["0"]));
             c.say(&["SET", &name, &long]);
+        }
+        // A part of an argument which is received in place.
+        6 => {
+            c.say_bytes(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1200000\r\n");
+            c.say_bytes(&b"x".repeat(400_000));
         }
         // Replies which the client does not read at once. Some are held until their number is safe.
         _ => {

@@ -1,5 +1,6 @@
 //! The command line.
 
+use sim::panics;
 use sim::plan::{MS, Plan};
 use sim::run;
 use sim::swarm::{self, Range};
@@ -78,7 +79,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Option<Options> {
 
 /// Runs one seed in this process.
 fn one(seed: u64, time_ms: u64, trace: bool) -> ExitCode {
-    run::collect_panics();
+    panics::collect();
     // A run which hangs is a failure too.
     std::thread::spawn(move || {
         std::thread::sleep(HANGS);

@@ -1,9 +1,11 @@
 //! What is asked of a run when all its clients have left.
 
 use crate::clients::model::Want;
-use crate::clients::queues::{self, QUEUES};
+use crate::clients::queues::{self, End, QUEUES};
+use crate::clients::streams;
 use crate::clients::words;
 use crate::host::server_addr;
+use crate::memory;
 use crate::plan::MS;
 use crate::session::Question;
 use crate::trace::WORLD;
@@ -17,7 +19,7 @@ use server::shared::Shared;
 /// A reply comes within this time; nobody else is there.
 const REPLY_NS_MAX: u64 = 30_000 * MS;
 /// What clients leave behind is gone after so long.
-const SETTLED_NS: u64 = 1_000 * MS;
+pub const SETTLED_NS: u64 = 1_000 * MS;
 
 /// Asks everything; the error is what is wrong.
 pub fn judge(world: &mut World, questions: Vec<Question>) -> Result<(), String> {
@@ -44,17 +46,19 @@ pub fn judge(world: &mut World, questions: Vec<Question>) -> Result<(), String> 
         }
     }
     what_is_left_in_queues(world, &conn)?;
+    what_is_left_in_streams(world, &conn)?;
     world.books.queues.check_lost(world.epoch)?;
     world.books.check()?;
     tally(world);
-    memory_adds_up(world, &conn)?;
+    memory::recount(world, &conn)?;
+    memory_is_free(world, &conn)?;
     drop(conn);
     wait(world, SETTLED_NS);
     nobody_is_left(world)
 }
 
 /// Lets simulated time pass.
-fn wait(world: &mut World, ns: u64) {
+pub fn wait(world: &mut World, ns: u64) {
     let end = world.now() + ns;
     while world.now() < end {
         let moment = world.net.moment();
@@ -63,7 +67,7 @@ fn wait(world: &mut World, ns: u64) {
 }
 
 /// One request and its reply.
-fn ask(world: &mut World, conn: &SimClient, args: &[Vec<u8>]) -> Result<Value, String> {
+pub fn ask(world: &mut World, conn: &SimClient, args: &[Vec<u8>]) -> Result<Value, String> {
     let words: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
     let mut unsent = encode(&words);
     let (mut got, mut tried) = (Vec::new(), 0);
@@ -90,7 +94,8 @@ fn ask(world: &mut World, conn: &SimClient, args: &[Vec<u8>]) -> Result<Value, S
     Err(format!("at the end {} has no reply", args[0].escape_ascii()))
 }
 
-fn shared(world: &World) -> Result<Arc<Shared>, String> {
+/// What the workers of the server share.
+pub fn shared(world: &World) -> Result<Arc<Shared>, String> {
     let host = world.host.as_ref().ok_or("there is no server at the end")?;
     host.shared()?.ok_or_else(|| "the server has not started at the end".into())
 }
@@ -118,25 +123,50 @@ fn what_is_left_in_queues(world: &mut World, conn: &SimClient) -> Result<(), Str
     for number in 0..QUEUES {
         let queue = (number, world.epoch);
         let command = if queues::is_list(queue) { "LRANGE" } else { "ZRANGE" };
-        let reply = ask(world, conn, &words(&format!("{command} {} 0 -1", queues::key(queue))))?;
-        let number = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
-        let elements: Option<Vec<u64>> =
-            reply.as_members().and_then(|all| all.iter().map(number).collect());
-        let elements = elements.ok_or_else(|| format!("queue {queue:?} is {reply:?}"))?;
+        let elements = elements(world, conn, command, &queues::key(queue))?;
         world.books.queues.left(queue, &elements);
+    }
+    for end in End::BOTH {
+        let mut moved = elements(world, conn, "LRANGE", &queues::moved_key(end, world.epoch))?;
+        if end == End::Right {
+            moved.reverse();
+        }
+        world.books.queues.moved(&moved)?;
     }
     Ok(())
 }
 
-/// DBSIZE agrees with SCAN, and without keys no memory is used.
-fn memory_adds_up(world: &mut World, conn: &SimClient) -> Result<(), String> {
-    let size = ask(world, conn, &words("DBSIZE"))?;
-    let found = ask(world, conn, &words("SCAN 0 COUNT 1000000"))?;
-    let keys = found.as_members().and_then(|parts| parts.get(1)?.as_members()).unwrap_or_default();
-    // Keys that are due and not removed yet are counted, and not found.
-    if size.as_integer().is_none_or(|size| size < keys.len() as i64) {
-        return Err(format!("DBSIZE is {size:?}, and SCAN finds {} keys", keys.len()));
+/// The numbers in a list or a sorted set.
+fn elements(
+    world: &mut World,
+    conn: &SimClient,
+    command: &str,
+    key: &str,
+) -> Result<Vec<u64>, String> {
+    let reply = ask(world, conn, &words(&format!("{command} {key} 0 -1")))?;
+    let number = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
+    let elements = reply.as_members().and_then(|all| all.iter().map(number).collect());
+    elements.ok_or_else(|| format!("{key} is {reply:?}"))
+}
+
+/// What each stream holds, and what its group has delivered and nobody has acknowledged.
+fn what_is_left_in_streams(world: &mut World, conn: &SimClient) -> Result<(), String> {
+    if world.plan.counts.adders == 0 {
+        return Ok(());
     }
+    for number in 0..streams::STREAMS {
+        let stream = (number, world.epoch);
+        let key = streams::key(stream);
+        let entries = ask(world, conn, &words(&format!("XRANGE {key} - +")))?;
+        let pending = ask(world, conn, &words(&format!("XPENDING {key} g - + 1000000")))?;
+        let entries = streams::entries(&entries).ok_or(format!("{key} is {entries:?}"))?;
+        world.books.streams.check(stream, &entries, &streams::pending(&pending))?;
+    }
+    Ok(())
+}
+
+/// Without keys no memory is used.
+fn memory_is_free(world: &mut World, conn: &SimClient) -> Result<(), String> {
     let reply = ask(world, conn, &words("FLUSHALL SYNC"))?;
     if !Want::Is(Value::ok()).is(&reply) {
         return Err(format!("FLUSHALL is answered {reply:?}"));
@@ -151,10 +181,17 @@ fn memory_adds_up(world: &mut World, conn: &SimClient) -> Result<(), String> {
 }
 
 fn tally(world: &mut World) {
+    let undecided = world.books.registers.undecided();
+    for id in &undecided {
+        let (register, generation) = (id.register, id.generation);
+        world.note(WORLD, format_args!("register {register}.{generation} stays undecided"));
+    }
     let counts = [
         ("operations on registers", world.books.registers.len() as u64),
-        ("histories of registers that stay undecided", world.books.registers.undecided() as u64),
+        ("histories of registers that stay undecided", undecided.len() as u64),
         ("transactions", world.books.transactions.len() as u64),
+        ("reads of streams", world.books.streams.len() as u64),
+        ("lines of MONITOR", world.books.monitored.len() as u64),
         ("waits that were served", world.books.queues.served),
     ];
     for (what, count) in counts {

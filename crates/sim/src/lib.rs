@@ -12,17 +12,22 @@
 //!     session  requests and replies of a family of clients            (session.rs)
 //!       clients/*  the families                                       (clients/)
 //!     books  what was asked and answered, and whether it can be true  (books/)
+//!     closings, panics  why the server may close a connection         (closings.rs, panics.rs)
 //!     judge  what is asked of a run at its end                        (judge.rs)
+//!     memory  the memory in use, recounted from the keys              (memory.rs)
 //! ```
 
 #![cfg(sim)]
 
 pub mod books;
 pub mod clients;
+pub mod closings;
 pub mod host;
 pub mod judge;
 pub mod link;
 pub mod machine;
+pub mod memory;
+pub mod panics;
 pub mod plan;
 pub mod run;
 pub mod session;

@@ -18,6 +18,8 @@ pub struct Link {
     conn: SimClient,
     who: u32,
     unsent: Vec<u8>,
+    /// Bytes of `unsent` which were written.
+    written: usize,
     /// Bytes that arrived and were not taken.
     pub got: Vec<u8>,
     /// Until then nothing is read.
@@ -51,8 +53,17 @@ impl Link {
         let retries = if world.plan.failing_accepts { 3 * FAILING_ACCEPTS_MAX } else { 0 };
         let moved_ns = world.now() + retries * driver::reactor::ACCEPT_RETRY_NS;
         let (unsent, got) = (Vec::new(), Vec::new());
-        let (deaf_until_ns, accepted_ns, was_cut) = (0, moved_ns, false);
-        Some(Self { conn, who, unsent, got, deaf_until_ns, moved_ns, accepted_ns, was_cut })
+        Some(Self {
+            conn,
+            who,
+            unsent,
+            written: 0,
+            got,
+            deaf_until_ns: 0,
+            moved_ns,
+            accepted_ns: moved_ns,
+            was_cut: false,
+        })
     }
 
     /// The address of this client.
@@ -67,7 +78,12 @@ impl Link {
 
     /// True while bytes wait to be written.
     pub fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        self.written < self.unsent.len()
+    }
+
+    /// True if a fault of the network has reset it.
+    pub fn was_broken(&self) -> bool {
+        self.conn.was_broken()
     }
 
     /// Writes and reads what is possible.
@@ -97,16 +113,21 @@ impl Link {
 
     /// Returns how many bytes were written, and whether this client kept some back on purpose.
     fn write(&mut self, world: &mut World) -> (usize, bool) {
-        if self.unsent.is_empty() {
+        if !self.has_unsent() {
             return (0, false);
         }
-        let mut part = self.unsent.len();
+        let mut part = self.unsent.len() - self.written;
         if world.plan.small_pieces && world.prng.chance(1, 2) {
             part = 1 + world.prng.below(part.min(40) as u64) as usize;
         }
-        let written = self.conn.write(&self.unsent[..part]);
-        self.unsent.drain(..written);
-        (written, written == part && !self.unsent.is_empty())
+        let written = self.conn.write(&self.unsent[self.written..][..part]);
+        self.written += written;
+        let has_more = self.has_unsent();
+        if !has_more {
+            self.unsent.clear();
+            self.written = 0;
+        }
+        (written, written == part && has_more)
     }
 
     fn read(&mut self, world: &mut World) -> usize {
@@ -150,10 +171,19 @@ impl Link {
             }
             _ => {
                 self.unsent.clear();
+                self.written = 0;
                 self.conn.shutdown_write();
                 world.count("half-closes by clients", self.who, format_args!("stops sending"));
                 false
             }
         }
     }
+}
+
+/// The length of a reply which begins as a bulk string.
+pub fn bytes_of_bulk(bytes: &[u8]) -> Option<usize> {
+    let digits = bytes.strip_prefix(b"$")?;
+    let end = digits.iter().position(|byte| *byte == b'\r')?;
+    let len: usize = std::str::from_utf8(&digits[..end]).ok()?.parse().ok()?;
+    Some(1 + end + 2 + len + 2)
 }

@@ -9,8 +9,8 @@ use std::fmt;
 /// A millisecond in nanoseconds.
 pub const MS: u64 = 1_000_000;
 
-/// Holds that one reply may meet.
-const HOLDS_IN_A_ROW: u64 = 30;
+/// Switch points between two holds of seconds.
+const LONG_HOLD_ONE_IN: u32 = 300_000;
 
 /// Clients of each family.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +33,14 @@ pub struct Counts {
     pub scanners: u64,
     /// Those that administer: pauses, kills, settings.
     pub admins: u64,
+    /// Those that add to streams.
+    pub adders: u64,
+    /// Those that read streams, alone and in a group, and wait for entries.
+    pub readers: u64,
+    /// Those that monitor all others.
+    pub monitors: u64,
+    /// Those with strings of megabytes.
+    pub bigs: u64,
 }
 
 /// What a seed draws. `*_one_in: n` means with probability 1/n; 0 means never.
@@ -87,8 +95,11 @@ impl Plan {
     pub fn draw(seed: u64, time_ns: u64) -> Self {
         let mut prng = Prng::new(seed);
         let p = &mut prng;
-        let faults = draw_network(p);
+        let mut faults = draw_network(p);
         let counts = draw_counts(p);
+        if counts.bigs > 0 {
+            faults.buffer_bytes = faults.buffer_bytes.max(64 << 10);
+        }
         let clock_steps = p.chance(1, 4);
         Self {
             seed,
@@ -107,7 +118,8 @@ impl Plan {
             restarts: one_of(p, &[0, 0, 0, 1, 2]),
             failing_accepts: p.chance(1, 4),
             clock_steps,
-            panics: p.chance(1, 4),
+            // A rollback of a large string is rare otherwise.
+            panics: p.chance(1, if counts.bigs > 0 { 2 } else { 4 }),
             // A pause ends by the wall clock.
             pauses: !clock_steps && p.chance(1, 2),
             kills: p.chance(1, 3),
@@ -116,17 +128,11 @@ impl Plan {
         }
     }
 
-    /// A reply to a request of `bytes` comes within so many nanoseconds, if nothing holds up the
-    /// server. Each filled buffer costs a way there and back.
+    /// A reply to a request of `bytes` comes within so many nanoseconds, not counting those in
+    /// which a thread is held. Each filled buffer costs a way there and back.
     pub fn patience_ns(&self, bytes: usize) -> u64 {
         let rounds = 4 + 2 * (bytes / self.faults.buffer_bytes.max(1)) as u64;
-        30 * MS + rounds * self.faults.delay_ns_max * 2 + self.hold_ns()
-    }
-
-    /// How long holds delay something, all together. Several threads may be held one after the
-    /// other.
-    pub fn hold_ns(&self) -> u64 {
-        HOLDS_IN_A_ROW * self.rates.hold_ns_max
+        30 * MS + rounds * self.faults.delay_ns_max * 2
     }
 }
 
@@ -134,14 +140,23 @@ fn one_of(prng: &mut Prng, of: &[u64]) -> u64 {
     of[prng.below(of.len() as u64) as usize]
 }
 
-/// From hardly any switches to holds of a quarter of a second.
+/// From hardly any switches to holds of seconds.
 fn draw_rates(p: &mut Prng) -> Rates {
     let switch_one_in = one_of(p, &[0, 30, 200, 2_000]) as u32;
-    let (hold_one_in, hold_ns_max) =
-        [(0, 0), (0, 0), (2_000, MS / 10), (20_000, 4 * MS), (200_000, 250 * MS)]
-            [p.below(5) as usize];
+    let (hold_one_in, hold_ns_min, hold_ns_max) = [
+        (0, 0, 0),
+        (0, 0, 0),
+        (0, 0, 0),
+        (2_000, 0, MS / 10),
+        (2_000, 0, MS / 10),
+        (20_000, 0, 4 * MS),
+        (20_000, 0, 4 * MS),
+        (200_000, 0, 250 * MS),
+        (200_000, 0, 250 * MS),
+        (LONG_HOLD_ONE_IN, 1_000 * MS, 5_000 * MS),
+    ][p.below(10) as usize];
     let early_one_in = one_of(p, &[0, 50]) as u32;
-    Rates { switch_one_in, hold_one_in, hold_ns_max, early_one_in }
+    Rates { switch_one_in, hold_one_in, hold_ns_min, hold_ns_max, early_one_in }
 }
 
 fn draw_network(p: &mut Prng) -> Faults {
@@ -176,10 +191,22 @@ fn draw_counts(p: &mut Prng) -> Counts {
         expirers: up_to(1),
         scanners: up_to(1),
         admins: up_to(1),
+        adders: up_to(2),
+        readers: up_to(3),
+        ..Counts::default()
     };
     // One without the other has nothing to do.
     if counts.pushers == 0 || counts.poppers == 0 {
         (counts.pushers, counts.poppers) = (0, 0);
+    }
+    if counts.adders == 0 || counts.readers == 0 {
+        (counts.adders, counts.readers) = (0, 0);
+    }
+    // Lines of megabytes would be slow to make.
+    match p.below(8) {
+        0 => counts.monitors = 1,
+        1 => (counts.bigs, counts.admins) = (1, 1),
+        _ => {}
     }
     // A history of one client is hardly a history.
     counts.registers += u64::from(counts.registers == 1);

@@ -4,13 +4,13 @@ use crate::clients;
 use crate::host::Host;
 use crate::judge;
 use crate::link::FAILING_ACCEPTS_MAX;
+use crate::panics;
 use crate::plan::{MS, Plan};
 use crate::session::Actor;
 use crate::trace::WORLD;
 use crate::world::{Phase, Tally, World};
 use base::sync::baton::{Group, Status};
-use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Rounds after which a run is stuck.
 const ROUNDS_MAX: u32 = 400_000;
@@ -22,8 +22,6 @@ const SHUTDOWN_NS_MAX: u64 = 1_200 * MS;
 const GONE_NS_MAX: u64 = MS;
 /// How long a dead server is down, at most.
 const DOWN_NS_MAX: u64 = 60 * MS;
-/// What a panic that was asked for says.
-const ASKED_FOR: &str = "a panic was asked for";
 
 /// What a run has shown.
 #[derive(Debug)]
@@ -38,23 +36,6 @@ pub struct Outcome {
     pub simulated_ns: u64,
     /// The last events, or all.
     pub trace: String,
-}
-
-/// Panics which nobody asked for. The hook of a process is global, so this is.
-static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Collects panics instead of printing them.
-pub fn collect_panics() {
-    std::panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
-        let text = info.to_string();
-        if !text.contains(ASKED_FOR) {
-            PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(text);
-        }
-    }));
-}
-
-fn first_panic() -> Option<String> {
-    PANICS.lock().unwrap_or_else(PoisonError::into_inner).first().cloned()
 }
 
 /// What the world does to the server, and when next.
@@ -109,8 +90,8 @@ impl Mishaps {
             world.count("steps of the clock", WORLD, format_args!("the clock steps by {ms} ms"));
             world.step_clock(ms);
         }
-        // A server that has gone wakes nobody.
-        let is_going = self.dying.is_some() || world.host.as_ref().is_some_and(Host::is_ending);
+        // A server that has gone, or has started, wakes nobody if its clients have left.
+        let is_going = self.dying.is_some() || !world.is_served();
         let look_ns = if is_going { world.now() + GONE_NS_MAX } else { u64::MAX };
         let due = [self.dies_ns, self.starts_ns, self.accepts_fail_ns, self.clock_steps_ns];
         due.into_iter().fold(look_ns, u64::min)
@@ -198,7 +179,7 @@ pub fn run(plan: Plan, whole_trace: bool) -> Outcome {
     let text = world.plan.to_string();
     world.note(WORLD, format_args!("{text}"));
     let ran = catch_unwind(AssertUnwindSafe(|| run_world(&mut world)));
-    if let Some(panic) = first_panic() {
+    if let Some(panic) = panics::unexpected() {
         world.fail(format!("a panic: {panic}"));
     } else if ran.is_err() {
         world.fail("a panic which the hook did not see");
@@ -276,7 +257,7 @@ fn run_until(world: &mut World, actors: &mut [Box<dyn Actor>], mishaps: &mut Mis
             return;
         }
         world.rest(moment, until);
-        if let Some(panic) = first_panic() {
+        if let Some(panic) = panics::unexpected() {
             world.fail(format!("a panic: {panic}"));
         }
     }

@@ -2,8 +2,9 @@
 //! the family, and connects again when the connection has ended.
 
 use crate::clients::model::Want;
+use crate::closings::{self, Closing};
 use crate::host::server_addr;
-use crate::link::{Link, Turn};
+use crate::link::{Link, Turn, bytes_of_bulk};
 use crate::world::{Phase, World};
 use client::{Decoder, Error, Value, encode};
 use driver::sim::Ending;
@@ -90,8 +91,9 @@ pub trait Family {
     fn is_urgent(&self) -> bool {
         false
     }
-    /// The connection is over, with everything that belonged to it.
-    fn disconnected(&mut self) {}
+    /// The connection is over, with everything that belonged to it, for this reason. Called after
+    /// [`Family::lost`] of each request.
+    fn disconnected(&mut self, _why: Closing) {}
     /// The server was killed.
     fn on_restart(&mut self, _world: &mut World) {}
     /// What must be true of the data at the end.
@@ -124,6 +126,10 @@ pub struct Session<F: Family> {
     epoch: u32,
     /// Bytes of the last try to decode, which was too early.
     tried: usize,
+    /// Bytes that the next reply has at least.
+    needed: usize,
+    /// Its address, as the server shows it.
+    addr: String,
     questions: Vec<Question>,
 }
 
@@ -133,9 +139,20 @@ impl<F: Family> Session<F> {
         let not_before_ns = world.soon(world.plan.think_ns_max);
         let resp3 = world.plan.resp3 && who.is_multiple_of(2);
         let (pending, link) = (VecDeque::new(), None);
-        let (has_left, epoch, tried) = (false, 0, 0);
-        let questions = Vec::new();
-        Self { who, family, link, pending, resp3, not_before_ns, has_left, epoch, tried, questions }
+        Self {
+            who,
+            family,
+            link,
+            pending,
+            resp3,
+            not_before_ns,
+            has_left: false,
+            epoch: 0,
+            tried: 0,
+            needed: 0,
+            addr: String::new(),
+            questions: Vec::new(),
+        }
     }
 
     fn connect(&mut self, world: &mut World) {
@@ -145,6 +162,7 @@ impl<F: Family> Session<F> {
             self.not_before_ns = world.soon(RECONNECT_NS_MAX);
             return;
         };
+        self.addr = link.addr().to_string();
         world.connected.insert(self.who, (link.addr(), None));
         if self.resp3 {
             self.send(world, &[b"HELLO".to_vec(), b"3".to_vec()], None, 0);
@@ -160,6 +178,9 @@ impl<F: Family> Session<F> {
         let bytes = encode(&words);
         world.note(self.who, format_args!("> {}", Shown(args)));
         let (call, call_ns) = (world.tick(), world.now());
+        if world.plan.counts.monitors > 0 {
+            world.books.monitored.sent(&self.addr, args, call);
+        }
         self.pending.push_back(Pending { ask, call, call_ns, wait_ns, bytes: bytes.len() });
         if self.pending.len() == 1 {
             link.moved_ns = link.moved_ns.max(call_ns);
@@ -170,7 +191,7 @@ impl<F: Family> Session<F> {
     /// The next whole reply.
     fn reply(&mut self, world: &mut World) -> Option<Value> {
         let link = self.link.as_mut()?;
-        if link.got.is_empty() || link.got.len() == self.tried {
+        if link.got.len() < self.needed.max(1) || link.got.len() == self.tried {
             return None;
         }
         let mut decoder = Decoder::new(&link.got[..]);
@@ -178,11 +199,12 @@ impl<F: Family> Session<F> {
             Ok(value) => {
                 let rest = decoder.source().len() + decoder.buffered().len();
                 link.got.drain(..link.got.len() - rest);
-                self.tried = 0;
+                (self.tried, self.needed) = (0, 0);
                 Some(value)
             }
             Err(Error::Closed) => {
                 self.tried = link.got.len();
+                self.needed = bytes_of_bulk(&link.got).unwrap_or(0);
                 None
             }
             Err(other) => {
@@ -203,6 +225,9 @@ impl<F: Family> Session<F> {
                 return;
             };
             let (ret, ret_ns) = (world.tick(), world.now());
+            if world.plan.counts.monitors > 0 {
+                world.books.monitored.answered(&self.addr, ret, &value);
+            }
             let accepted_ns = self.link.as_ref().map_or(0, |link| link.accepted_ns);
             let Pending { call, call_ns, .. } = pending;
             let span = Span { call, ret, call_ns, ret_ns, accepted_ns };
@@ -228,22 +253,18 @@ impl<F: Family> Session<F> {
     /// The connection is over: what was not answered never will be.
     fn end(&mut self, world: &mut World, by_peer: Option<Ending>) {
         let Some(link) = self.link.take() else { return };
-        self.tried = 0;
+        (self.tried, self.needed) = (0, 0);
         let gone = world.connected.remove(&self.who).map(|(addr, _)| addr);
+        world.last_left_ns = world.now();
+        let mut why = Closing::Client;
         if let Some(ending) = by_peer {
             world.note(self.who, format_args!("connection over: {ending:?}"));
-            let plan = &world.plan;
-            let explained = link.was_cut
-                || plan.kills
-                || plan.panics
-                || plan.faults.reset_one_in > 0
-                || self.epoch != world.epoch
-                || !world.is_living();
-            if !explained {
-                world.fail(format!(
+            match closings::reason(world, &link, self.epoch) {
+                Some(reason) => why = reason,
+                None => world.fail(format!(
                     "c{}: the server closed a connection without a reason",
                     self.who
-                ));
+                )),
             }
         }
         let until = gone.and_then(|addr| world.books.killed.get(&addr.to_string()).copied());
@@ -252,7 +273,7 @@ impl<F: Family> Session<F> {
                 self.family.lost(world, ask, pending.call, until.unwrap_or(u64::MAX));
             }
         }
-        self.family.disconnected();
+        self.family.disconnected(why);
         self.not_before_ns = world.soon(RECONNECT_NS_MAX);
     }
 
@@ -262,14 +283,15 @@ impl<F: Family> Session<F> {
         if first.wait_ns == u64::MAX {
             return u64::MAX;
         }
-        let since = link.moved_ns.max(first.call_ns).max(world.disturbed_until_ns);
+        let since = link.moved_ns.max(first.call_ns);
         let bytes = self.pending.iter().map(|pending| pending.bytes).sum();
-        let until = since + world.plan.patience_ns(bytes) + first.wait_ns;
-        if world.now() > until {
-            let waited = (world.now() - since) / 1_000_000;
-            world.fail(format!("c{}: a stall: no reply for {waited} ms", self.who));
+        let patience_ns = world.plan.patience_ns(bytes) + first.wait_ns;
+        if let Some(left_ns) = world.patience_left_ns(since, patience_ns) {
+            return world.now() + left_ns + 1;
         }
-        until + 1
+        let waited = (world.now() - since) / 1_000_000;
+        world.fail(format!("c{}: a stall: no reply for {waited} ms", self.who));
+        u64::MAX
     }
 
     /// Makes the next requests, or leaves.

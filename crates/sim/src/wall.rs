@@ -25,13 +25,14 @@ impl Wall {
     }
 
     /// The earliest and the latest that a worker's clock showed between two times of the
-    /// simulation, if the worker notices each step `late_ns` later at the latest. Nanoseconds from
-    /// an arbitrary beginning.
-    pub fn between(&self, from_ns: u64, to_ns: u64, late_ns: u64) -> (i64, i64) {
+    /// simulation, if the worker notices a step at a time so many nanoseconds later at the latest.
+    /// Nanoseconds from an arbitrary beginning.
+    pub fn between(&self, from_ns: u64, to_ns: u64, late_ns: impl Fn(u64) -> u64) -> (i64, i64) {
         let mut range: Option<(i64, i64)> = None;
         for (at, (since, all)) in self.steps.iter().enumerate() {
-            let next = self.steps.get(at + 1).map_or(u64::MAX, |(next, _)| *next);
-            let (first, last) = (from_ns.max(*since), to_ns.min(next.saturating_add(late_ns)));
+            let next = self.steps.get(at + 1);
+            let noticed = next.map_or(u64::MAX, |(next, _)| next.saturating_add(late_ns(*next)));
+            let (first, last) = (from_ns.max(*since), to_ns.min(noticed));
             if first <= last {
                 let (least, most) = range.unwrap_or((i64::MAX, i64::MIN));
                 range = Some((least.min(first as i64 + all), most.max(last as i64 + all)));
@@ -51,10 +52,14 @@ mod tests {
     fn before_it_notices_a_step_a_worker_shows_the_time_without_it() {
         let mut wall = Wall::default();
         wall.step(315, -130);
-        assert_eq!(wall.between(418, 419, 70), (288, 289));
-        assert_eq!(wall.between(279, 419, 70), (185, 385), "until 385 the step may be unnoticed");
-        assert_eq!(wall.between(314, 314, 70), (314, 314));
-        assert_eq!(wall.between(320, 320, 70), (190, 320));
+        assert_eq!(wall.between(418, 419, |_| 70), (288, 289));
+        assert_eq!(
+            wall.between(279, 419, |_| 70),
+            (185, 385),
+            "until 385 the step may be unnoticed"
+        );
+        assert_eq!(wall.between(314, 314, |_| 70), (314, 314));
+        assert_eq!(wall.between(320, 320, |_| 70), (190, 320));
     }
 
     #[test]
@@ -62,8 +67,8 @@ mod tests {
         let mut wall = Wall::default();
         wall.step(100, 10);
         wall.step(200, 5);
-        assert_eq!(wall.between(300, 300, 0), (315, 315));
+        assert_eq!(wall.between(300, 300, |_| 0), (315, 315));
         wall.reset(400);
-        assert_eq!(wall.between(500, 500, 0), (500, 500));
+        assert_eq!(wall.between(500, 500, |_| 0), (500, 500));
     }
 }

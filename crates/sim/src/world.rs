@@ -1,6 +1,7 @@
 //! What clients and faults share: the network, the servers, the draws, the record of what happened.
 
 use crate::books::Books;
+use crate::closings::Closings;
 use crate::host::Host;
 use crate::machine::Machine;
 use crate::plan::{MS, Plan};
@@ -54,8 +55,10 @@ pub struct World {
     pub phase: Phase,
     /// Addresses of connected clients, by client, and their CLIENT IDs once they know them.
     pub connected: BTreeMap<u32, (PeerAddr, Option<i64>)>,
-    /// Until when something may hold up replies, nanoseconds.
-    pub disturbed_until_ns: u64,
+    /// Why connections may be closed.
+    pub closings: Closings,
+    /// When a client has left last, nanoseconds.
+    pub last_left_ns: u64,
     /// Until when CLIENT PAUSE holds back writes, nanoseconds.
     pub pause_until_ns: u64,
     /// At this time clients make requests without a rest.
@@ -65,6 +68,8 @@ pub struct World {
     /// When the run began.
     began_ns: u64,
     tick: u64,
+    /// Since when something may hold up replies, and for how long.
+    disturbances: Vec<(u64, u64)>,
     /// The wall clock of the server's machine.
     wall: Wall,
 }
@@ -89,12 +94,14 @@ impl World {
             epoch: 0,
             phase: Phase::Busy,
             connected: BTreeMap::new(),
-            disturbed_until_ns: began_ns,
+            closings: Closings::default(),
+            last_left_ns: 0,
             pause_until_ns: 0,
             rush_ns: 0,
             failure: None,
             began_ns,
             tick: 0,
+            disturbances: Vec::new(),
             wall: Wall::default(),
             net,
             plan,
@@ -152,7 +159,23 @@ impl World {
 
     /// Replies may be late for `ns` from now.
     pub fn disturb(&mut self, ns: u64) {
-        self.disturbed_until_ns = self.disturbed_until_ns.max(self.now() + ns);
+        self.disturbances.push((self.now(), ns));
+    }
+
+    /// How much longer somebody who waits since `since_ns` may have to wait, who had to wait for
+    /// `patience_ns` at most if nothing held up the server; `None` if it is a stall. While a thread
+    /// is held, nobody is impatient, and what disturbs lasts longer.
+    pub fn patience_left_ns(&self, since_ns: u64, patience_ns: u64) -> Option<u64> {
+        let now = self.now();
+        if now <= since_ns + patience_ns {
+            return Some(since_ns + patience_ns - now);
+        }
+        let end = |(from, ns): &(u64, u64)| from + ns + self.baton.held_ns(*from, now);
+        let since_ns = self.disturbances.iter().map(end).max().unwrap_or(0).max(since_ns);
+        let waited_ns = now.saturating_sub(since_ns);
+        let held_ns = if since_ns < now { self.baton.held_ns(since_ns, now) } else { 0 };
+        let until_ns = since_ns + held_ns + patience_ns;
+        (waited_ns <= held_ns + patience_ns).then(|| until_ns - now)
     }
 
     /// Draws one of `n` in a random number of cases; never if `n` is 0.
@@ -193,7 +216,10 @@ impl World {
     /// The earliest and the latest that the wall clock of a worker showed between two times of the
     /// simulation, as nanoseconds from an arbitrary beginning. A worker notices a step late.
     pub fn wall_between(&self, from_ns: u64, to_ns: u64) -> (i64, i64) {
-        let late = driver::clock::RESYNC_NS + LATE_NS + self.plan.hold_ns();
-        self.wall.between(from_ns, to_ns, late)
+        let late_ns = |step_ns: u64| {
+            let held_ns = self.baton.whole_holds_ns(step_ns, to_ns.max(step_ns));
+            driver::clock::RESYNC_NS + LATE_NS + held_ns
+        };
+        self.wall.between(from_ns, to_ns, late_ns)
     }
 }

@@ -249,4 +249,38 @@ proptest! {
         check(&blob);
         prop_assert!(blob == model[..]);
     }
+
+    /// Bytes that are appended in place, as many as there is room or fewer, or none, with parts
+    /// that are copied in between. Memory is at most twice what has come.
+    #[test]
+    fn a_builder_is_filled_in_place(
+        parts in prop::collection::vec((0..150_000_usize, 0..4_u8), 1..60),
+        expected in place(),
+    ) {
+        let (mut builder, mut model) = (Builder::with_len(expected), Vec::new());
+        for (seed, (len, how)) in parts.into_iter().enumerate() {
+            let left = expected - model.len();
+            if left == 0 {
+                break;
+            }
+            let mut bytes = text(len.min(left), seed as u8);
+            if how == 0 {
+                builder.extend(&bytes);
+            } else {
+                let room = builder.fill(|page| {
+                    let room = page.capacity() - page.len();
+                    bytes.truncate(room);
+                    page.extend_from_slice(&bytes);
+                    room
+                });
+                prop_assert!((1..=left).contains(&room));
+            }
+            model.extend(bytes);
+            prop_assert_eq!(builder.len(), model.len());
+            prop_assert!(builder.capacity() <= 2 * model.len() + (16 << 10));
+        }
+        let blob = builder.finish();
+        check(&blob);
+        prop_assert!(blob == model[..]);
+    }
 }

@@ -1,5 +1,6 @@
 //! The pages of a big string, and the nodes that refer to them.
 
+use super::FILL_MIN;
 use crate::shared::{COUNT_BYTES, Shared};
 use crate::sync::OnceLock;
 use std::ops::Range;
@@ -127,6 +128,36 @@ impl Tree {
             self.grow_last(first.len(), room, |page| page.extend_from_slice(first));
             rest = behind;
         }
+    }
+
+    /// Lets `f` append to the last page, or to a new one, in the vector's spare room; the string
+    /// will have `len` bytes in the end, of which some are missing. Allocates as
+    /// [`Tree::append_of`] does.
+    pub fn fill_of<R>(&mut self, len: usize, f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let used = self.len % PAGE_BYTES;
+        let start = self.len - used;
+        let room = PAGE_BYTES.min(len - start).min(used + start.max(used).max(FILL_MIN));
+        if used == 0 {
+            let mut page = Vec::with_capacity(room);
+            let result = f(&mut page);
+            assert!(page.len() <= room, "it appends what there is room for");
+            if !page.is_empty() {
+                self.push(page);
+            }
+            return result;
+        }
+        let mut result = None;
+        let mut end = used;
+        self.edit_page(self.len / PAGE_BYTES, |page| {
+            if page.capacity() == used {
+                page.reserve_exact(room - used);
+            }
+            result = Some(f(page));
+            end = page.len();
+        });
+        assert!((used..=PAGE_BYTES.min(len - start)).contains(&end), "it appends what has room");
+        self.len = start + end;
+        result.expect("the page was edited")
     }
 
     /// Appends zeros. Whole pages of them cost one reference, whole nodes too.

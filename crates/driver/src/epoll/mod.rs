@@ -17,6 +17,7 @@ use crate::{
 };
 use base::sync::Arc;
 use listen::Listener;
+use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
@@ -207,6 +208,14 @@ impl Poller for Epoll {
     #[inline]
     fn recv(&mut self, stream: &OwnedFd, room: &mut [u8]) -> Result<usize, Errno> {
         net::recv(stream, room, RecvFlags::DONTWAIT).map(|(n, _)| n)
+    }
+
+    fn set_bulk(&mut self, stream: &OwnedFd, low_water: Option<usize>) {
+        sys::set_low_water(stream.as_fd(), low_water.unwrap_or(1));
+    }
+
+    fn recv_onto(&mut self, stream: &OwnedFd, room: &mut Vec<u8>) -> Result<usize, Errno> {
+        net::recv(stream, spare_capacity(room), RecvFlags::DONTWAIT).map(|(n, _)| n)
     }
 
     fn has_input(&mut self, stream: &OwnedFd) -> bool {

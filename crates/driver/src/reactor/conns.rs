@@ -1,8 +1,8 @@
 //! The connections of one driver: a dense table whose places are reused under new generations.
 
 use super::backlog::Backlog;
-use crate::ConnId;
 use crate::patience::Patience;
+use crate::{BULK_LOW_WATER, ConnId};
 use rustix::event::epoll::EventFlags;
 
 /// A driver's state of one connection. An idle one holds no buffer.
@@ -13,12 +13,10 @@ pub struct Conn<S> {
     pub interest: EventFlags,
     /// Its registration may have to change before the next poll.
     pub stale: bool,
-    /// The session does not want input.
-    pub paused: bool,
+    /// Bits of [`apart`]: any set bit takes its input off the usual path.
+    pub apart: u8,
     /// Input that was put back is to be delivered without receiving.
     pub redelivers: bool,
-    /// Close once the backlog is empty.
-    pub closing: bool,
     /// The peer stopped sending while the connection was paused, and `Hangup` was reported: it is
     /// not reported again.
     pub hangup_seen: bool,
@@ -31,11 +29,53 @@ pub struct Conn<S> {
     /// The turn of its last `Data` (the low bits of a counter: compared for equality with the
     /// current one).
     pub turn: u32,
+    /// Bytes that are left of the bulk which its session receives.
+    pub bulk_left: usize,
+    /// The low-water mark that its socket has for the bulk; 0: none.
+    pub low_water: usize,
     /// Whether its reads may be delayed at all.
     pub gathers: bool,
     pub patience: Patience,
     pub put_back: Vec<u8>,
     pub backlog: Option<Box<Backlog>>,
+}
+
+/// Why a connection's input is not received into the area.
+pub mod apart {
+    /// The session does not want input.
+    pub const PAUSED: u8 = 1;
+    /// It is closed once its backlog is empty.
+    pub const CLOSING: u8 = 2;
+    /// The session receives a bulk by itself.
+    pub const BULK: u8 = 4;
+    /// The sender of the bulk is slow: any byte of it is reported.
+    pub const SLOW: u8 = 8;
+}
+
+impl<S> Conn<S> {
+    /// True if one of these bits is set.
+    #[inline]
+    pub fn is(&self, bits: u8) -> bool {
+        self.apart & bits != 0
+    }
+
+    /// Sets or clears a bit.
+    pub fn set(&mut self, bit: u8, on: bool) {
+        if on {
+            self.apart |= bit;
+        } else {
+            self.apart &= !bit;
+        }
+    }
+
+    /// The low-water mark that its socket should have: no more than what is left of the bulk.
+    pub fn wanted_low_water(&self) -> usize {
+        match self.apart & (apart::BULK | apart::SLOW) {
+            apart::BULK => self.bulk_left.min(BULK_LOW_WATER),
+            0 => 0,
+            _ => 1,
+        }
+    }
 }
 
 /// Bytes that the driver uses for an idle connection, without the kernel's.
@@ -74,14 +114,15 @@ impl<S> Conns<S> {
             generation: id.generation,
             interest,
             stale: false,
-            paused: false,
+            apart: 0,
             redelivers: false,
-            closing: false,
             hangup_seen: false,
             dead: false,
             queued: false,
             gathering: false,
             turn: 0,
+            bulk_left: 0,
+            low_water: 0,
             gathers: false,
             patience: Patience::default(),
             put_back: Vec::new(),

@@ -30,7 +30,7 @@ use crate::{
 use accept::Listening;
 use base::prng::Prng;
 use base::{MonoNs, UnixMs};
-use conns::Conns;
+use conns::{Conns, apart};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -142,17 +142,19 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             if conn.dead {
                 continue;
             }
+            let renew = self.set_low_water(id);
+            let Some(conn) = self.conns.find_mut(id) else { continue };
             let unsent = conn.backlog.is_some();
             let mut want = EventFlags::empty();
-            if !conn.paused && !conn.closing {
+            if !conn.is(apart::PAUSED | apart::CLOSING) {
                 want.set(EventFlags::IN, !conn.gathering);
-            } else if !conn.closing && !conn.hangup_seen {
+            } else if !conn.is(apart::CLOSING) && !conn.hangup_seen {
                 want |= EventFlags::RDHUP;
             }
             if unsent {
                 want |= EventFlags::OUT;
             }
-            if want != conn.interest {
+            if want != conn.interest || renew {
                 let changed = self.poller.modify(&conn.stream, Token::conn(id), want);
                 conn.interest = want;
                 if changed.is_err() {
@@ -427,7 +429,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
 
     fn pause(&mut self, conn: ConnId) {
         if let Some(c) = self.conns.find_mut(conn) {
-            c.paused = true;
+            c.set(apart::PAUSED, true);
             c.hangup_seen = false;
             self.mark_stale(conn);
         }
@@ -435,7 +437,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
 
     fn resume(&mut self, conn: ConnId) {
         let Some(c) = self.conns.find_mut(conn) else { return };
-        c.paused = false;
+        c.set(apart::PAUSED, false);
         c.hangup_seen = false;
         let kept = !c.put_back.is_empty();
         self.mark_stale(conn);
@@ -450,6 +452,23 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         {
             c.redelivers = true;
             self.redeliver_next.push(conn);
+        }
+    }
+
+    fn begin_bulk(&mut self, conn: ConnId, bytes: usize) -> bool {
+        self.begin_bulk_of(conn, bytes)
+    }
+
+    fn receive(&mut self, conn: ConnId, room: &mut Vec<u8>) -> usize {
+        self.receive_bulk(conn, room)
+    }
+
+    fn hasten_bulk(&mut self, conn: ConnId) {
+        if let Some(c) = self.conns.find_mut(conn)
+            && c.is(apart::BULK)
+        {
+            c.set(apart::SLOW, true);
+            self.mark_stale(conn);
         }
     }
 
@@ -487,7 +506,8 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
 
     fn keep_half_open(&mut self, conn: ConnId) {
         let Some(c) = self.conns.find_mut(conn).filter(|c| c.dead) else { return };
-        (c.dead, c.paused, c.hangup_seen) = (false, true, true);
+        (c.dead, c.hangup_seen) = (false, true);
+        c.set(apart::PAUSED, true);
         c.interest = EventFlags::empty();
         if self.poller.add(&c.stream, Token::conn(conn), EventFlags::empty()).is_err() {
             self.end(conn, CloseReason::Error);
@@ -496,7 +516,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
 
     fn close_after_flush(&mut self, conn: ConnId) {
         let Some(c) = self.conns.find_mut(conn) else { return };
-        c.closing = true;
+        c.set(apart::CLOSING, true);
         c.put_back = Vec::new();
         if c.backlog.is_none() {
             self.close_gracefully(conn);

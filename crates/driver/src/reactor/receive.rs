@@ -1,10 +1,11 @@
 //! Input: receives lazily, stores input that is put back, and delivers it again.
 
 use super::Reactor;
+use super::conns::apart;
 use crate::patience::WAIT_NS;
 use crate::poller::Poller;
 use crate::trouble;
-use crate::{AREA, CloseReason, ConnId, Event, PUT_BACK_MAX, RECV_MAX};
+use crate::{AREA, BULKS_MAX, CloseReason, ConnId, Event, PUT_BACK_MAX, RECV_MAX};
 use rustix::event::epoll::EventFlags;
 
 /// Maximum number of buffers kept for reuse; larger buffers are freed.
@@ -33,9 +34,9 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             self.ready_at += 1; // level-triggered: reported again
             return None;
         }
-        if conn.paused || conn.closing {
+        if conn.apart != 0 {
             self.ready_at += 1;
-            return self.on_paused(id, flags);
+            return self.on_apart(id, flags);
         }
         if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
             self.ready_at += 1;
@@ -83,6 +84,73 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         Event::Data { conn, start, end: start + len }
     }
 
+    /// Handles an event of a connection whose input is not received into the area.
+    fn on_apart(&mut self, id: ConnId, flags: EventFlags) -> Option<Event<M>> {
+        let ready = self.ready.len();
+        let conn = self.conns.find_mut(id)?;
+        if conn.is(apart::PAUSED | apart::CLOSING) {
+            return self.on_paused(id, flags);
+        }
+        if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            return None;
+        }
+        conn.turn = self.turn;
+        Some(Event::Bulk { conn: id, most: RECV_MAX.max(BULKS_MAX / ready) })
+    }
+
+    pub(super) fn begin_bulk_of(&mut self, id: ConnId, bytes: usize) -> bool {
+        let Some(conn) = self.conns.find_mut(id) else { return false };
+        if conn.dead || conn.apart != 0 || !conn.put_back.is_empty() || bytes == 0 {
+            return false;
+        }
+        conn.bulk_left = bytes;
+        conn.set(apart::BULK, true);
+        self.mark_stale(id);
+        true
+    }
+
+    pub(super) fn receive_bulk(&mut self, id: ConnId, room: &mut Vec<u8>) -> usize {
+        let Some(conn) = self.conns.find_mut(id) else { return 0 };
+        let asked = room.capacity() - room.len();
+        if conn.dead || !conn.is(apart::BULK) || asked == 0 {
+            return 0;
+        }
+        assert!(asked <= conn.bulk_left, "what follows the bulk is not received into it");
+        match self.poller.recv_onto(&conn.stream, room) {
+            Ok(0) => self.end(id, CloseReason::Peer),
+            Ok(received) => {
+                conn.bulk_left -= received;
+                if conn.bulk_left == 0 {
+                    conn.set(apart::BULK | apart::SLOW, false);
+                }
+                self.stats.receives += 1;
+                self.stats.bytes_received += received as u64;
+                self.stats.bytes_per_receive.record(received as u64);
+                self.mark_stale(id);
+                return received;
+            }
+            Err(error) => match trouble::Stream::of(error) {
+                trouble::Stream::Later => {}
+                trouble::Stream::Over => self.end(id, CloseReason::Error),
+            },
+        }
+        0
+    }
+
+    /// Brings the socket's low-water mark in line with its bulk. Returns true if the registration
+    /// must be renewed: bytes have arrived of which nothing was reported, and nothing would be.
+    /// (At other times the connection was reported in this turn, so the next poll looks at it.)
+    pub(super) fn set_low_water(&mut self, id: ConnId) -> bool {
+        let Some(conn) = self.conns.find_mut(id) else { return false };
+        let wanted = conn.wanted_low_water();
+        if conn.low_water == wanted {
+            return false;
+        }
+        conn.low_water = wanted;
+        self.poller.set_bulk(&conn.stream, (wanted > 0).then_some(wanted));
+        conn.is(apart::SLOW)
+    }
+
     /// Handles an event of a connection that is not read. An error ends it. A hang-up is reported:
     /// the peer may still want replies to requests that it sent before it stopped sending.
     fn on_paused(&mut self, id: ConnId, flags: EventFlags) -> Option<Event<M>> {
@@ -92,7 +160,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
             return None;
         }
         let mut event = None;
-        if flags.contains(EventFlags::RDHUP) && !conn.closing {
+        if flags.contains(EventFlags::RDHUP) && !conn.is(apart::CLOSING) {
             let unread = !conn.put_back.is_empty() || self.poller.has_input(&conn.stream);
             let is_known = std::mem::replace(&mut conn.hangup_seen, true);
             event = (!is_known).then_some(Event::Hangup { conn: id, unread });
@@ -103,7 +171,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
 
     pub(super) fn put_back_input(&mut self, id: ConnId, from: usize, to: usize) {
         let Some(conn) = self.conns.find_mut(id) else { return };
-        if conn.dead || conn.closing {
+        if conn.dead || conn.is(apart::CLOSING) {
             return;
         }
         let bytes = &self.area[from..to];
@@ -125,7 +193,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
     pub(super) fn deliver_kept(&mut self, id: ConnId) -> Option<Event<M>> {
         let conn = self.conns.find_mut(id)?;
         let (start, kept) = (self.area_at, conn.put_back.len());
-        if conn.dead || conn.paused || conn.closing || kept == 0 {
+        if conn.dead || conn.is(apart::PAUSED | apart::CLOSING) || kept == 0 {
             conn.redelivers = false;
             return None;
         }

@@ -2,6 +2,7 @@
 
 use super::Reactor;
 use super::backlog::{Backlog, PIECES_MAX};
+use super::conns::apart;
 use crate::poller::Poller;
 use crate::trouble::Stream;
 use crate::{CloseReason, ConnId, Event, OutBuf, Segment};
@@ -226,7 +227,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         }
         conn.backlog = None;
         conn.hangup_seen = false; // it may matter after the last reply: report it again
-        let closing = conn.closing;
+        let closing = conn.is(apart::CLOSING);
         self.mark_stale(id);
         if closing {
             self.close_gracefully(id);

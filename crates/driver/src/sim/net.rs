@@ -37,6 +37,10 @@ pub struct Stream {
     pub client_closed: bool,
     pub server_closed: bool,
     pub reset: bool,
+    /// The server's side is readable when so many bytes have arrived.
+    low_water: usize,
+    /// [`Faults::reset_one_in`] has reset it.
+    pub broken: bool,
     client_addr: PeerAddr,
     server_addr: PeerAddr,
 }
@@ -190,7 +194,9 @@ impl State {
             return EventFlags::IN | EventFlags::OUT | EventFlags::ERR | EventFlags::HUP;
         }
         let ended = s.to_server.end_arrived(now);
-        if s.to_server.arrived(now) > 0 || ended {
+        let arrived = s.to_server.arrived(now);
+        let is_full = arrived > 0 && s.to_server.room(self.faults.buffer_bytes) == 0;
+        if arrived >= s.low_water || is_full || ended {
             flags |= EventFlags::IN;
         }
         if ended {
@@ -328,6 +334,8 @@ impl State {
             client_closed: false,
             server_closed: false,
             reset: false,
+            low_water: 1,
+            broken: false,
             client_addr,
             server_addr: to.clone(),
         });
@@ -352,6 +360,10 @@ impl State {
 
     pub fn server_addr(&self, stream: usize) -> PeerAddr {
         self.streams[stream].server_addr.clone()
+    }
+
+    pub fn set_low_water(&mut self, stream: usize, bytes: usize) {
+        self.streams[stream].low_water = bytes;
     }
 
     pub fn server_recv(&mut self, stream: usize, room: &mut [u8]) -> Result<usize, Errno> {
@@ -448,6 +460,7 @@ impl State {
 
     fn maybe_reset(&mut self, stream: usize) {
         if self.happens(self.faults.reset_one_in) {
+            self.streams[stream].broken = true;
             self.reset(stream);
         }
     }

@@ -45,6 +45,11 @@ impl SimClient {
         }
     }
 
+    /// True if a fault of the network has reset the connection.
+    pub fn was_broken(&self) -> bool {
+        self.net.state().streams[self.stream].broken
+    }
+
     /// This client's address.
     pub fn addr(&self) -> PeerAddr {
         self.net.state().client_addr(self.stream)

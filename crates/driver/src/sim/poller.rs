@@ -156,6 +156,10 @@ impl Poller for SimPoller {
         self.net.state().server_recv(stream.stream, room)
     }
 
+    fn set_bulk(&mut self, stream: &SimStream, low_water: Option<usize>) {
+        self.net.state().set_low_water(stream.stream, low_water.unwrap_or(1));
+    }
+
     fn has_input(&mut self, stream: &SimStream) -> bool {
         self.net.state().has_input(stream.stream)
     }

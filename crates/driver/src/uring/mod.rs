@@ -48,6 +48,7 @@ use accept::Listeners;
 use base::sync::Arc;
 use files::RingFiles;
 use ring::{Completion, Ring};
+use rustix::buffer::spare_capacity;
 use rustix::event::epoll::EventFlags;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -297,6 +298,29 @@ impl Poller for Uring {
     #[inline]
     fn recv(&mut self, stream: &Stream, room: &mut [u8]) -> Result<usize, Errno> {
         self.streams.read(stream, room, &mut self.ring.buffers)
+    }
+
+    fn set_bulk(&mut self, stream: &Stream, low_water: Option<usize>) {
+        sys::set_low_water(self.streams.fd(stream), low_water.unwrap_or(1));
+        self.streams.set_bulk(stream, low_water.is_some());
+    }
+
+    fn recv_onto(&mut self, stream: &Stream, room: &mut Vec<u8>) -> Result<usize, Errno> {
+        if self.streams.has_input(stream) {
+            // Received before the bulk began: bounded by HELD_MAX buffers.
+            let len = room.len();
+            room.resize(room.capacity(), 0);
+            let received = self.recv(stream, &mut room[len..]);
+            room.truncate(len + received.unwrap_or(0));
+            return received;
+        }
+        match self.recv(stream, &mut []) {
+            Err(Errno::AGAIN) if !self.streams.is_receiving(stream) => {
+                let fd = self.streams.fd(stream);
+                net::recv(fd, spare_capacity(room), RecvFlags::DONTWAIT).map(|(n, _)| n)
+            }
+            other => other,
+        }
     }
 
     fn has_input(&mut self, stream: &Stream) -> bool {

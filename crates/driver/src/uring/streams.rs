@@ -81,6 +81,8 @@ struct Place {
     /// The events to report, as epoll flags; none while the connection is not registered.
     interest: Flags,
     registered: bool,
+    /// Its input is not received into buffers: the reactor receives it.
+    bulk: bool,
     closing: bool,
     receive: Op,
     poll: Op,
@@ -140,6 +142,7 @@ impl Place {
     fn wants_receive(&self) -> bool {
         self.registered
             && self.interest.get().contains(EventFlags::IN)
+            && !self.bulk
             && !self.ended
             && self.error.is_none()
             && self.copied.is_none()
@@ -148,7 +151,8 @@ impl Place {
 
     /// The flags to poll for: those that a receive does not report.
     fn wanted_poll(&self) -> Option<EventFlags> {
-        let wanted = self.interest.get() & (EventFlags::OUT | EventFlags::RDHUP);
+        let input = if self.bulk { EventFlags::IN } else { EventFlags::empty() };
+        let wanted = self.interest.get() & (EventFlags::OUT | EventFlags::RDHUP | input);
         let needed = !self.interest.get().contains(EventFlags::IN) || !wanted.is_empty();
         (self.registered && needed && self.found == Flags::default()).then_some(wanted)
     }
@@ -178,6 +182,7 @@ impl Streams {
             token: Token(0),
             interest: Flags::default(),
             registered: false,
+            bulk: false,
             closing: false,
             receive: Op::Idle,
             poll: Op::Idle,
@@ -279,6 +284,18 @@ impl Streams {
             None if place.ended => Ok(0),
             None => Err(Errno::AGAIN),
         }
+    }
+
+    /// Begins or ends a bulk: whether the reactor receives by itself. Takes effect with
+    /// `submit_changes`.
+    pub fn set_bulk(&mut self, stream: &Stream, bulk: bool) {
+        self.places[stream.0 as usize].bulk = bulk;
+        self.mark_stale(stream.0);
+    }
+
+    /// True if the kernel may still receive into buffers: what the socket holds comes later.
+    pub fn is_receiving(&self, stream: &Stream) -> bool {
+        self.places[stream.0 as usize].receive != Op::Idle
     }
 
     /// True if there is unread input.

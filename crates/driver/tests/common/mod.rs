@@ -240,6 +240,7 @@ impl Client for SimClient {
 pub enum Happened {
     Accepted(ConnId),
     Data(ConnId, Vec<u8>),
+    Bulk(ConnId, usize),
     Drained(ConnId),
     /// The flag says whether unread bytes are waiting.
     Hangup(ConnId, bool),
@@ -329,6 +330,7 @@ impl<W: World> Server<W> {
                     self.driver.rewind();
                     Happened::Data(conn, bytes)
                 }
+                Event::Bulk { conn, most } => Happened::Bulk(conn, most),
                 Event::Drained { conn } => Happened::Drained(conn),
                 Event::Hangup { conn, unread } => Happened::Hangup(conn, unread),
                 Event::Closed { conn, why } => Happened::Closed(conn, why),

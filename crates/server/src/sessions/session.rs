@@ -12,7 +12,7 @@ use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs, SeqNo};
 use command::{CommandId, Prepared, Resumable};
-use driver::ConnId;
+use driver::{ConnId, RECV_MAX};
 use keyspace::{Parked, ThawTurn, Ticket, Turn};
 use resp::{Args, Assembler, Limits, OutBuf, OutPos, OwnedRequest, Proto};
 
@@ -135,19 +135,28 @@ impl Drop for BlockedMark {
     }
 }
 
+/// An argument of which less is missing arrives as other input does.
+const BULK_MIN: usize = 2 * RECV_MAX;
+/// Before so much of an argument has arrived, it arrives as other input does: its memory grows with
+/// what has come. Less than one receive, which also brings the beginning of the request.
+const BULK_BEGUN_MIN: usize = RECV_MAX / 2;
+
 /// A request which arrives in parts, or is whole and waits to be retried. Its bytes count as client
 /// memory while this lives.
 pub struct InParts {
     assembler: Assembler,
     held: Share,
     card: Arc<ClientCard>,
+    /// Bytes that were missing of its bulk when it was last checked for progress.
+    missing_before: usize,
 }
 
 impl InParts {
     /// The request of a session that begins with the next byte fed to it.
     pub fn new(session: &Session, limits: Limits) -> Box<Self> {
         let (held, card) = (session.requests_held.another(), session.card.clone());
-        Box::new(Self { assembler: Assembler::new(limits), held, card })
+        let assembler = Assembler::new(limits);
+        Box::new(Self { assembler, held, card, missing_before: usize::MAX })
     }
 
     /// As [`Assembler::feed`].
@@ -158,6 +167,42 @@ impl InParts {
         let fed = self.assembler.feed(bytes);
         self.count();
         fed
+    }
+
+    /// Bytes that are missing of an argument which is worth being received in place: much of it is
+    /// missing, and so much has come that its memory may grow by whole pages.
+    pub fn bulk_missing(&self) -> Option<usize> {
+        let missing = self.assembler.big_missing();
+        let worth = missing >= BULK_MIN && self.assembler.big_arrived() >= BULK_BEGUN_MIN;
+        worth.then_some(missing)
+    }
+
+    /// Receives about `most` bytes of the argument that is arriving, into its memory. `receive`
+    /// appends to the vector's spare room and returns how many bytes. Returns their sum.
+    pub fn receive(
+        &mut self,
+        most: usize,
+        mut receive: impl FnMut(&mut Vec<u8>) -> usize,
+    ) -> usize {
+        let mut total = 0;
+        while total < most && self.assembler.big_missing() > 0 {
+            let (room, received) = self.assembler.fill_big(|page| {
+                let room = page.capacity() - page.len();
+                (room, receive(page))
+            });
+            total += received;
+            if received < room {
+                break;
+            }
+        }
+        self.count();
+        total
+    }
+
+    /// True if a big argument is arriving and some of it has arrived since the last call.
+    pub fn makes_progress(&mut self) -> bool {
+        let missing = self.assembler.big_missing();
+        std::mem::replace(&mut self.missing_before, missing) != missing && missing > 0
     }
 
     /// Counts the bytes that are held.

@@ -231,10 +231,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     fn housekeeping(&mut self) {
         self.core.timers.housekeeping_at = self.core.turn.now().plus(HOUSEKEEPING_NS);
+        self.hasten_bulks();
         if self.core.shared.cron_paused.load(Relaxed) {
             return;
         }
-        self.core.timers.is_busy = false;
+        self.core.timers.is_busy = !self.core.bulks.is_empty();
         for conn in self.core.idle_clients() {
             self.close_now(conn);
         }

@@ -57,6 +57,8 @@ pub struct Core {
     pub(crate) holding: Holding,
     /// Sessions whose replies are above the soft limit, to be closed if they stay there.
     pub(crate) above_soft: Vec<ConnId>,
+    /// Sessions which have begun to receive an argument in place, to be checked for progress.
+    pub(crate) bulks: Vec<ConnId>,
     /// Sessions in MONITOR.
     pub(crate) monitors: Vec<ConnId>,
     /// The highest number of messages that were poured here.
@@ -109,6 +111,7 @@ impl Core {
             recent: Recent::default(),
             holding: Holding::default(),
             above_soft: Vec::new(),
+            bulks: Vec::new(),
             monitors: Vec::new(),
             poured: SeqNo(0),
             shutdown: Shutdown::new(listeners),

@@ -113,11 +113,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let session = self.core.session_mut(conn)?;
         match fed {
             Ok((_, false)) => {
-                let held = assembler.bytes();
+                let missing = assembler.bulk_missing();
                 session.assembler = Some(assembler);
-                if held > self.core.settings.query_buffer_max {
-                    self.core.log_query_limit(conn);
-                    self.close_now(conn);
+                if self.is_within_query_limit(conn)
+                    && missing.is_some_and(|bytes| self.driver.begin_bulk(conn, bytes))
+                {
+                    self.core.bulks.push(conn);
+                    self.core.timers.is_busy = true;
                 }
                 None
             }
@@ -139,6 +141,51 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 None
             }
         }
+    }
+
+    /// Closes a session whose request in parts is too large; true if it is not.
+    fn is_within_query_limit(&mut self, conn: ConnId) -> bool {
+        let session = self.core.session_mut(conn);
+        let held = session.and_then(|s| s.assembler.as_ref()).map_or(0, |request| request.bytes());
+        let is_within = held <= self.core.settings.query_buffer_max;
+        if !is_within {
+            self.core.log_query_limit(conn);
+            self.close_now(conn);
+        }
+        is_within
+    }
+
+    /// Bytes of a bulk have arrived: receives them into the argument's own memory.
+    pub(super) fn on_bulk(&mut self, conn: ConnId, most: usize) {
+        let (now, unix_s) = (self.core.turn.now(), self.core.turn.unix_ms().0 / 1000);
+        let Some(session) = self.core.session_mut(conn) else { return };
+        if session.is_stopped() {
+            return self.driver.pause(conn);
+        }
+        let Some(request) = &mut session.assembler else { return };
+        let received = request.receive(most, |room| self.driver.receive(conn, room));
+        session.note_received(received as u64);
+        session.last_active = now;
+        session.card.last_s.store(unix_s, Ordering::Relaxed);
+        self.is_within_query_limit(conn);
+    }
+
+    /// Has a bulk reported byte by byte if nothing of it was received since the last call: its
+    /// sender is slow. Called by housekeeping, every 100 ms.
+    pub(super) fn hasten_bulks(&mut self) {
+        let mut bulks = std::mem::take(&mut self.core.bulks);
+        bulks.sort_unstable_by_key(|conn| conn.token());
+        bulks.dedup();
+        bulks.retain(|&conn| {
+            let session = self.core.session_mut(conn);
+            let Some(request) = session.and_then(|s| s.assembler.as_mut()) else { return false };
+            let proceeds = request.makes_progress();
+            if !proceeds {
+                self.driver.hasten_bulk(conn);
+            }
+            proceeds
+        });
+        self.core.bulks = bulks;
     }
 
     /// Executes the complete request in the session's assembler; it stays there if it must be

@@ -124,6 +124,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn on_event(&mut self, event: Event<Message>) {
         match event {
             Event::Data { conn, start, end } => self.on_data(conn, start, end),
+            Event::Bulk { conn, most } => self.on_bulk(conn, most),
             Event::AreaFull => {
                 self.run_window();
                 self.driver.rewind();

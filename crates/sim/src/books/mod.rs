@@ -1,8 +1,10 @@
 //! What clients asked and what they were answered, and whether any correct server could have
 //! answered so.
 
+pub mod monitored;
 pub mod queues;
 pub mod registers;
+pub mod streams;
 pub mod transactions;
 
 use std::collections::BTreeMap;
@@ -16,6 +18,10 @@ pub struct Books {
     pub transactions: transactions::Transactions,
     /// Elements which are pushed and popped.
     pub queues: queues::Queues,
+    /// Entries of streams.
+    pub streams: streams::Streams,
+    /// Commands, and the lines about them for MONITOR.
+    pub monitored: monitored::Monitored,
     /// Connections that CLIENT KILL has ended, by address, and the tick of its reply.
     pub killed: BTreeMap<String, u64>,
     last: u64,
@@ -32,6 +38,7 @@ impl Books {
     pub fn check(&self) -> Result<(), String> {
         self.registers.check()?;
         self.transactions.check()?;
+        self.monitored.check()?;
         self.queues.check()
     }
 }

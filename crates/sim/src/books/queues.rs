@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 /// A queue: its number and the incarnation of the server.
 pub type Queue = (u32, u32);
-
-/// Who pushes: a client, and which of its connections.
+/// Who pushes: the number of a client, and that of its connection.
 pub type Pusher = (u32, u32);
 
 /// An element.
@@ -17,8 +16,12 @@ struct Element {
     by: Pusher,
     push: Push,
     pops: Vec<Span>,
+    /// It was popped by a command that moves it.
+    moves: bool,
     /// Found in its queue when all was over.
     left: u32,
+    /// Found where it was moved to when all was over.
+    moved: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,9 +60,15 @@ impl Queues {
         }
     }
 
-    /// A pop got this element. If it waited when the push was answered, the element comes late from
-    /// `late_from_ns` on; 0: never.
-    pub fn popped(&mut self, queue: Queue, element: u64, span: Span, late_from_ns: u64) {
+    /// A pop got this element of this queue, perhaps by moving it. `is_late`: it comes late to
+    /// somebody who waited when the push was answered.
+    pub fn popped(
+        &mut self,
+        (queue, element): (Queue, u64),
+        span: Span,
+        is_late: bool,
+        moves: bool,
+    ) {
         let Some(known) = self.elements.get_mut(&element) else {
             self.wrong.get_or_insert(format!("{element} was popped, and nobody pushed it"));
             return;
@@ -68,12 +77,13 @@ impl Queues {
             self.wrong.get_or_insert(format!("{element} was popped from another queue: {queue:?}"));
         }
         known.pops.push(span);
+        known.moves |= moves;
         if let Push::Done { ret_ns } = known.push
             && ret_ns > span.call_ns
         {
             self.served += 1;
-            if span.ret_ns > late_from_ns.max(ret_ns) && late_from_ns > 0 {
-                let late = (span.ret_ns - ret_ns) / 1_000_000;
+            if is_late {
+                let late = span.ret_ns.saturating_sub(ret_ns) / 1_000_000;
                 let text = format!("a stall: {element} came {late} ms after its push was answered");
                 self.wrong.get_or_insert(text);
             }
@@ -110,6 +120,23 @@ impl Queues {
         }
     }
 
+    /// What was moved from the queues of one incarnation of the server, in the order of the moves.
+    /// The error is what is wrong with the order.
+    pub fn moved(&mut self, elements: &[u64]) -> Result<(), String> {
+        let mut last: BTreeMap<(Queue, Pusher), u64> = BTreeMap::new();
+        for element in elements {
+            let Some(known) = self.elements.get_mut(element) else {
+                return Err(format!("{element} was moved, and nobody pushed it"));
+            };
+            known.moved += 1;
+            let before = last.insert((known.queue, known.by), *element).unwrap_or(0);
+            if before >= *element {
+                return Err(format!("{element} was moved after {before}, which is younger"));
+            }
+        }
+        Ok(())
+    }
+
     /// Something that was wrong at once.
     pub fn wrong(&self) -> Option<&String> {
         self.wrong.as_ref()
@@ -119,8 +146,10 @@ impl Queues {
     pub fn check_lost(&self, epoch: u32) -> Result<(), String> {
         let mut missing = Vec::new();
         for (element, known) in self.elements.iter().filter(|(_, e)| e.queue.1 == epoch) {
-            let seen = known.pops.len() as u32 + known.left;
-            if seen > 1 {
+            let popped = known.pops.len() as u32;
+            // A move may have lost its reply, but not the element.
+            let seen = known.left + if known.moves { 1 } else { popped + known.moved };
+            if seen > 1 || known.moved > 1 || known.moves && known.moved == 0 {
                 return Err(format!("element {element} is there {seen} times: {known:?}"));
             }
             if seen == 0 && known.push != Push::Unknown {
@@ -137,30 +166,24 @@ impl Queues {
         Ok(())
     }
 
-    /// Whether what was seen so far can be true: the elements of each connection come in its order,
-    /// and behind those which its client pushed with an answer before. What an earlier connection
-    /// left without an answer may be read later than the requests of the next one.
+    /// Whether what was seen so far can be true: the elements of each producer come in its order.
     pub fn check(&self) -> Result<(), String> {
         if let Some(wrong) = &self.wrong {
             return Err(wrong.clone());
         }
-        let mut last: BTreeMap<(Queue, u32, Option<u32>), (u64, u64)> = BTreeMap::new();
+        let mut last: BTreeMap<(Queue, Pusher), (u64, u64)> = BTreeMap::new();
         // Elements are numbered in the order in which they are pushed.
         for (element, known) in &self.elements {
             let Some(pop) = known.pops.first() else { continue };
-            let (client, connection) = known.by;
-            for group in [Some(connection), None] {
-                let before = last.entry((known.queue, client, group)).or_insert((0, 0));
-                if pop.ret < before.0 {
-                    return Err(format!(
-                        "queue {:?}: {element} of c{client} was popped before its earlier {}",
-                        known.queue, before.1
-                    ));
-                }
-                let is_ordered = group.is_some() || known.push != Push::Unknown;
-                if is_ordered && pop.call > before.0 {
-                    *before = (pop.call, *element);
-                }
+            let before = last.entry((known.queue, known.by)).or_insert((0, 0));
+            if pop.ret < before.0 {
+                return Err(format!(
+                    "queue {:?}: {element} of c{} was popped before its earlier {}",
+                    known.queue, known.by.0, before.1
+                ));
+            }
+            if pop.call > before.0 {
+                *before = (pop.call, *element);
             }
         }
         Ok(())
@@ -189,33 +212,45 @@ mod tests {
     #[test]
     fn what_is_lost_or_doubled_is_found() {
         let mut all = queues(&[1, 2, 3]);
-        all.popped(Q, 1, span(3, 4), 0);
+        all.popped((Q, 1), span(3, 4), false, false);
         all.left(Q, &[3]);
         let told = all.check_lost(0).expect_err("2 is nowhere");
         assert!(told.contains("[2]"), "{told}");
         all.pop_lost(0, 1);
         assert_eq!((all.check_lost(0), all.check()), (Ok(()), Ok(())));
-        all.popped(Q, 1, span(5, 6), 0);
+        all.popped((Q, 1), span(5, 6), false, false);
         assert!(all.check().expect_err("twice").contains("twice"));
     }
 
     #[test]
     fn an_element_that_is_popped_and_left_is_found() {
         let mut all = queues(&[1]);
-        all.popped(Q, 1, span(3, 4), 0);
+        all.popped((Q, 1), span(3, 4), false, false);
         all.left(Q, &[1]);
         assert!(all.check_lost(0).is_err());
     }
 
     #[test]
+    fn what_is_moved_is_where_it_was_moved_to() {
+        let mut all = queues(&[1, 2, 3]);
+        all.left(Q, &[3]);
+        all.popped((Q, 1), span(3, 4), false, true);
+        assert!(all.check_lost(0).is_err(), "1 is nowhere");
+        assert_eq!(all.moved(&[1, 2]), Ok(()), "the reply about 2 was lost");
+        assert_eq!(all.check_lost(0), Ok(()));
+        assert!(queues(&[1, 2]).moved(&[2, 1]).is_err(), "they change places");
+        assert!(all.moved(&[2]).is_ok() && all.check_lost(0).is_err(), "2 is there twice");
+    }
+
+    #[test]
     fn the_order_of_one_producer_is_kept() {
         let mut all = queues(&[1, 2]);
-        all.popped(Q, 2, span(3, 4), 0);
-        all.popped(Q, 1, span(4, 6), 0);
+        all.popped((Q, 2), span(3, 4), false, false);
+        all.popped((Q, 1), span(4, 6), false, false);
         assert_eq!(all.check(), Ok(()), "they were under way together");
         let mut all = queues(&[1, 2]);
-        all.popped(Q, 2, span(3, 4), 0);
-        all.popped(Q, 1, span(5, 6), 0);
+        all.popped((Q, 2), span(3, 4), false, false);
+        all.popped((Q, 1), span(5, 6), false, false);
         assert!(all.check().is_err());
     }
 
@@ -224,23 +259,7 @@ mod tests {
         let mut all = Queues::default();
         all.pushing(Q, 1, (7, 0));
         all.pushed(1, span(10, 20));
-        all.popped(Q, 1, span(5, 90), 50);
+        all.popped((Q, 1), span(5, 90), true, false);
         assert!(all.check().expect_err("late").contains("stall"));
-    }
-
-    /// A connection is closed before it is accepted, and the next one is read first.
-    #[test]
-    fn what_was_not_answered_has_no_order_with_the_next_connection() {
-        for (is_answered, is_right) in [(false, true), (true, false)] {
-            let mut all = Queues::default();
-            all.pushing(Q, 1, (7, 0));
-            if is_answered {
-                all.pushed(1, span(1, 2));
-            }
-            all.pushing(Q, 2, (7, 1));
-            all.popped(Q, 2, span(3, 4), 0);
-            all.popped(Q, 1, span(5, 6), 0);
-            assert_eq!(all.check().is_ok(), is_right);
-        }
     }
 }

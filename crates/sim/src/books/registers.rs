@@ -56,10 +56,10 @@ impl Registers {
     }
 
     /// Adds what an operation did.
-    pub fn add(&mut self, id: Id, did: Did, call: u64, ret: u64) {
+    pub fn add(&mut self, id: Id, op: Op) {
         let history = self.histories.entry(id).or_default();
-        history.ops.push(Op { did, call, ret });
-        let is_lost = matches!(did, Did::LostSet(_) | Did::LostIncr | Did::LostDel);
+        history.ops.push(op);
+        let is_lost = matches!(op.did, Did::LostSet(_) | Did::LostIncr | Did::LostDel);
         history.lost += u32::from(is_lost);
     }
 
@@ -91,9 +91,9 @@ impl Registers {
     }
 
     /// Histories which are too long, or have too many lost operations, for an answer.
-    pub fn undecided(&self) -> usize {
-        let is_open = |h: &&History| !Self::is_checked(h) || verdict(&h.ops, STATES_MAX).is_none();
-        self.histories.values().filter(is_open).count()
+    pub fn undecided(&self) -> Vec<Id> {
+        let is_open = |h: &History| !Self::is_checked(h) || verdict(&h.ops, STATES_MAX).is_none();
+        self.histories.iter().filter(|(_, h)| is_open(h)).map(|(id, _)| *id).collect()
     }
 
     /// Operations of all histories.
@@ -129,9 +129,10 @@ mod tests {
             assert_eq!(registers.take(0), first);
         }
         assert_eq!(registers.take(0).generation, 1);
-        registers.add(first, Did::Incr(1), 1, 2);
+        let op = |did, call, ret| Op { did, call, ret, by: call };
+        registers.add(first, op(Did::Incr(1), 1, 2));
         assert_eq!(registers.check(), Ok(()));
-        registers.add(first, Did::Get(Some(2)), 3, 4);
+        registers.add(first, op(Did::Get(Some(2)), 3, 4));
         assert!(registers.check().expect_err("nobody wrote 2").contains("register 0.0"));
     }
 }

@@ -2,6 +2,7 @@
 //! texts about the server. A change that is acknowledged holds for everybody.
 
 use crate::clients::registers;
+use crate::closings::Closing;
 use crate::machine::{Machine, SAVED_SETTING};
 use crate::plan::MS;
 use crate::session::{Family, Request, Span};
@@ -44,8 +45,24 @@ pub enum Ask {
 }
 
 /// Commands that are made to panic at one of their changes.
-const PANICS: &[&str] =
-    &["set", "incr", "rpush", "hset", "zadd", "sadd", "blpop", "lpop", "append", "exec", "sweep"];
+const PANICS: &[&str] = &[
+    "set",
+    "incr",
+    "rpush",
+    "hset",
+    "zadd",
+    "sadd",
+    "blpop",
+    "lpop",
+    "append",
+    "exec",
+    "sweep",
+    "xadd",
+    "xreadgroup",
+    "blmove",
+];
+/// The same, where a client has strings of megabytes.
+const PANICS_BIG: &[&str] = &["append", "setrange", "copy", "restore", "bitfield", "bitfield"];
 
 /// Texts about the server.
 const TEXTS: &[&str] =
@@ -55,7 +72,7 @@ impl Admin {
     /// Reads twice after the pause was acknowledged, with some time between.
     fn pause(world: &mut World) -> Vec<Vec<Request<Ask>>> {
         let long = if world.prng.chance(1, 4) { 1_000 } else { 60 };
-        let ms = 10 + world.prng.below(long) + early_ns(world) / MS;
+        let ms = 10 + world.prng.below(long);
         // Others write while the pause begins.
         world.rush_ns = world.now();
         let slow = world.plan.faults.delay_ns_max;
@@ -98,6 +115,7 @@ impl Admin {
             let how = if world.prng.chance(1, 2) { "ERROR" } else { "TIMEOUT" };
             return Some(Request::words(&format!("CLIENT UNBLOCK {id} {how}"), Ask::Any));
         }
+        world.closings.kill(addr.to_string());
         // So the victim may have a request under way.
         world.rush_ns = world.now();
         world.count("kills of clients", WORLD, format_args!("CLIENT KILL {addr}"));
@@ -111,6 +129,7 @@ impl Admin {
             0 | 1 if world.plan.pauses => Self::pause(world),
             2 | 3 if world.plan.kills => vec![Self::kill(world).into_iter().collect()],
             4 if world.plan.panics => vec![vec![Self::panic(world)]],
+            9 if world.plan.panics && world.plan.counts.bigs > 0 => vec![vec![Self::panic(world)]],
             7 | 8 => Self::rewrite(world),
             5 => {
                 let entries = world.prng.below(20);
@@ -140,7 +159,8 @@ impl Admin {
     }
 
     fn panic(world: &mut World) -> Request<Ask> {
-        let name = PANICS[world.prng.below(PANICS.len() as u64) as usize];
+        let names = if world.plan.counts.bigs > 0 { PANICS_BIG } else { PANICS };
+        let name = names[world.prng.below(names.len() as u64) as usize];
         let (changes, runs) = (world.prng.below(3), world.prng.below(3));
         world.count("panics armed", WORLD, format_args!("a panic in {name}"));
         let text = format!("DEBUG PANIC-IN-COMMAND {name} {changes} {runs}");
@@ -150,8 +170,8 @@ impl Admin {
 
 /// How much earlier than its request says a pause may end: it ends at a whole millisecond, counted
 /// from a turn that may have begun before the request.
-fn early_ns(world: &World) -> u64 {
-    2 * MS + 3 * world.plan.rates.hold_ns_max
+fn early_ns(world: &World, pause: Span) -> u64 {
+    2 * MS + world.baton.whole_holds_ns(pause.call_ns, pause.ret_ns)
 }
 
 /// The changes of all keys so far, from INFO persistence.
@@ -199,7 +219,7 @@ impl Family for Admin {
             Ask::Any | Ask::Last | Ask::Rewrite(_) => {}
             Ask::Pause(ns) => {
                 self.is_urgent = true;
-                let until = (span.call_ns + ns).saturating_sub(early_ns(world));
+                let until = (span.call_ns + ns).saturating_sub(early_ns(world, span));
                 world.pause_until_ns = until;
             }
             Ask::Frozen(again) => self.frozen(world, again, reply, span.ret_ns),
@@ -223,7 +243,7 @@ impl Family for Admin {
         self.is_urgent
     }
 
-    fn disconnected(&mut self) {
+    fn disconnected(&mut self, _: Closing) {
         *self = Self::default();
     }
 }

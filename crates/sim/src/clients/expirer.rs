@@ -1,6 +1,7 @@
 //! Clients which give keys a time to live, by a wall clock that may be stepped, and look whether
 //! the keys go in time, and not before.
 
+use crate::closings::Closing;
 use crate::plan::MS;
 use crate::session::{Family, Request, Span};
 use crate::world::World;
@@ -22,6 +23,8 @@ pub struct Expirer {
 struct Set {
     /// Its end by the wall clock, at the earliest and at the latest, nanoseconds.
     end: (i64, i64),
+    /// When it was set, by the clock of the world.
+    since_ns: u64,
     /// It was there at this time of the simulation, or later.
     there_ns: u64,
 }
@@ -62,11 +65,13 @@ impl Family for Expirer {
 
     fn answered(&mut self, world: &mut World, ask: Ask, reply: Value, span: Span) {
         self.is_asking = false;
-        let late_ns = LATE_NS + world.plan.hold_ns() as i64;
+        let since_ns = self.set.as_ref().map_or(span.call_ns, |set| set.since_ns);
+        let late_ns = LATE_NS + world.baton.whole_holds_ns(since_ns, span.ret_ns) as i64;
         match (ask, &mut self.set) {
             (Ask::Set(ttl), _) if reply == Value::ok() => {
                 let (from, to) = world.wall_between(span.call_ns, span.ret_ns);
-                self.set = Some(Set { end: (from + ttl, to + ttl), there_ns: span.call_ns });
+                let (end, since_ns) = ((from + ttl, to + ttl), span.call_ns);
+                self.set = Some(Set { end, since_ns, there_ns: since_ns });
             }
             (Ask::Get, Some(set)) if reply == Value::bulk("x") => {
                 set.there_ns = span.call_ns;
@@ -91,7 +96,7 @@ impl Family for Expirer {
 
     fn lost(&mut self, _: &mut World, _: Ask, _: u64, _: u64) {}
 
-    fn disconnected(&mut self) {
+    fn disconnected(&mut self, _: Closing) {
         (self.set, self.is_asking) = (None, false);
     }
 }

@@ -3,10 +3,12 @@
 
 use crate::clients::model::Want;
 use crate::clients::words;
+use crate::closings;
 use crate::host::ingest_addr;
 use crate::link::{Link, Turn};
 use crate::session::{Actor, Question};
 use crate::world::{Phase, World};
+use driver::sim::Ending;
 use ingest::v2::{
     Acking, Hello, Level, Reader, ServerFrame, SinkKind, write_data_header, write_flush,
     write_hello, write_message,
@@ -157,8 +159,16 @@ impl Producer {
         self.not_before_ns = world.soon(world.plan.think_ns_max);
     }
 
-    fn end(&mut self, world: &mut World) {
-        self.link = None;
+    fn end(&mut self, world: &mut World, by_peer: Option<Ending>) {
+        if let (Some(link), Some(ending)) = (self.link.take(), by_peer) {
+            world.note(self.who, format_args!("connection over: {ending:?}"));
+            if closings::reason(world, &link, self.epoch).is_none() {
+                world.fail(format!(
+                    "c{}: the server closed a connection without a reason",
+                    self.who
+                ));
+            }
+        }
         self.is_welcome = false;
         self.not_before_ns = world.soon(RECONNECT_NS_MAX);
     }
@@ -169,14 +179,14 @@ impl Producer {
         if self.is_welcome && self.acked == self.sent {
             return u64::MAX;
         }
-        let since = link.moved_ns.max(world.disturbed_until_ns);
-        let until = since + world.plan.patience_ns(2000);
-        if world.now() > until {
-            let (waited, acked) = ((world.now() - since) / 1_000_000, self.acked);
-            let text = format!("{acked} of {} acknowledged", self.sent);
-            world.fail(format!("c{}: a stall: no byte for {waited} ms, {text}", self.who));
+        let since = link.moved_ns;
+        if let Some(left_ns) = world.patience_left_ns(since, world.plan.patience_ns(2000)) {
+            return world.now() + left_ns + 1;
         }
-        until + 1
+        let (waited, acked) = ((world.now() - since) / 1_000_000, self.acked);
+        let text = format!("{acked} of {} acknowledged", self.sent);
+        world.fail(format!("c{}: a stall: no byte for {waited} ms, {text}", self.who));
+        u64::MAX
     }
 
     fn send_next(&mut self, world: &mut World) {
@@ -210,8 +220,8 @@ impl Actor for Producer {
         let turn = link.turn(world);
         self.take(world);
         match turn {
-            Turn::Ended(_) => {
-                self.end(world);
+            Turn::Ended(by_peer) => {
+                self.end(world, by_peer);
                 self.not_before_ns
             }
             Turn::Busy => {

@@ -1,12 +1,15 @@
 //! The families of clients.
 
 pub mod admin;
+pub mod big;
 pub mod expirer;
 pub mod ingest;
 pub mod model;
+pub mod monitor;
 pub mod queues;
 pub mod registers;
 pub mod scanner;
+pub mod streams;
 pub mod transactions;
 
 use crate::session::{Actor, Session};
@@ -24,18 +27,22 @@ pub fn all(world: &mut World) -> Vec<Box<dyn Actor>> {
             who += 1;
         }
     };
-    add(counts.registers, &mut |who| Box::new(Session::new(world, who, registers::Registers)));
+    add(counts.registers, &mut |who| {
+        Box::new(Session::new(world, who, registers::Registers::new(who)))
+    });
     add(counts.transactions, &mut |who| {
         Box::new(Session::new(world, who, transactions::Transactions::default()))
     });
-    add(counts.pushers, &mut |who| {
-        Box::new(Session::new(world, who, queues::Pusher { who, connections: 0 }))
-    });
+    add(counts.pushers, &mut |who| Box::new(Session::new(world, who, queues::Pusher::new(who))));
     add(counts.poppers, &mut |who| Box::new(Session::new(world, who, queues::Popper)));
     add(counts.models, &mut |who| Box::new(Session::new(world, who, model::Model::new(who))));
     add(counts.expirers, &mut |who| Box::new(Session::new(world, who, expirer::Expirer::new(who))));
     add(counts.scanners, &mut |who| Box::new(Session::new(world, who, scanner::Scanner::new(who))));
     add(counts.admins, &mut |who| Box::new(Session::new(world, who, admin::Admin::default())));
+    add(counts.adders, &mut |who| Box::new(Session::new(world, who, streams::Adder)));
+    add(counts.readers, &mut |who| Box::new(Session::new(world, who, streams::Reader::new(who))));
+    add(counts.bigs, &mut |who| Box::new(Session::new(world, who, big::Big::new(who))));
+    add(counts.monitors, &mut |who| Box::new(monitor::Monitor::new(who)));
     add(counts.producers, &mut |who| Box::new(ingest::Producer::new(who)));
     all
 }

@@ -1,18 +1,38 @@
 //! Clients which push unique elements into queues, and clients which pop them and wait for them.
 //!
-//! Queues 0 to 2 are lists: elements enter at the right and leave at the left. Queue 3 is a sorted
-//! set: an element is its own score.
+//! Queues 0 to 3 are lists. Elements enter the first two at the right and leave at the left, and go
+//! through the other two the other way. Queue 4 is a sorted set: an element is its own score.
 
 use crate::books::queues::Queue;
 use crate::clients::number;
+use crate::closings::Closing;
 use crate::session::{Family, Request, Span};
 use crate::world::World;
 use client::Value;
 
 /// Queues in use.
-pub const QUEUES: u32 = 4;
+pub const QUEUES: u32 = 5;
 /// The one which is a sorted set.
-const SORTED: u32 = 3;
+const SORTED: u32 = 4;
+
+/// The end of a list at which elements leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The left one.
+    Left,
+    /// The right one.
+    Right,
+}
+
+impl End {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::Left, Self::Right];
+
+    /// As a command names it.
+    fn name(self) -> &'static str {
+        ["LEFT", "RIGHT"][self as usize]
+    }
+}
 
 /// The key of a queue.
 pub fn key(queue: Queue) -> String {
@@ -24,12 +44,28 @@ pub fn is_list(queue: Queue) -> bool {
     queue.0 != SORTED
 }
 
+/// Where elements leave a queue which is a list.
+fn end_of(queue: u32) -> End {
+    End::BOTH[(queue / 2 % 2) as usize]
+}
+
+/// The list to which elements are moved that leave at this end. They enter it at the other one.
+pub fn moved_key(end: End, epoch: u32) -> String {
+    format!("moved:{}:{epoch}", end as usize)
+}
+
 /// A client that pushes.
 pub struct Pusher {
-    /// The number of the client.
-    pub who: u32,
-    /// Its connections before this one.
-    pub connections: u32,
+    who: u32,
+    /// Connections before this one. What an earlier one has sent may come later.
+    connections: u32,
+}
+
+impl Pusher {
+    /// The client with this number.
+    pub fn new(who: u32) -> Self {
+        Self { who, connections: 0 }
+    }
 }
 
 impl Family for Pusher {
@@ -42,7 +78,11 @@ impl Family for Pusher {
         for element in &elements {
             world.books.queues.pushing(queue, *element, (self.who, self.connections));
         }
-        let command = if is_list(queue) { "RPUSH" } else { "ZADD" };
+        let command = match end_of(queue.0) {
+            _ if !is_list(queue) => "ZADD",
+            End::Left => "RPUSH",
+            End::Right => "LPUSH",
+        };
         let shown = |n: &u64| if is_list(queue) { n.to_string() } else { format!("{n} {n}") };
         let words: Vec<String> = elements.iter().map(shown).collect();
         let text = format!("{command} {} {}", key(queue), words.join(" "));
@@ -60,7 +100,7 @@ impl Family for Pusher {
 
     fn lost(&mut self, _: &mut World, _: Vec<u64>, _: u64, _: u64) {}
 
-    fn disconnected(&mut self) {
+    fn disconnected(&mut self, _: Closing) {
         self.connections += 1;
     }
 }
@@ -74,6 +114,8 @@ pub struct Pop {
     form: Form,
     epoch: u32,
     elements_max: u64,
+    /// It moves what it pops.
+    moves: bool,
 }
 
 /// How the reply looks.
@@ -89,28 +131,57 @@ enum Form {
 
 impl Popper {
     fn draw(world: &mut World) -> (String, Pop, u64) {
-        let (one, two) = (world.prng.below(3) as u32, world.prng.below(3) as u32);
+        let end = End::BOTH[world.prng.below(2) as usize];
+        let mut queue = || 2 * end as u32 + world.prng.below(2) as u32;
+        let (one, two) = (queue(), queue());
         let (wait_ms, epoch) = (1 + world.prng.below(80), world.epoch);
         let wait = format!("0.{wait_ms:03}");
         let (a, b, z) = (key((one, epoch)), key((two, epoch)), key((SORTED, epoch)));
-        let pop = |form, elements_max| Pop { form, epoch, elements_max };
+        let (pop, from) = (if end == End::Left { "LPOP" } else { "RPOP" }, end.name());
+        let takes = |form, elements_max| Pop { form, epoch, elements_max, moves: false };
         let waits = wait_ms * 1_000_000;
-        match world.prng.below(12) {
-            0 => (format!("LPOP {a}"), pop(Form::Elements(one), 1), 0),
-            1 => (format!("LPOP {a} 3"), pop(Form::Elements(one), 3), 0),
-            2..5 => (format!("BLPOP {a} {b} {wait}"), pop(Form::WithKey, 1), waits),
-            5 => (format!("BLPOP {a} {b} 0"), pop(Form::WithKey, 1), u64::MAX),
-            6 | 7 => {
-                let to = format!("moved:{epoch}");
-                let text = format!("BLMOVE {a} {to} LEFT RIGHT {wait}");
-                (text, pop(Form::Elements(one), 1), waits)
+        match world.prng.below(14) {
+            0 => (format!("{pop} {a}"), takes(Form::Elements(one), 1), 0),
+            1 => (format!("{pop} {a} 3"), takes(Form::Elements(one), 3), 0),
+            2..5 => (format!("B{pop} {a} {b} {wait}"), takes(Form::WithKey, 1), waits),
+            5 => (format!("B{pop} {a} {b} 0"), takes(Form::WithKey, 1), u64::MAX),
+            6..9 => {
+                let (text, wait_ns) = Self::draw_move(world, end, &a, (&wait, waits));
+                (text, Pop { moves: true, ..takes(Form::Elements(one), 1) }, wait_ns)
             }
-            8 => {
-                let text = format!("BLMPOP {wait} 2 {a} {b} LEFT COUNT 2");
-                (text, pop(Form::KeyAndArray, 2), waits)
+            9 => {
+                let text = format!("BLMPOP {wait} 2 {a} {b} {from} COUNT 2");
+                (text, takes(Form::KeyAndArray, 2), waits)
             }
-            9 => (format!("ZPOPMIN {z}"), pop(Form::Elements(SORTED), 1), 0),
-            _ => (format!("BZPOPMIN {z} {wait}"), pop(Form::WithKey, 1), waits),
+            10 => (format!("ZPOPMIN {z}"), takes(Form::Elements(SORTED), 1), 0),
+            11 => {
+                let text = format!("BZMPOP {wait} 1 {z} MIN COUNT 2");
+                (text, takes(Form::KeyAndArray, 2), waits)
+            }
+            _ => (format!("BZPOPMIN {z} {wait}"), takes(Form::WithKey, 1), waits),
+        }
+    }
+
+    /// A command that moves an element, and how long it waits.
+    fn draw_move(
+        world: &mut World,
+        end: End,
+        from: &str,
+        (wait, wait_ns): (&str, u64),
+    ) -> (String, u64) {
+        let to = moved_key(end, world.epoch);
+        let (blocks, is_old) = (world.prng.chance(2, 3), world.prng.chance(1, 2));
+        match (end, blocks) {
+            (End::Right, true) if is_old => (format!("BRPOPLPUSH {from} {to} {wait}"), wait_ns),
+            (End::Right, false) if is_old => (format!("RPOPLPUSH {from} {to}"), 0),
+            (_, true) => {
+                let other = End::BOTH[1 - end as usize].name();
+                (format!("BLMOVE {from} {to} {} {other} {wait}", end.name()), wait_ns)
+            }
+            (_, false) => {
+                let other = End::BOTH[1 - end as usize].name();
+                (format!("LMOVE {from} {to} {} {other}", end.name()), 0)
+            }
         }
     }
 }
@@ -142,11 +213,22 @@ fn popped(pop: Pop, reply: &Value) -> Option<(Queue, Vec<u64>)> {
         }
         (Form::KeyAndArray, Value::Array(parts)) => {
             let all = parts.get(1)?.as_members()?;
-            let found: Option<Vec<u64>> = all.iter().map(element).collect();
+            // A member comes with its score, which is the same number.
+            let first = |value: &Value| element(value.as_members().map_or(value, |pair| &pair[0]));
+            let found: Option<Vec<u64>> = all.iter().map(first).collect();
             Some((queue_of(parts.first()?)?, found?))
         }
         _ => None,
     }
+}
+
+/// Whether a waiting client gets now, with a reply, what was answered to have been added at
+/// `since_ns`, later than it may. A client that does not read gets anything late.
+pub fn is_late(world: &World, span: Span, since_ns: u64) -> bool {
+    // A request waits for its element once the server has accepted its connection.
+    let since_ns = since_ns.max(span.call_ns).max(span.accepted_ns);
+    let patience_ns = world.plan.patience_ns(100);
+    world.plan.deaf_one_in == 0 && world.patience_left_ns(since_ns, patience_ns).is_none()
 }
 
 impl Family for Popper {
@@ -168,12 +250,9 @@ impl Family for Popper {
             return world.fail(format!("{ask:?} is answered {reply:?}"));
         };
         for element in elements {
-            let answered = world.books.queues.answered_ns(element).unwrap_or(0);
-            // A request waits for its element once the server has accepted its connection.
-            let since = answered.max(world.disturbed_until_ns).max(span.accepted_ns);
-            let late = since + world.plan.patience_ns(100);
-            let late = if world.plan.deaf_one_in > 0 { 0 } else { late };
-            world.books.queues.popped(queue, element, span, late);
+            let answered = world.books.queues.answered_ns(element);
+            let is_late = answered.is_some_and(|since| is_late(world, span, since));
+            world.books.queues.popped((queue, element), span, is_late, ask.moves);
         }
         if let Some(wrong) = world.books.queues.wrong().cloned() {
             world.fail(wrong);
@@ -181,6 +260,9 @@ impl Family for Popper {
     }
 
     fn lost(&mut self, world: &mut World, ask: Pop, _: u64, _: u64) {
-        world.books.queues.pop_lost(ask.epoch, ask.elements_max);
+        // What it has moved is where it was moved to.
+        if !ask.moves {
+            world.books.queues.pop_lost(ask.epoch, ask.elements_max);
+        }
     }
 }

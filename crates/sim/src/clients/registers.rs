@@ -3,13 +3,18 @@
 
 use crate::books::registers::{Id, REGISTERS};
 use crate::clients::{number, words};
+use crate::closings::Closing;
 use crate::session::{Family, Request, Span};
 use crate::world::World;
 use client::Value;
-use sheafdb_tests::linear::Did;
+use sheafdb_tests::linear::{Did, Op};
 
 /// A client of this family.
-pub struct Registers;
+pub struct Registers {
+    who: u32,
+    /// Connections before this one: the operations of one connection take effect in order.
+    connections: u64,
+}
 
 /// One operation on one register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +58,16 @@ fn field(id: Id) -> String {
 }
 
 impl Registers {
+    /// The client with this number.
+    pub fn new(who: u32) -> Self {
+        Self { who, connections: 0 }
+    }
+
+    /// The number of its connection.
+    fn by(&self) -> u64 {
+        u64::from(self.who) << 32 | self.connections
+    }
+
     fn one(world: &mut World) -> Request<Ask> {
         let register = world.prng.below(REGISTERS as u64) as usize;
         let id = world.books.registers.take(register);
@@ -132,7 +147,10 @@ impl Family for Registers {
         }
         for ((id, want), reply) in ask.into_iter().zip(&replies) {
             match done(id, want, reply) {
-                Some(did) => world.books.registers.add(id, did, span.call, span.ret),
+                Some(did) => {
+                    let op = Op { did, call: span.call, ret: span.ret, by: self.by() };
+                    world.books.registers.add(id, op);
+                }
                 None => world.fail(format!("{want:?} of {} is answered {reply:?}", key(id))),
             }
         }
@@ -146,7 +164,12 @@ impl Family for Registers {
                 Want::Del => Did::LostDel,
                 Want::Get => continue,
             };
-            world.books.registers.add(id, did, call, until);
+            let op = Op { did, call, ret: until, by: self.by() };
+            world.books.registers.add(id, op);
         }
+    }
+
+    fn disconnected(&mut self, _: Closing) {
+        self.connections += 1;
     }
 }

@@ -2,6 +2,7 @@
 //! beginning of a scan to its end is returned, and nothing that never was there.
 
 use crate::clients::words;
+use crate::closings::Closing;
 use crate::session::{Family, Request, Span};
 use crate::world::World;
 use client::Value;
@@ -38,6 +39,7 @@ enum What {
     Keys,
     Fields,
     Members,
+    Scores,
 }
 
 /// A request of this family.
@@ -60,7 +62,7 @@ impl Scanner {
         format!("s{}:{}:{kind}{n}", self.who, self.generation)
     }
 
-    /// The commands that add or remove one name, as a key, a field and a member.
+    /// The commands that add or remove one name, as a key, a field, a member and a scored one.
     fn change(&self, name: &str, add: bool) -> Vec<Request<Ask>> {
         let own = format!("{}:{}", self.who, self.generation);
         let texts = if add {
@@ -68,9 +70,15 @@ impl Scanner {
                 format!("SET {name} x"),
                 format!("HSET sh{own} {name} x"),
                 format!("SADD ss{own} {name}"),
+                format!("ZADD sz{own} {} {name}", name.len()),
             ]
         } else {
-            [format!("DEL {name}"), format!("HDEL sh{own} {name}"), format!("SREM ss{own} {name}")]
+            [
+                format!("DEL {name}"),
+                format!("HDEL sh{own} {name}"),
+                format!("SREM ss{own} {name}"),
+                format!("ZREM sz{own} {name}"),
+            ]
         };
         texts.iter().map(|text| Request::words(text, Ask::Change)).collect()
     }
@@ -78,7 +86,8 @@ impl Scanner {
     fn scan(&mut self, world: &mut World) -> Request<Ask> {
         if self.state != State::Asking && self.cursor == b"0" {
             self.seen.clear();
-            self.what = [What::Keys, What::Fields, What::Members][world.prng.below(3) as usize];
+            self.what = [What::Keys, What::Fields, What::Members, What::Scores]
+                [world.prng.below(4) as usize];
         }
         self.state = State::Asking;
         let own = format!("{}:{}", self.who, self.generation);
@@ -88,6 +97,7 @@ impl Scanner {
             What::Keys => format!("SCAN {cursor} MATCH s{own}:* COUNT {count}"),
             What::Fields => format!("HSCAN sh{own} {cursor} COUNT {count}"),
             What::Members => format!("SSCAN ss{own} {cursor} COUNT {count}"),
+            What::Scores => format!("ZSCAN sz{own} {cursor} COUNT {count}"),
         };
         Request::new(words(&text), Ask::Scan)
     }
@@ -99,7 +109,7 @@ impl Scanner {
         };
         self.cursor.clone_from(cursor);
         self.state = State::Between;
-        let every = if self.what == What::Fields { 2 } else { 1 };
+        let every = if matches!(self.what, What::Fields | What::Scores) { 2 } else { 1 };
         for name in found.as_members().unwrap_or_default().iter().step_by(every) {
             let name = name.as_str().unwrap_or_default().to_owned();
             let prefix = format!("s{}:{}:", self.who, self.generation);
@@ -153,7 +163,7 @@ impl Family for Scanner {
 
     fn lost(&mut self, _: &mut World, _: Ask, _: u64, _: u64) {}
 
-    fn disconnected(&mut self) {
+    fn disconnected(&mut self, _: Closing) {
         *self = Self { generation: self.generation + 1, ..Self::new(self.who) };
     }
 }

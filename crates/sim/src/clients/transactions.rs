@@ -1,6 +1,7 @@
 //! Clients which append to lists, strings and streams and read them, one command at a time and in
 //! transactions, with and without WATCH. Every element is unique, so a history can be judged.
 
+use crate::closings::Closing;
 use crate::session::{Family, Request, Span};
 use crate::world::World;
 use client::Value;
@@ -272,7 +273,7 @@ impl Family for Transactions {
         world.books.transactions.add(round, Txn { outcome, call, ret, ops });
     }
 
-    fn disconnected(&mut self) {
+    fn disconnected(&mut self, _: Closing) {
         *self = Self::default();
     }
 }

@@ -3,6 +3,7 @@
 
 mod data;
 
+use crate::closings::Closing;
 use crate::session::{Family, Question, Request, Span};
 use crate::world::World;
 use client::Value;
@@ -131,7 +132,7 @@ impl Family for Model {
 
     fn lost(&mut self, _: &mut World, _: Want, _: u64, _: u64) {}
 
-    fn disconnected(&mut self) {
+    fn disconnected(&mut self, _: Closing) {
         self.generation += 1;
         self.data = Data::default();
     }

@@ -17,6 +17,8 @@ pub struct Rates {
     pub switch_one_in: u32,
     /// Switch points between two holds. The world's own threads are not held.
     pub hold_one_in: u32,
+    /// The shortest hold.
+    pub hold_ns_min: u64,
     /// The longest hold.
     pub hold_ns_max: u64,
     /// Waits on futexes and condition variables which end without a reason.
@@ -26,11 +28,16 @@ pub struct Rates {
 impl Rates {
     /// Threads switch only where they must.
     pub const CALM: Self =
-        Self { switch_one_in: 0, hold_one_in: 0, hold_ns_max: 0, early_one_in: 0 };
+        Self { switch_one_in: 0, hold_one_in: 0, hold_ns_min: 0, hold_ns_max: 0, early_one_in: 0 };
 
     /// Frequent switches and holds of up to 4 ms.
-    pub const ROUGH: Self =
-        Self { switch_one_in: 50, hold_one_in: 2_000, hold_ns_max: 4_000_000, early_one_in: 50 };
+    pub const ROUGH: Self = Self {
+        switch_one_in: 50,
+        hold_one_in: 2_000,
+        hold_ns_min: 0,
+        hold_ns_max: 4_000_000,
+        early_one_in: 50,
+    };
 }
 
 /// What a world is made from.
@@ -144,6 +151,18 @@ impl Baton {
     /// Replaces the rates.
     pub fn set_rates(&self, rates: Rates) {
         self.world.state().set_rates(rates);
+    }
+
+    /// For how long some thread was held between two times of the world's clock. Holds which
+    /// overlap count once. O(holds since `from_ns`).
+    pub fn held_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        self.world.state().holds.total_ns(from_ns, to_ns)
+    }
+
+    /// As [`Baton::held_ns`], but holds which began before `from_ns` count whole.
+    pub fn whole_holds_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let state = self.world.state();
+        state.holds.total_ns(state.holds.beginning_ns(from_ns), to_ns)
     }
 
     /// What each thread does, one line each.

@@ -29,6 +29,7 @@
 //! between two switch points.
 
 mod handle;
+mod holds;
 mod report;
 mod state;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Who runs next: the threads of a world, what they wait for, and the seed's decisions.
 
+use super::holds::Holds;
 use super::{Group, Kind, On, Rates, START_NS, Status, Summary, Thread, Woken};
 use crate::prng::Prng;
 use std::cmp::Reverse;
@@ -55,6 +56,7 @@ pub(super) struct State {
     rates: Rates,
     pub threads: Vec<Record>,
     pub groups: Vec<GroupRecord>,
+    pub holds: Holds,
     runnable: Vec<usize>,
     /// Time, thread, and number of its wait; those of waits which are over are skipped.
     timers: BinaryHeap<Reverse<(u64, usize, u64)>>,
@@ -74,6 +76,7 @@ impl State {
             rates,
             threads: Vec::new(),
             groups: Vec::new(),
+            holds: Holds::default(),
             runnable: Vec::new(),
             timers: BinaryHeap::new(),
             queues: HashMap::new(),
@@ -144,6 +147,7 @@ impl State {
             return false;
         }
         (record.status, record.kill_in) = (status, None);
+        self.holds.end(group, self.now_ns);
         let threads = self.threads.iter_mut();
         for thread in threads.filter(|t| t.group == group && t.life != Life::Finished) {
             thread.life = Life::Dead;
@@ -233,6 +237,7 @@ impl State {
         if holds {
             self.summary.holds += 1;
             let until = self.now_ns + self.draw_hold();
+            self.holds.add(self.threads[id].group, self.now_ns, until);
             self.block(id, On::Hold, 0, Some(until), at);
         } else {
             self.threads[id].at = Some(at);
@@ -240,11 +245,12 @@ impl State {
         }
     }
 
-    /// As many short holds as long ones: each power of two is as likely.
+    /// As many short holds as long ones: each power of two above the shortest is as likely.
     fn draw_hold(&mut self) -> u64 {
-        let bits = u64::from(self.rates.hold_ns_max.max(2).ilog2());
+        let Rates { hold_ns_min, hold_ns_max, .. } = self.rates;
+        let bits = u64::from((hold_ns_max - hold_ns_min).max(2).ilog2());
         let most = 1 << self.prng.below(bits + 1);
-        1 + self.prng.below(most)
+        hold_ns_min + 1 + self.prng.below(most)
     }
 
     /// True if the thread that runs may let time pass without a hand-over, or is to do it anyway.

@@ -10,7 +10,7 @@ const MS: u64 = 1_000_000;
 /// Switches and holds at nearly every switch point; no wait ends early, which would hide a lost
 /// wake-up.
 const FREQUENT: Rates =
-    Rates { switch_one_in: 3, hold_one_in: 10, hold_ns_max: 10 * MS, early_one_in: 0 };
+    Rates { switch_one_in: 3, hold_one_in: 10, hold_ns_max: 10 * MS, ..Rates::CALM };
 
 fn start(seed: u64, rates: Rates) -> Baton {
     Baton::start(Options { seed, rates, trace: None })
