@@ -21,6 +21,8 @@ pub struct Big {
     who: u32,
     /// Raised when it is not known what the keys hold.
     generation: u32,
+    /// The incarnation of the server whose data it knows.
+    epoch: u32,
     /// As of the last reply.
     strings: Strings,
     /// Commands without a reply, in their order. One of several operations takes effect whole.
@@ -55,6 +57,7 @@ impl Big {
         Self {
             who,
             generation: 0,
+            epoch: 0,
             strings: Strings::default(),
             lost: Vec::new(),
             found: Vec::new(),
@@ -105,6 +108,12 @@ impl Big {
         Ok(())
     }
 
+    /// Goes on with other keys.
+    fn forget(&mut self) {
+        let (generation, epoch) = (self.generation + 1, self.epoch);
+        *self = Self { generation, epoch, ..Self::new(self.who) };
+    }
+
     /// Finds how many of the lost commands have taken effect.
     fn resolve(&mut self, world: &mut World) {
         let (lost, found) = (std::mem::take(&mut self.lost), std::mem::take(&mut self.found));
@@ -130,7 +139,15 @@ impl Family for Big {
     type Ask = Ask;
 
     fn next(&mut self, world: &mut World) -> Vec<Request<Ask>> {
-        if self.is_asking || !world.prng.chance(1, TURNS) {
+        if self.is_asking {
+            return Vec::new();
+        }
+        if self.epoch != world.epoch {
+            // Also what a panic left in doubt is gone with the server.
+            self.forget();
+            self.epoch = world.epoch;
+        }
+        if !world.prng.chance(1, TURNS) {
             return Vec::new();
         }
         self.is_asking = true;
@@ -188,7 +205,7 @@ impl Family for Big {
         self.found.clear();
         // A session that panicked executes nothing afterwards. Others may.
         if why != Closing::Panic {
-            *self = Self { generation: self.generation + 1, ..Self::new(self.who) };
+            self.forget();
         }
     }
 
