@@ -3,6 +3,7 @@
 use crate::member_hash::hash32;
 use base::Blob;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 /// A key: its first four bytes as a big-endian number, and the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +63,25 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// The bytes in order, as runs of contiguous memory.
+    pub fn runs(self) -> impl Iterator<Item = &'a [u8]> {
+        let (bytes, pages) = match self {
+            Self::Bytes(bytes) => (Some(bytes), None),
+            Self::Blob(blob) => (None, Some(blob.pages())),
+        };
+        bytes.into_iter().chain(pages.into_iter().flatten())
+    }
+
+    /// The order of the bytes of both. O(n) in the length of their common prefix; pages which they
+    /// share are not read.
+    #[inline]
+    pub fn compare(self, other: Val<'_>) -> Ordering {
+        match (self, other) {
+            (Self::Bytes(a), Val::Bytes(b)) => a.cmp(b),
+            _ => compare_runs(self.runs(), other.runs()),
+        }
+    }
+
     /// The bytes of a value which is known to be short, such as a score.
     #[inline]
     pub fn short(self) -> &'a [u8] {
@@ -69,6 +89,30 @@ impl<'a> Val<'a> {
             Self::Bytes(bytes) => bytes,
             Self::Blob(blob) => blob.contiguous().expect("a short value is one block"),
         }
+    }
+}
+
+fn compare_runs<'a, 'b>(
+    mut a: impl Iterator<Item = &'a [u8]>,
+    mut b: impl Iterator<Item = &'b [u8]>,
+) -> Ordering {
+    let (mut left, mut right): (&[u8], &[u8]) = (&[], &[]);
+    loop {
+        if left.is_empty() {
+            left = a.next().unwrap_or_default();
+        }
+        if right.is_empty() {
+            right = b.next().unwrap_or_default();
+        }
+        let len = left.len().min(right.len());
+        if len == 0 {
+            return left.len().cmp(&right.len());
+        }
+        let ((x, left_rest), (y, right_rest)) = (left.split_at(len), right.split_at(len));
+        if x.as_ptr() != y.as_ptr() && x != y {
+            return x.cmp(y);
+        }
+        (left, right) = (left_rest, right_rest);
     }
 }
 
