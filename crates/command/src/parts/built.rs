@@ -180,7 +180,6 @@ impl Built {
                 self.count += 1;
                 self.longest = self.longest.max(blob.len());
                 self.entries += listpack_entry(item.item()) as usize;
-                self.integers = false;
                 match self.tree().expect("a list takes all").0 {
                     Big::List(list) => list.build(item),
                     _ => unreachable!("a list is built"),

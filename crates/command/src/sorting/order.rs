@@ -14,7 +14,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// The piece of a text which is not in a piece, but a reference.
 const REFERENCE: u32 = u32::MAX;
 
-/// Texts one after the other, in pieces, and references to long ones.
+/// Short texts one after the other, in pieces, and references to long ones.
 #[derive(Default)]
 pub(crate) struct Texts {
     pieces: Vec<Vec<u8>>,

@@ -124,3 +124,36 @@ pub struct Item<'a> {
     /// The value.
     pub value: Val<'a>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Val;
+    use base::Blob;
+    use base::blob::{BLOCK_MAX, PAGE_BYTES};
+
+    /// Blocks, pages and plain bytes compare as their bytes do, wherever they differ.
+    #[test]
+    fn values_compare_by_their_bytes() {
+        let mut texts = vec![Vec::new(), b"m".to_vec(), vec![b'm'; PAGE_BYTES]];
+        for len in [BLOCK_MAX, BLOCK_MAX + 1, BLOCK_MAX + PAGE_BYTES + 5] {
+            texts.push(vec![b'm'; len]);
+            for at in [0, PAGE_BYTES - 1, PAGE_BYTES, len - 1] {
+                for byte in [b'a', b'z'] {
+                    let mut text = vec![b'm'; len];
+                    text[at] = byte;
+                    texts.push(text);
+                }
+            }
+        }
+        let blobs: Vec<Blob> = texts.iter().map(|text| Blob::from(&text[..])).collect();
+        for (a, text) in texts.iter().enumerate() {
+            for (b, other) in texts.iter().enumerate() {
+                let order = text.cmp(other);
+                let (first, second) = (Val::Blob(&blobs[a]), Val::Blob(&blobs[b]));
+                assert_eq!(first.compare(second), order, "{a} and {b}");
+                assert_eq!(first.compare(Val::Bytes(other)), order, "{a} and {b}");
+                assert_eq!(Val::Bytes(text).compare(second), order, "{a} and {b}");
+            }
+        }
+    }
+}
