@@ -8,7 +8,7 @@ use crate::run::{cargo, check};
 /// Another build of everything, so it has a target folder of its own.
 const TARGET: &str = "target/sim";
 /// Seeds of the step in the whole check.
-const SEEDS: &str = "0..400";
+const SEEDS: &str = "0..2000";
 /// Seeds that found something once; they run first.
 const KEPT: &str = "crates/sim/seeds.txt";
 
