@@ -22,7 +22,7 @@ pub const STEP_ELEMENTS: u64 = 1000;
 /// Bytes of a reply that end a step.
 const STEP_BYTES: usize = 64 * 1024;
 /// A value of so many bytes is sent by reference.
-const REFERENCE_MIN: usize = 16 * 1024;
+pub const REFERENCE_MIN: usize = 16 * 1024;
 
 /// An element wherever it is stored.
 #[derive(Clone, Copy)]

@@ -12,10 +12,12 @@ mod steps;
 use std::ops::Range;
 
 use keyspace::{Event, Kind, Parked, Parts, ReclaimOnDrop};
-use rdb::{Item, Sink};
+use rdb::Sink;
 use resp::{Args, Reply};
 use value::Encoding;
+use value::keyed::Val;
 
+use crate::collection;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;
@@ -148,9 +150,10 @@ fn collect(ctx: &mut Ctx<'_, '_>, scope: &Scope) -> Result<(Texts, Vec<Row>), Pa
     let (mut texts, mut rows) = (Texts::default(), Vec::new());
     let key = ctx.key(1);
     let Some(entry) = ctx.guard.peek(ctx.db, &key) else { return Ok((texts, rows)) };
-    Stored::of(entry).each_from(scope.ranks.start, scope.ranks.end - scope.ranks.start, |item| {
-        let (Item::Element(text) | Item::Member(text, _) | Item::Field(text, ..)) = item;
-        rows.push(Row { element: texts.push(text), weight: Weight::None });
+    let Range { start, end } = scope.ranks;
+    Stored::of(entry).elements_while(start, end - start, |text| {
+        rows.push(Row { element: texts.push_val(text), weight: Weight::None });
+        true
     });
     if scope.order.kept && scope.order.desc {
         rows.reverse();
@@ -250,16 +253,17 @@ fn look_up(ahead: Presorting, ctx: &mut Ctx<'_, '_>) -> Result<Done, Stop> {
 fn complete(
     ctx: &mut Ctx<'_, '_>,
     options: &Options<'_>,
-    mut texts: Texts,
+    texts: Texts,
     rows: &[Row],
 ) -> Result<Done, Stop> {
-    let shown = show(ctx, options, &mut texts, rows)?;
+    let result = SortReply { texts, shown: Vec::new(), next: 0 };
+    let mut rest = ctx.guard.keyspace().reclaim_on_drop(result);
+    rest.shown = show(ctx, options, &mut rest.texts, rows)?;
     if let Some(at) = options.store {
-        store(ctx, at, &texts, &shown);
+        store(ctx, at, &rest.texts, &rest.shown);
         return Ok(Done::Replied);
     }
-    ctx.reply.array(shown.len());
-    let mut rest = ctx.guard.keyspace().reclaim_on_drop(SortReply { texts, shown, next: 0 });
+    ctx.reply.array(rest.shown.len());
     Ok(if rest.write(&mut ctx.reply) { Done::Replied } else { Done::Steps(Box::new(rest)) })
 }
 
@@ -268,7 +272,7 @@ fn store(ctx: &mut Ctx<'_, '_>, at: usize, texts: &Texts, shown: &[Option<Text>]
     let mut list = Built::new(ctx.settings, false);
     list.start(rdb::Kind::List, shown.len() as u64).expect("a list begins");
     for text in shown {
-        list.element(text.map_or(b"", |text| texts.get(text))).expect("a list takes all");
+        list.list_element(text.map_or(Val::Bytes(b""), |text| texts.get(text)));
     }
     insert(ctx, at, list);
 }
@@ -305,7 +309,7 @@ impl SortReply {
         let end = self.shown.len().min(self.next + STEP_ELEMENTS);
         while self.next < end && reply.position().bytes < full {
             match self.shown[self.next] {
-                Some(text) => reply.bulk(self.texts.get(text)),
+                Some(text) => collection::Text::Val(self.texts.get(text)).write(reply),
                 None => reply.null(),
             }
             self.next += 1;

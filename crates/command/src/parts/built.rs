@@ -6,6 +6,8 @@ use std::borrow::Cow;
 use base::{Blob, DbIndex, UnixMs};
 use keyspace::{Event, Guard, INLINE_MAX, Key, Kind, Parts};
 use rdb::{Error, Sink, listpack, types};
+use value::keyed::Val;
+use value::list::{FAR_MIN, NewItem, listpack_entry};
 use value::packed::{Elem, LISTPACK_MAX, PACKED_INTS_MAX, PACKED_MAX, Packed, push};
 use value::zset::small;
 use value::{Big, Encoding, Hash, IntText, List, Log, NewStr, Set, Stream, Zset, encode};
@@ -168,6 +170,23 @@ impl Built {
             self.big = Some(big);
         }
         Ok((self.big.as_mut().expect("it was made"), &mut self.log))
+    }
+
+    /// Adds an element to a list: a long one by reference.
+    pub fn list_element(&mut self, text: Val<'_>) {
+        match text {
+            Val::Blob(blob) if blob.len() >= FAR_MIN => {
+                let item = NewItem::Far(blob.clone());
+                self.count += 1;
+                self.longest = self.longest.max(blob.len());
+                self.entries += listpack_entry(item.item()) as usize;
+                match self.tree().expect("a list takes all").0 {
+                    Big::List(list) => list.build(item),
+                    _ => unreachable!("a list is built"),
+                }
+            }
+            short => self.element(&short.bytes()).expect("a list takes all"),
+        }
     }
 
     fn add_big(&mut self, part: Part<'_>) -> Result<(), Error> {

@@ -116,16 +116,32 @@ impl<'a> Stored<'a> {
         };
     }
 
+    /// Calls `f` with so many elements or members, as [`Stored::each_while`] does; those of a list
+    /// which have an allocation of their own are passed as references to it.
+    pub fn elements_while(&self, from: u64, count: u64, mut f: impl FnMut(Val<'_>) -> bool) {
+        let Form::Big(Big::List(list)) = self.form else {
+            return self.each_while(from, count, |item| {
+                let (Item::Element(text) | Item::Member(text, _) | Item::Field(text, ..)) = item;
+                f(Val::Bytes(text))
+            });
+        };
+        let mut text = IntText::default();
+        list.iter_from(from).take(count as usize).all(|item| match item {
+            value::list::Item::Near(elem) => f(Val::Bytes(elem.bytes(&mut text))),
+            value::list::Item::Far(blob) => f(Val::Blob(blob)),
+        });
+    }
+
     /// Calls `f` with the value of a field of a hash, if it is there.
-    pub fn field<R>(&self, name: &[u8], f: impl FnOnce(Option<&[u8]>) -> R) -> R {
+    pub fn field<R>(&self, name: &[u8], f: impl FnOnce(Option<Val<'_>>) -> R) -> R {
         match self.form {
             Form::Packed(packed) if self.kind == Kind::Hash => {
                 let name = Elem::of(name);
                 let found = pairs(Packed::new(packed).iter()).find(|(field, _)| *field == name);
                 let mut text = IntText::default();
-                f(found.map(|(_, value)| value.bytes(&mut text)))
+                f(found.map(|(_, value)| Val::Bytes(value.bytes(&mut text))))
             }
-            Form::Big(Big::Hash(hash)) => f(hash.get(name).map(Val::bytes).as_deref()),
+            Form::Big(Big::Hash(hash)) => f(hash.get(name)),
             _ => f(None),
         }
     }

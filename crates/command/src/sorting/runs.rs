@@ -132,11 +132,11 @@ mod tests {
             rows.chunks(size).for_each(|chunk| runs.push(chunk.to_vec()));
             while !runs.sort_next(order, &texts) {}
             let merged: Vec<&[u8]> = std::iter::from_fn(|| runs.next(order, &texts))
-                .map(|row| texts.get(row.element))
+                .map(|row| texts.bytes(row.element))
                 .collect();
             let mut sorted = rows;
             order.sort(&texts, &mut sorted);
-            let sorted: Vec<&[u8]> = sorted.iter().map(|row| texts.get(row.element)).collect();
+            let sorted: Vec<&[u8]> = sorted.iter().map(|row| texts.bytes(row.element)).collect();
             prop_assert_eq!(merged, sorted);
         }
     }

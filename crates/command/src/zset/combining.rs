@@ -124,7 +124,7 @@ impl Building {
         let Ranked { texts, runs } = &mut *self.ranked;
         for _ in 0..STEP_MERGED {
             let Some(row) = runs.next(ORDER, texts) else { return true };
-            zset.place(texts.get(row.element), row.score());
+            zset.place(texts.bytes(row.element), row.score());
         }
         false
     }
@@ -254,7 +254,7 @@ impl Resumable for Replying {
         let Ranked { texts, runs } = &mut *building.ranked;
         for _ in 0..STEP_MERGED {
             let Some(row) = runs.next(ORDER, texts) else { return Ok(Progress::Complete) };
-            let member = Elem::Bytes(texts.get(row.element));
+            let member = Elem::Bytes(texts.bytes(row.element));
             write_scored(&mut ctx.reply, member, row.score(), scores);
             if ctx.reply.position().bytes >= full {
                 break;

@@ -1,7 +1,8 @@
 //! What the patterns of SORT name: the keys are looked up for all elements at one moment.
 
 use keyspace::Parked;
-use value::IntText;
+use value::keyed::Val;
+use value::{IntText, Str};
 
 use super::options::{Get, Options, Pattern};
 use crate::ctx::Ctx;
@@ -39,14 +40,14 @@ pub(super) fn weigh<'r>(
     for row in rows {
         row.weight = match &options.by {
             None if options.alpha => Weight::None,
-            None => Weight::of_number(texts.get(row.element))?,
+            None => Weight::of_val(texts.get(row.element))?,
             Some(pattern) => {
                 pattern.name(texts.get(row.element), &mut name);
                 with_value(ctx, &name, pattern, |value| match value {
                     None if options.alpha => Ok(Weight::None),
                     None => Ok(Weight::Number(0.0)),
-                    Some(text) if options.alpha => Ok(Weight::Text(texts.push(text))),
-                    Some(text) => Weight::of_number(text),
+                    Some(text) if options.alpha => Ok(Weight::Text(texts.push_val(text))),
+                    Some(text) => Weight::of_val(text),
                 })??
             }
         };
@@ -59,16 +60,17 @@ fn with_value<R>(
     ctx: &mut Ctx<'_, '_>,
     name: &[u8],
     pattern: &Pattern<'_>,
-    f: impl FnOnce(Option<&[u8]>) -> R,
+    f: impl FnOnce(Option<Val<'_>>) -> R,
 ) -> Result<R, Parked> {
     let key = ctx.discover(name)?;
     let entry = ctx.guard.look_up(ctx.db, &key);
     ctx.tally.count(entry.is_some());
     Ok(match (entry, pattern.field) {
         (Some(entry), Some(field)) => Stored::of(entry).field(field, f),
-        (Some(entry), None) if entry.is_string() => {
-            f(Some(&entry.str().bytes(&mut IntText::default())))
-        }
+        (Some(entry), None) if entry.is_string() => match entry.str() {
+            Str::Blob(blob) => f(Some(Val::Blob(blob))),
+            short => f(Some(Val::Bytes(&short.bytes(&mut IntText::default())))),
+        },
         _ => f(None),
     })
 }
@@ -92,7 +94,7 @@ pub(super) fn show(
                 Get::Nothing => None,
                 Get::Value(pattern) => {
                     pattern.name(texts.get(row.element), &mut name);
-                    with_value(ctx, &name, pattern, |value| value.map(|text| texts.push(text)))?
+                    with_value(ctx, &name, pattern, |value| value.map(|text| texts.push_val(text)))?
                 }
             });
         }

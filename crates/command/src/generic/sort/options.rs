@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use resp::Args;
+use value::keyed::Val;
 
 use crate::error::Error;
 use crate::parse::{integer, is};
@@ -132,11 +133,11 @@ impl<'a> Pattern<'a> {
     }
 
     /// The key's name for an element.
-    pub fn name(&self, element: &[u8], name: &mut Vec<u8>) {
+    pub fn name(&self, element: Val<'_>, name: &mut Vec<u8>) {
         name.clear();
-        for part in [self.before, element, self.after] {
-            name.extend_from_slice(part);
-        }
+        name.extend_from_slice(self.before);
+        element.runs().for_each(|run| name.extend_from_slice(run));
+        name.extend_from_slice(self.after);
     }
 }
 
@@ -160,14 +161,14 @@ pub(super) fn store(args: Args<'_>) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use super::{Pattern, Val};
 
     #[test]
     fn a_pattern_expands_to_keys_and_fields() {
         let named = |text: &'static [u8]| {
             let pattern = Pattern::parse(text)?;
             let mut name = Vec::new();
-            pattern.name(b"E", &mut name);
+            pattern.name(Val::Bytes(b"E"), &mut name);
             Some((name, pattern.field))
         };
         assert_eq!(named(b"w_*"), Some((b"w_E".to_vec(), None)));

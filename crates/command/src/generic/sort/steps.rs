@@ -7,10 +7,12 @@
 use std::ops::Range;
 
 use keyspace::{Captured, Encoding, Kind, Parts, ReclaimOnDrop};
-use rdb::{Item, Sink};
+use rdb::Sink;
 use resp::Reply;
+use value::keyed::Val;
 
 use super::options::Get;
+use crate::collection::Text;
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::error::Error;
 use crate::parts::{Built, Stored};
@@ -89,11 +91,10 @@ impl Sorting {
         let mut rows = Vec::with_capacity(count as usize);
         let (numeric, texts, mut bytes) = (self.numeric, &mut self.texts, 0);
         let mut result = Ok(());
-        source.stored().each_while(from, count, |item| {
-            let (Item::Element(text) | Item::Member(text, _) | Item::Field(text, ..)) = item;
-            let weight = if numeric { Weight::of_number(text) } else { Ok(Weight::None) };
+        source.stored().elements_while(from, count, |text| {
+            let weight = if numeric { Weight::of_val(text) } else { Ok(Weight::None) };
             match weight {
-                Ok(weight) => rows.push(Row { element: texts.push(text), weight }),
+                Ok(weight) => rows.push(Row { element: texts.push_val(text), weight }),
                 Err(e) => result = Err(e),
             }
             bytes += text.len();
@@ -146,7 +147,7 @@ impl Sorting {
     }
 
     /// Some more elements, each with its text: until one step is full.
-    fn some(&mut self, mut f: impl FnMut(&[u8])) {
+    fn some(&mut self, mut f: impl FnMut(Val<'_>)) {
         let (mut left, mut bytes) = (STEP_ROWS, 0);
         while left > 0
             && bytes < STEP_BYTES
@@ -194,7 +195,7 @@ impl Replying {
         self.sorting.some(|text| {
             for itself in shown {
                 if *itself {
-                    reply.bulk(text);
+                    Text::Val(text).write(reply);
                 } else {
                     reply.null();
                 }
@@ -279,7 +280,7 @@ impl Presorting {
             }
             Goal::Stored(shown, list) => sorting.some(|text| {
                 for itself in &*shown {
-                    list.element(if *itself { text } else { b"" }).expect("a list takes all");
+                    list.list_element(if *itself { text } else { Val::Bytes(b"") });
                 }
             }),
         }
