@@ -55,7 +55,7 @@ const STEPS: &[Step] = &[
     ("holders", BUILT, |root| suite(root, "holders", &[])),
     ("debug", BUILT, |root| suite(root, "debug", &[])),
     ("cli", RELEASED, |root| suite(root, "cli", RELEASE)),
-    ("fuzz", BUILT, |root| check(&mut cargo(root, &["test", "--quiet", "-p", "sheafdb-fuzz"]))),
+    ("fuzz", BUILT, |root| suite(root, "bounded", &[])),
     ("client_memory", BUILT, |root| both(root, "client_memory", &[])),
     ("ingest2", BUILT, |root| both(root, "ingest2", &[])),
     ("ingest_sinks", BUILT, |root| both(root, "ingest_sinks", &[])),
@@ -130,29 +130,33 @@ fn clippy(root: &Path) -> Result<(), String> {
 const UNITS: &[&str] =
     &["test", "--workspace", "--exclude", "sheafdb-tests", "--exclude", "sheafdb-fuzz", "--quiet"];
 
+/// The suites, and the runner of the fuzz targets. Together they need the same features of what
+/// they share with the product, so that nothing of it is built again.
+const SUITES: &[&str] =
+    &["test", "--quiet", "--package", "sheafdb-tests", "--package", "sheafdb-fuzz"];
+
 /// Every program that the later steps run: all at once keeps all processors busy.
 fn build(root: &Path) -> Result<(), String> {
     check(cargo(root, UNITS).arg("--no-run"))?;
     check(&mut cargo(root, &["build", "--quiet", "--package", "sheafdb-server"]))?;
-    check(&mut cargo(root, &["test", "--quiet", "--package", "sheafdb-tests", "--no-run"]))?;
-    check(&mut cargo(root, &["test", "--quiet", "--package", "sheafdb-fuzz", "--no-run"]))
+    check(cargo(root, SUITES).arg("--no-run"))
 }
 
 fn unit(root: &Path) -> Result<(), String> {
     check(cargo(root, UNITS).arg("--no-fail-fast"))
 }
 
-/// The tests of the test harness, and then its judgement of damaged replies.
+/// The tests of the test harness and of the fuzz runner, and then how the harness judges damaged
+/// replies.
 fn harness(root: &Path) -> Result<(), String> {
-    check(&mut cargo(root, &["test", "--quiet", "--package", "sheafdb-tests", "--lib"]))?;
+    check(cargo(root, SUITES).arg("--lib"))?;
     suite(root, "harness", &[])
 }
 
 /// One suite of the tests crate.
 fn suite(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), String> {
-    let mut command =
-        cargo(root, &["test", "--quiet", "--package", "sheafdb-tests", "--test", name]);
-    command.args(["--", "--nocapture"]);
+    let mut command = cargo(root, SUITES);
+    command.args(["--test", name, "--", "--nocapture"]);
     command.envs(settings.iter().copied());
     check(&mut command)
 }
@@ -173,8 +177,9 @@ fn both(root: &Path, name: &str, settings: &[(&str, &str)]) -> Result<(), String
 /// epoll, and io_uring unless it is forbidden here: a server configured for io_uring would fall
 /// back to epoll.
 fn io_backends(root: &Path) -> Result<&'static [&'static str], String> {
-    let args = ["test", "--package", "sheafdb-tests", "--lib", "--", "--nocapture"];
-    let text = output(cargo(root, &args).arg("reports_whether_io_uring_is_allowed"))?;
+    let mut command = cargo(root, SUITES);
+    command.args(["--lib", "--", "--nocapture", "reports_whether_io_uring_is_allowed"]);
+    let text = output(&mut command)?;
     if text.contains("io_uring is allowed") {
         Ok(&["epoll", "io_uring"])
     } else if text.contains("io_uring is forbidden") {
