@@ -13,9 +13,20 @@ type TestWorker = Worker<Loopback<Message>>;
 
 const ELEMENTS: usize = 1_000_000;
 /// The limit of a step: twice as long in a build with debug assertions, which is less optimised.
-const STEP_NS: u64 = if cfg!(debug_assertions) { 400_000 } else { 200_000 };
+/// `STEPS_STRICT=1` on a quiet machine tests what is promised. Otherwise it is ten times as long: the
+/// processor time of a step depends on what else runs on the machine, and a command which runs in
+/// one step instead of many exceeds that as well.
+fn step_ns() -> u64 {
+    let is_strict = std::env::var_os("STEPS_STRICT").is_some();
+    let promised = if cfg!(debug_assertions) { 400_000 } else { 200_000 };
+    if is_strict { promised } else { 10 * promised }
+}
+
 /// The limit of a turn, except for one in a thousand, which the allocator or the kernel may delay.
-const TURN_NS_MAX: u64 = 5 * STEP_NS;
+fn turn_ns_max() -> u64 {
+    5 * step_ns()
+}
+
 /// Tries per command: another process may occupy caches and cores for a moment.
 const TRIES: usize = 4;
 
@@ -159,7 +170,7 @@ fn is_within_limits(what: &str, mut times: Vec<u64>) -> bool {
         all / 1000
     );
     let is_stepped = times.len() > 100;
-    is_stepped && most <= STEP_NS && all <= TURN_NS_MAX
+    is_stepped && most <= step_ns() && all <= turn_ns_max()
 }
 
 /// The name of a command.
@@ -302,7 +313,7 @@ fn large_replies_and_changes_run_in_short_steps() {
             let (got, times) = world.line(&["LTRIM", "to", trim[0], trim[1]]);
             assert_eq!((got.as_str(), times.len()), ("+OK", 1));
             println!("LTRIM {trim:?}: {} us", times[0] / 1000);
-            times[0] <= TURN_NS_MAX
+            times[0] <= turn_ns_max()
         });
     }
     too_long.assert_none();
@@ -324,7 +335,7 @@ fn a_long_transaction_queue_does_not_block_the_worker() {
         assert_eq!(got, "+OK");
         let longest = times.into_iter().max().expect("a turn");
         println!("DISCARD: {} us", longest / 1000);
-        longest <= TURN_NS_MAX
+        longest <= turn_ns_max()
     });
     assert!(is_good, "too long in {TRIES} tries");
 }
@@ -431,7 +442,7 @@ fn changes_of_many_pending_entries_run_in_short_steps() {
             world.line(COPY_STREAM);
             let (_, times) = world.line(command);
             println!("{command:?}: {} us", times[0] / 1000);
-            times.len() == 1 && times[0] <= TURN_NS_MAX
+            times.len() == 1 && times[0] <= turn_ns_max()
         });
     }
     too_long.assert_none();
@@ -573,7 +584,7 @@ fn commands_on_a_long_string_take_short_turns() {
             assert_eq!(is_error, is_number, "{line}");
             world.0.driver().forget(0);
             println!("{line}: the longest turn takes {} us", longest / 1000);
-            longest <= 10 * STEP_NS
+            longest <= 10 * step_ns()
         });
     }
     too_long.assert_none();
