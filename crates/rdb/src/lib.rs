@@ -14,6 +14,7 @@
 
 mod collection;
 mod error;
+pub mod file;
 pub mod intset;
 pub mod listpack;
 mod load;

@@ -1,0 +1,1 @@
+//! Finds the end of a value without reading it.
