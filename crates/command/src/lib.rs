@@ -41,6 +41,7 @@ pub mod zset;
 pub mod connection;
 pub mod generic;
 mod parts;
+pub mod save;
 pub mod server;
 pub mod transactions;
 

@@ -484,6 +484,9 @@ settings! {
         SIZE_FROM_1MB, "536870912", "Maximum size of one argument."
     );
     "rdb-del-sync-files" = inert(Kind::Bool, "no", REPLICATION);
+    "rdb-key-save-delay" server(save_delay_us: u64) = wired(
+        I32, "0", "A save waits so many microseconds for each key. For tests."
+    );
     "rdb-save-incremental-fsync" server(save_syncs_early: bool) = wired(
         Kind::Bool, "yes",
         "Sync a snapshot file while it is written, every 4 MiB. `no`: only at its end."

@@ -240,8 +240,9 @@ fn errors_name_place_problem_and_remedy() {
 fn every_refused_line_is_reported() {
     let folder = Folder::new("all");
     let more = folder.file("more.conf", "tls-port 1\nport 7\n");
-    let text =
-        format!("appendonly yes\nport 1\nappendonly x\ninclude {more}\nprot 7\nmaxclients x\nhz 20\n");
+    let text = format!(
+        "appendonly yes\nport 1\nappendonly x\ninclude {more}\nprot 7\nmaxclients x\nhz 20\n"
+    );
     let file = folder.file("a.conf", &text);
     let message = started(&[&file, "--replicaof", "a", "1"]).expect_err("refused");
     let expected = [

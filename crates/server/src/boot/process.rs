@@ -147,6 +147,16 @@ pub fn notify_ready(supervised: Supervised) {
     }
 }
 
+/// Tells systemd that a start or an end under way takes up to so many seconds more.
+pub fn notify_extended(supervised: Supervised, seconds: u64) {
+    if matches!(supervised, Supervised::Systemd | Supervised::Auto)
+        && let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
+    {
+        let _ =
+            notify(&socket, format!("EXTEND_TIMEOUT_USEC={}\n", seconds * 1_000_000).as_bytes());
+    }
+}
+
 /// Tells systemd that this server is about to end.
 pub fn notify_stopping(supervised: Supervised) {
     if matches!(supervised, Supervised::Systemd | Supervised::Auto)

@@ -7,11 +7,13 @@
 pub mod ingest;
 pub mod io;
 pub mod rates;
+pub mod saves;
 pub mod totals;
 
 use crate::figures::ingest::IngestFigures;
 use crate::figures::io::IoFigures;
 use crate::figures::rates::{Rates, totals};
+use crate::figures::saves::SaveFigures;
 use crate::figures::totals::IoTotals;
 use crate::sessions::card::flag;
 use crate::sessions::session::CLIENT_BYTES;
@@ -49,8 +51,8 @@ pub struct Figures {
     pub ingest: IngestFigures,
     /// Times the listen queue was full.
     pub listen_overflows: u64,
-    /// Changes since the start, which no snapshot has saved.
-    pub changes: u64,
+    /// Saves.
+    pub saves: SaveFigures,
 }
 
 /// Settings which figures are compared with.
@@ -222,7 +224,7 @@ impl Figures {
             io: IoFigures::gather(shared),
             ingest: IngestFigures::gather(shared),
             listen_overflows: shared.listen_overflows.load(Relaxed),
-            changes: shared.keyspace.changes(),
+            saves: SaveFigures::gather(shared, now),
             settings,
         }
     }

@@ -12,6 +12,7 @@ use crate::admin::info::memory::memory_section;
 use crate::admin::info::text::{field, line};
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
+use crate::figures::saves::SaveFigures;
 use crate::figures::{self, os_name};
 use crate::shared::Shared;
 use crate::shared::VERSION;
@@ -90,7 +91,9 @@ impl Core {
             "server" => self.server_section(&mut t),
             "clients" => clients_section(&mut t, shared, &self.settings, self.turn.unix_ms()),
             "memory" => memory_section(&mut t, shared),
-            "persistence" => persistence_section(&mut t, shared),
+            "persistence" => {
+                persistence_section(&mut t, &SaveFigures::gather(shared, self.turn.now()));
+            }
             "stats" => self.stats_section(&mut t),
             "replication" => {
                 let id = shared.replid.lock().expect("no panic while the id is held");
@@ -235,18 +238,26 @@ master_replid2:0000000000000000000000000000000000000000\nmaster_repl_offset:0\ns
 repl_backlog_active:0\nrepl_backlog_size:1048576\nrepl_backlog_first_byte_offset:0\n\
 repl_backlog_histlen:0\n";
 
-fn persistence_section(t: &mut String, shared: &Shared) {
+/// `current_cow_*` and `rdb_last_cow_size` are bytes of captured values: nothing is copied by pages
+/// here.
+fn persistence_section(t: &mut String, saves: &SaveFigures) {
     line(t, "# Persistence", "");
+    t.push_str("loading:0\nasync_loading:0\n");
+    field(t, "current_cow_peak", saves.captured.1);
+    field(t, "current_cow_size", saves.captured.0);
+    t.push_str("current_cow_size_age:0\ncurrent_fork_perc:0.00\n");
+    field(t, "current_save_keys_processed", saves.keys.0);
+    field(t, "current_save_keys_total", saves.keys.1);
+    field(t, "rdb_changes_since_last_save", saves.changes);
+    field(t, "rdb_bgsave_in_progress", u8::from(saves.current_s.is_some()));
+    field(t, "rdb_last_save_time", saves.last_s);
+    field(t, "rdb_last_bgsave_status", if saves.has_failed { "err" } else { "ok" });
+    field(t, "rdb_last_bgsave_time_sec", saves.last_took_s.unwrap_or(-1));
+    field(t, "rdb_current_bgsave_time_sec", saves.current_s.map_or(-1, |s| s as i64));
+    field(t, "rdb_saves", saves.saves);
+    field(t, "rdb_last_cow_size", saves.last_captured);
     t.push_str(
-        "loading:0\nasync_loading:0\ncurrent_cow_peak:0\ncurrent_cow_size:0\ncurrent_cow_size_age:0\n\
-         current_fork_perc:0.00\ncurrent_save_keys_processed:0\ncurrent_save_keys_total:0\n",
-    );
-    field(t, "rdb_changes_since_last_save", shared.keyspace.changes());
-    t.push_str("rdb_bgsave_in_progress:0\n");
-    field(t, "rdb_last_save_time", shared.facts.started_ms / 1000);
-    t.push_str(
-        "rdb_last_bgsave_status:ok\nrdb_last_bgsave_time_sec:-1\nrdb_current_bgsave_time_sec:-1\n\
-         rdb_saves:0\nrdb_last_cow_size:0\nrdb_last_load_keys_expired:0\nrdb_last_load_keys_loaded:0\n\
+        "rdb_last_load_keys_expired:0\nrdb_last_load_keys_loaded:0\n\
          aof_enabled:0\naof_rewrite_in_progress:0\naof_rewrite_scheduled:0\naof_last_rewrite_time_sec:-1\n\
          aof_current_rewrite_time_sec:-1\naof_last_bgrewrite_status:ok\naof_rewrites:0\n\
          aof_rewrites_consecutive_failures:0\naof_last_write_status:ok\naof_last_cow_size:0\n\

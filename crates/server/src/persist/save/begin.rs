@@ -10,6 +10,7 @@ use crate::persist::save::walker::Job;
 use crate::persist::save::writing::Writing;
 use crate::persist::save::{Running, Wanted};
 use crate::sessions::session::Suspended;
+use crate::settings::live;
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
@@ -18,9 +19,11 @@ use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use command::ops::SaveMode;
+use command::save::Recorded;
 use config::RdbVersion;
 use driver::Driver;
-use keyspace::snapshot::Snapshot;
+use keyspace::snapshot::{CAPTURED_BYTES_MAX, Snapshot};
+use keyspace::{Access, Uses};
 use rdb::file::FileOptions;
 use resp::OutBuf;
 use std::path::PathBuf;
@@ -36,6 +39,8 @@ struct Terms {
     version: RdbVersion,
     compress: bool,
     checksum: bool,
+    recorded: Recorded,
+    key_delay_us: u64,
 }
 
 /// How an attempt to begin ended.
@@ -108,6 +113,12 @@ impl Core {
             version: config.rdb_version,
             compress: config.rdb_compression,
             checksum: config.rdb_checksum,
+            recorded: match (config.maxmemory_policy.evicts, live::uses(&config)) {
+                (false, _) => Recorded::Nothing,
+                (true, Uses::Times) => Recorded::Idle,
+                (true, uses) => Recorded::Frequency(uses),
+            },
+            key_delay_us: config.save_delay_us,
         }
     }
 }
@@ -128,6 +139,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return;
         }
         let wanted = self.core.tasks.saving.wanted[0];
+        let is_final = self.core.shared.saves.is_final();
+        if is_final != matches!(wanted.why, Why::Shutdown { .. }) {
+            return self.drop_wanted(); // the server ends, or it does not end any more
+        }
         let is_claimed = wanted.is_claimed || self.core.claim_save(wanted.why).is_some();
         self.core.tasks.saving.wanted[0].is_claimed = is_claimed;
         let begun = if is_claimed { self.begin_save(wanted) } else { Begun::Later };
@@ -149,39 +164,44 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
+    /// The first save that is wanted does not begin.
+    fn drop_wanted(&mut self) {
+        let wanted = self.core.tasks.saving.wanted.remove(0);
+        if wanted.is_claimed {
+            self.core.shared.saves.end_given_up();
+        }
+        self.answer_saver(wanted.asker, Answer::Error(Error::SaveFailed));
+    }
+
     /// Takes the moment, under World, and hands it to a thread.
     fn begin_save(&mut self, wanted: Wanted) -> Begun {
+        let Some((snapshot, access, changes)) = self.cut() else { return Begun::Later };
         let terms = self.core.save_terms();
-        let shared = Arc::clone(&self.core.shared);
-        let pipe = Arc::new(Pipe::default());
-        let number = match shared.walkers.start(&shared, self.core.id, &pipe) {
+        let (version, failure) = match version_for(terms.version, &snapshot) {
+            Ok(version) => (version, None),
+            Err(why) => (0, Some(why)),
+        };
+        let options = FileOptions { compress: terms.compress, checksum: terms.checksum, version };
+        let (shared, pipe) = (Arc::clone(&self.core.shared), Arc::new(Pipe::default()));
+        let keys: u64 = snapshot.databases().iter().map(|db| db.keys).sum();
+        shared.saves.progress.keys_total.store(keys, Relaxed);
+        let job = Job {
+            snapshot,
+            access,
+            // Without a file the walk only ends.
+            file: failure.is_none().then_some(options),
+            recorded: terms.recorded,
+            now: self.core.turn.unix_ms(),
+            used_bytes: (shared.facts.allocator)().0,
+            key_delay_us: terms.key_delay_us,
+        };
+        let number = match shared.walkers.start(&shared, self.core.id, &pipe, job) {
             Ok(number) => number,
             Err(why) => return Begun::Failed(format!("cannot start a thread that saves: {why}")),
         };
-        if self.access.try_world().is_err() {
-            pipe.quit();
-            return Begun::Later;
+        if let Some(why) = failure {
+            return Begun::Failed(why);
         }
-        let changes = shared.keyspace.changes();
-        let further = self.access.further();
-        let cut = self.access.cut();
-        self.access.open_world();
-        let (Ok(snapshot), Ok(access)) = (cut, further) else {
-            pipe.quit();
-            return Begun::Later;
-        };
-        let version = match version_for(terms.version, &snapshot) {
-            Ok(version) => version,
-            Err(why) => {
-                pipe.start(Job::ending(snapshot, access));
-                return Begun::Failed(why);
-            }
-        };
-        let file = FileOptions { compress: terms.compress, checksum: terms.checksum, version };
-        let keys: u64 = snapshot.databases().iter().map(|db| db.keys).sum();
-        shared.saves.progress.keys_total.store(keys, Relaxed);
-        let unix_s = self.core.turn.unix_ms().0 / 1000;
-        pipe.start(Job::new(&shared, snapshot, access, file, unix_s));
         let writing = Writing::begin(&terms.folder, &terms.name, terms.syncs_early);
         Begun::Running(Box::new(Running {
             number,
@@ -193,6 +213,30 @@ impl<D: Driver<Message = Message>> Worker<D> {
             since: self.core.turn.now(),
             is_given_up: false,
         }))
+    }
+
+    /// The moment, and an Access to walk over it. `None`: it must be tried again.
+    fn cut(&mut self) -> Option<(Snapshot, Access, u64)> {
+        let shared = Arc::clone(&self.core.shared);
+        self.access.try_world().ok()?;
+        let further = self.access.further();
+        let cut = self.access.cut(CAPTURED_BYTES_MAX);
+        let changes = shared.keyspace.changes();
+        let left = if cut.is_err() { self.access.abandoned_snapshot() } else { None };
+        self.access.open_world();
+        let access = further.ok()?;
+        match (cut, left) {
+            (Ok(snapshot), _) => Some((snapshot, access, changes)),
+            (Err(_), None) => None,
+            // A walk that nobody ends: the next one begins behind it.
+            (Err(_), Some(snapshot)) => {
+                let (pipe, now) = (Arc::new(Pipe::default()), self.core.turn.unix_ms());
+                let job = Job::ending(snapshot, access, now);
+                // If the thread cannot be started, the walk is abandoned again.
+                let _ = shared.walkers.start(&shared, self.core.id, &pipe, job);
+                None
+            }
+        }
     }
 }
 

@@ -67,7 +67,9 @@ impl Pipe {
             return None;
         }
         state.under_way += 1;
-        Some(state.free.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 8)))
+        Some(
+            state.free.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 8)),
+        )
     }
 
     /// The worker returns a buffer.

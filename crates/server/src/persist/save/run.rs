@@ -1,5 +1,6 @@
 //! A save under way, at the worker which writes its file; and its end.
 
+use crate::boot::process;
 use crate::execute::caller::Caller;
 use crate::log;
 use crate::persist::save::pipe::Order;
@@ -14,6 +15,10 @@ use crate::worker::tasks::FileUser;
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use driver::{ConnId, Driver, FileError, FileValue};
+
+/// How often a supervisor is told that a shutdown saves, and by how much it waits longer then.
+const EXTEND_EVERY_NS: u64 = 5_000_000_000;
+const EXTEND_BY_S: u64 = 30;
 
 /// The reply to a session that has waited for a save.
 pub(crate) enum Answer {
@@ -123,8 +128,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         match running.why {
             Why::Command => {
-                let answer =
-                    outcome.map_or(Answer::Error(Error::SaveFailed), |_| Answer::Ok);
+                let answer = outcome.map_or(Answer::Error(Error::SaveFailed), |_| Answer::Ok);
                 self.answer_saver(running.asker, answer);
             }
             Why::Background | Why::Flush => {}
@@ -149,6 +153,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// it was told to end in any case.
     fn end_final_save(&mut self, is_saved: bool, force: bool) {
         let shared = self.core.shared.clone();
+        if !shared.saves.is_final() && !shared.shutting_down.load(Relaxed) {
+            return; // SHUTDOWN ABORT
+        }
         if is_saved || force || shared.shutting_down.load(Relaxed) {
             if !is_saved {
                 log::warning(format_args!("Error trying to save the DB. Exit anyway."));
@@ -161,6 +168,20 @@ impl<D: Driver<Message = Message>> Worker<D> {
         shared.saves.set_final(false);
         for worker in 0..shared.workers.len() {
             shared.post(worker, Message::ShutdownFailed);
+        }
+    }
+
+    /// Tells a supervisor now and then that the save before the end is still under way.
+    pub(crate) fn extend_final_save(&mut self) {
+        let saving = &mut self.core.tasks.saving;
+        let is_here = |why| matches!(why, Why::Shutdown { .. });
+        let here = saving.running.iter().map(|r| r.why).chain(saving.wanted.iter().map(|w| w.why));
+        let now = self.core.turn.now();
+        if now >= saving.extend_at && here.into_iter().any(is_here) {
+            saving.extend_at = now.plus(EXTEND_EVERY_NS);
+            let shared = &self.core.shared;
+            let config = shared.config.lock().expect("no panic while the configuration is held");
+            process::notify_extended(config.supervised, EXTEND_BY_S);
         }
     }
 

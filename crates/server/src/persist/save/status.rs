@@ -7,8 +7,6 @@ use base::sync::{Mutex, MutexGuard};
 
 /// How long after a failed background save the next one is tried, as in Redis.
 pub(crate) const RETRY_NS: u64 = 5_000_000_000;
-/// Captured values which wait to be written may take so many bytes: beyond it writes wait.
-pub(crate) const CAPTURED_MAX: u64 = 256 << 20;
 
 /// Why data is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +50,7 @@ pub struct Saves {
     has_failed: AtomicBool,
     /// A save is under way after which the server ends.
     is_final: AtomicBool,
-    /// Captured values wait to be written, and take more than [`CAPTURED_MAX`].
-    is_over_bound: AtomicBool,
-    /// How often writes had to wait for that.
+    /// How often a worker had to hold writes because captured values took too much.
     pub(crate) held: AtomicU64,
     /// How far the save under way is.
     pub(crate) progress: Progress,
@@ -69,16 +65,13 @@ pub(crate) struct Progress {
     pub keys_total: AtomicU64,
     /// Bytes of the file so far.
     pub bytes: AtomicU64,
-    /// Bytes of captured values which wait to be written, now and at most.
-    pub captured: AtomicU64,
+    /// The most that captured values took, bytes.
     pub captured_peak: AtomicU64,
 }
 
 impl Progress {
     fn clear(&self) {
-        for figure in
-            [&self.keys, &self.keys_total, &self.bytes, &self.captured, &self.captured_peak]
-        {
+        for figure in [&self.keys, &self.keys_total, &self.bytes, &self.captured_peak] {
             figure.store(0, Relaxed);
         }
     }
@@ -124,12 +117,7 @@ impl Saves {
         self.has_failed.load(Relaxed)
     }
 
-    /// Whether writes wait: the server is about to end, or captured values take too much.
-    pub(crate) fn holds_writes(&self) -> bool {
-        self.is_final.load(Relaxed) || self.is_over_bound.load(Relaxed)
-    }
-
-    /// Whether a save is under way, or wanted, after which the server ends.
+    /// Whether a save is under way, or wanted, after which the server ends: writes wait.
     pub(crate) fn is_final(&self) -> bool {
         self.is_final.load(Relaxed)
     }
@@ -170,31 +158,16 @@ impl Saves {
             }
             None => self.has_failed.store(run.is_background() || self.has_failed(), Relaxed),
         }
-        self.is_over_bound.store(false, Relaxed);
-        self.progress.captured.store(0, Relaxed);
     }
 
     /// The run was given up before it could fail, as by FLUSHALL: it changes no status.
     pub(crate) fn end_given_up(&self) {
         self.state().run = None;
-        self.is_over_bound.store(false, Relaxed);
-        self.progress.captured.store(0, Relaxed);
     }
 
     /// The data was loaded from a file: none of these changes is to be saved.
     pub fn forget_changes(&self, changes: u64) {
         self.state().saved_changes = changes;
-    }
-
-    /// Notes what captured values take now. Beyond the bound writes wait until half of it is free.
-    pub(crate) fn note_captured(&self, bytes: u64) {
-        self.progress.captured.store(bytes, Relaxed);
-        self.progress.captured_peak.fetch_max(bytes, Relaxed);
-        if bytes > CAPTURED_MAX && !self.is_over_bound.swap(true, Relaxed) {
-            self.held.fetch_add(1, Relaxed);
-        } else if bytes < CAPTURED_MAX / 2 {
-            self.is_over_bound.store(false, Relaxed);
-        }
     }
 }
 
@@ -279,22 +252,5 @@ mod tests {
         assert!(!try_one(Why::Command, true));
         assert!(try_one(Why::Flush, false));
         assert!(!try_one(Why::Background, true));
-    }
-
-    #[test]
-    fn writes_wait_from_the_bound_on_until_half_of_it_is_free() {
-        let saves = Saves::new(at(1), 1);
-        for (bytes, holds) in [
-            (CAPTURED_MAX, false),
-            (CAPTURED_MAX + 1, true),
-            (CAPTURED_MAX / 2, true),
-            (CAPTURED_MAX / 2 - 1, false),
-            (CAPTURED_MAX, false),
-        ] {
-            saves.note_captured(bytes);
-            assert_eq!(saves.holds_writes(), holds, "{bytes}");
-        }
-        assert_eq!(saves.held.load(Relaxed), 1);
-        assert_eq!(saves.progress.captured_peak.load(Relaxed), CAPTURED_MAX + 1);
     }
 }

@@ -66,6 +66,7 @@ impl fmt::Display for Failure {
 
 /// The operations of one save.
 pub(crate) struct Writing {
+    folder: PathBuf,
     file: PathBuf,
     /// The temporary file.
     beside: PathBuf,
@@ -106,12 +107,12 @@ enum Stage {
 }
 
 impl Writing {
-    /// Begins to write `file`; its temporary file has the name that Redis gives it.
-    pub(crate) fn begin(file: PathBuf, syncs_early: bool) -> Self {
-        let beside = file.with_file_name(format!("temp-{}.rdb", driver::process_id()));
+    /// Begins to write a file of this name; its temporary file has the name that Redis gives it.
+    pub(crate) fn begin(folder: &Path, name: &Path, syncs_early: bool) -> Self {
         let mut writing = Self {
-            file,
-            beside,
+            folder: folder.to_owned(),
+            file: folder.join(name),
+            beside: folder.join(format!("temp-{}.rdb", driver::process_id())),
             syncs_early,
             stage: Stage::RemoveLeftover,
             queue: VecDeque::new(),
@@ -219,7 +220,7 @@ impl Writing {
                 self.start(Stage::Rename, FileOp::Rename { from, to });
             }
             (Stage::Rename, Ok(_)) => {
-                let folder = folder_of(&self.file).to_owned();
+                let folder = self.folder.clone();
                 self.start(Stage::SyncFolder, FileOp::SyncFolder { folder });
             }
             (Stage::Rename, Err(errno)) => {
@@ -229,7 +230,7 @@ impl Writing {
             }
             (Stage::SyncFolder, outcome) => {
                 if let Err(errno) = outcome {
-                    let path = folder_of(&self.file).to_owned();
+                    let path = self.folder.clone();
                     self.fail(Failure::Op { what: "sync the folder", path, errno });
                 }
                 self.stage = Stage::Over;
@@ -294,10 +295,6 @@ impl Writing {
         self.returned.extend(self.queue.drain(..));
         self.stage = Stage::Over;
     }
-}
-
-fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

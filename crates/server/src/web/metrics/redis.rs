@@ -182,18 +182,46 @@ pub(crate) const METRICS: &[Metric] = &[
     one(
         "redis_rdb_changes_since_last_save",
         Gauge,
-        |f| f.changes as f64,
-        "changes since the start: nothing is saved",
+        |f| f.saves.changes as f64,
+        "changes which no snapshot file holds",
     ),
-    many(
+    one(
         "redis_rdb_last_save_timestamp_seconds",
         Gauge,
-        &[],
-        |r, put| {
-            put.put("", &[], (r.shared.facts.started_ms / 1000) as f64);
-        },
-        "start of the server, as in Redis before the first save",
+        |f| f.saves.last_s as f64,
+        "the last successful save, or the start",
     ),
+    one(
+        "redis_rdb_bgsave_in_progress",
+        Gauge,
+        |f| f64::from(u8::from(f.saves.current_s.is_some())),
+        "1 while a save is under way",
+    ),
+    one(
+        "redis_rdb_last_bgsave_status",
+        Gauge,
+        |f| f64::from(u8::from(!f.saves.has_failed)),
+        "0 if the last background save has failed",
+    ),
+    one(
+        "redis_rdb_last_bgsave_duration_sec",
+        Gauge,
+        |f| f.saves.last_took_s.unwrap_or(-1) as f64,
+        "how long the last background save took; -1: there was none",
+    ),
+    one(
+        "redis_rdb_current_bgsave_duration_sec",
+        Gauge,
+        |f| f.saves.current_s.map_or(-1.0, |s| s as f64),
+        "for how long a save is under way; -1: none is",
+    ),
+    one(
+        "redis_rdb_last_cow_size_bytes",
+        Gauge,
+        |f| f.saves.last_captured as f64,
+        "the most that captured values took during the last save",
+    ),
+    one("redis_rdb_saves_total", Counter, |f| f.saves.saves as f64, "saves that were begun"),
     one("redis_net_input_bytes_total", Counter, |f| f.stats.io.bytes_in as f64, "bytes received"),
     one("redis_net_output_bytes_total", Counter, |f| f.stats.io.bytes_out as f64, "bytes sent"),
     one(

@@ -92,7 +92,7 @@ const PARTS: usize = 10;
 fn run(plan: Plan) -> (Disk, Result<u64, Failure>) {
     let mut disk = Disk::default();
     disk.files.insert(NAME.into(), OLD.to_vec());
-    let mut writing = Writing::begin(NAME.into(), plan.syncs_early);
+    let mut writing = Writing::begin(Path::new("/data"), Path::new("dump.rdb"), plan.syncs_early);
     if plan.has_leftover {
         disk.files.insert(writing.beside.clone(), b"left over".to_vec());
     }
