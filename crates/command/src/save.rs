@@ -5,9 +5,11 @@ use base::{Blob, DbIndex, UnixMs};
 use keyspace::snapshot::{AtCut, Root, Sink};
 use keyspace::{Entry, Uses};
 use rdb::Item;
-use rdb::file::{FileOptions, FileWriter, LongSource, LongText, LongValue, Meta, NeedsVersion};
+use rdb::file::{FileWriter, LongSource, LongText, LongValue, Meta, NeedsVersion};
 use std::collections::VecDeque;
 use value::{Encoding, Str};
+
+pub use rdb::file::FileOptions;
 
 /// Bytes of a long string that one step reads.
 const TEXT_STEP: usize = 256 << 10;

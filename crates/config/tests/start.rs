@@ -5,9 +5,7 @@ use config::load::{FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX, INCLUDE_FILES_M
 use config::rewrite::{MARK, rewrite};
 use config::source::{Answer, Known, Question};
 use config::value::{BIND_MAX, HOSTNAME_MAX};
-use config::{
-    Access, Bind, Config, LogLevel, RdbVersion, ShutdownWords, THREADS_MAX, find, parse,
-};
+use config::{Access, Bind, Config, LogLevel, RdbVersion, ShutdownWords, THREADS_MAX, find, parse};
 use proptest::prelude::*;
 use std::path::PathBuf;
 

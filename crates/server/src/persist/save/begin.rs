@@ -19,12 +19,12 @@ use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use command::ops::SaveMode;
-use command::save::Recorded;
+use command::save::{FileOptions, Recorded};
 use config::RdbVersion;
 use driver::Driver;
 use keyspace::snapshot::{CAPTURED_BYTES_MAX, Snapshot};
 use keyspace::{Access, Uses};
-use rdb::file::FileOptions;
+
 use resp::OutBuf;
 use std::path::PathBuf;
 

@@ -11,10 +11,10 @@ use base::sync::atomic::Ordering::Relaxed;
 use base::sync::thread::JoinHandle;
 use base::sync::{Arc, Mutex};
 use command::REDIS_VERSION;
-use command::save::{Recorded, SnapshotFile};
+use command::save::{FileOptions, Recorded, SnapshotFile};
 use keyspace::Access;
 use keyspace::snapshot::{Snapshot, Step};
-use rdb::file::FileOptions;
+
 use std::time::Duration;
 
 /// How long the walk waits when every slot that is left is held for long.
