@@ -221,8 +221,9 @@ fn a_file_shows_one_moment() {
         let Some(server) = start(&folder, &args) else { return };
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let writers: Vec<_> =
-                (0..3).map(|seed| scope.spawn(|| transfer(&server, seed, &stop))).collect();
+            let (server, stop) = (&server, &stop);
+            let begin = |seed| scope.spawn(move || transfer(server, seed, stop));
+            let writers: Vec<_> = (0..3).map(begin).collect();
             let wire = &mut server.connect();
             let mut lengths = Vec::new();
             for _ in 0..ROUNDS {
@@ -232,7 +233,7 @@ fn a_file_shows_one_moment() {
                 assert_eq!(during, 1, "transfers went on during the save");
                 let redis = redis_with(&folder);
                 let sum = redis.connect().command(&["EVAL", SUM, "0"]).expect("a reply");
-                assert_eq!(sum, Value::Integer(0), "{threads} threads");
+                assert_eq!(sum, Value::Int(0), "{threads} threads");
                 lengths.push(std::fs::metadata(folder.file()).expect("a file").len());
             }
             stop.store(true, Ordering::Relaxed);

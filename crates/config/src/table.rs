@@ -494,8 +494,7 @@ settings! {
     "rdb-version" server(rdb_version: RdbVersion) = wired(
         Kind::Choice(&["0", "10", "11", "12", "80"]), "0",
         "Version of the snapshot files that are written. 0: 10, which Redis 7.0 reads, or 12 where \
-         fields of hashes expire. 80: for Valkey 9. A save of data which the version cannot hold \
-         fails."
+         fields of hashes expire. 80: for Valkey 9. Data which the version cannot hold is not saved."
     );
     "rdb-version-check" = inert(Kind::Choice(&["strict", "relaxed"]), "strict", RDB);
     "rdbchecksum" server(rdb_checksum: bool) = wired(

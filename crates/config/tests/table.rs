@@ -7,7 +7,7 @@ use config::{Config, WorkerCopy, docs, find, is_secret, refusal};
 use std::collections::BTreeSet;
 
 /// Settings which only this server has.
-const OWN: [&str; 15] = [
+const OWN: [&str; 17] = [
     "admin-bind",
     "admin-port",
     "admin-token",
@@ -22,6 +22,8 @@ const OWN: [&str; 15] = [
     "ingest-window",
     "io-backend",
     "threads",
+    "rdb-key-save-delay",
+    "rdb-version",
     "work-at-once-elements",
 ];
 
