@@ -239,3 +239,6 @@ impl Drop for Snapshot {
         }
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests;
