@@ -61,7 +61,13 @@ fn start(folder: &Folder, extra: &[&str]) -> Option<ServerProcess> {
 
 /// The reference with the file of this folder.
 fn redis_with(folder: &Folder) -> ServerProcess {
-    ServerProcess::start(&Binary::redis(), &["--dir", folder.path()])
+    let redis = ServerProcess::start(&Binary::redis(), &["--dir", folder.path()]);
+    let (mut wire, started) = (redis.connect(), Instant::now());
+    while ask(&mut wire, "DBSIZE").starts_with("-LOADING") {
+        assert!(started.elapsed() < LIMIT, "{}", redis.log());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    redis
 }
 
 fn ask(wire: &mut Wire, line: &str) -> String {

@@ -558,7 +558,7 @@ settings! {
     "set-proc-title" = inert(Kind::Bool, "yes", TITLE).start();
     "shutdown-on-sigint" server(on_sigint: ShutdownWords) = wired(
         SHUTDOWN, "default",
-        "What SIGINT (Ctrl-C) does, in words of SHUTDOWN. `default`: saves if there are save points."
+        "What SIGINT (Ctrl-C) does, in words of SHUTDOWN. `default`: as SHUTDOWN without any."
     );
     "shutdown-on-sigterm" server(on_sigterm: ShutdownWords) = wired(
         SHUTDOWN, "default", "The same for SIGTERM."
