@@ -123,8 +123,6 @@ pub const ADMIN_PORT: Index = index_of("admin-port");
 pub const APPENDDIRNAME: Index = index_of("appenddirname");
 /// `appendfilename`.
 pub const APPENDFILENAME: Index = index_of("appendfilename");
-/// `dbfilename`.
-pub const DBFILENAME: Index = index_of("dbfilename");
 /// `dir`.
 pub const DIR: Index = index_of("dir");
 /// `hz`.
@@ -275,7 +273,9 @@ settings! {
     "databases" handler(databases: u16) = wired(
         Kind::Int(1, 65_535), "16", "Number of databases for SELECT."
     ).start();
-    "dbfilename" = inert(Kind::FileName, "dump.rdb", RDB).protected();
+    "dbfilename" server(dbfilename: PathBuf) = wired(
+        Kind::FileName, "dump.rdb", "Name of the snapshot file in `dir`. Empty: none is written."
+    ).protected();
     "dir" server(dir: PathBuf) = wired(
         Kind::Text, ".", "Working folder. Relative file names start there."
     ).effect(Effect::Folder).protected();
@@ -493,8 +493,14 @@ settings! {
     );
     "rdb-del-sync-files" = inert(Kind::Bool, "no", RDB);
     "rdb-save-incremental-fsync" = inert(Kind::Bool, "yes", RDB);
+    "rdb-skip-unknown" server(rdb_skip_unknown: bool) = wired(
+        Kind::Bool, "no",
+        "Values of modules in a snapshot file are skipped and counted. `no`: they end the start."
+    ).start();
     "rdb-version-check" = inert(Kind::Choice(&["strict", "relaxed"]), "strict", RDB);
-    "rdbchecksum" = inert(Kind::Bool, "yes", RDB).start();
+    "rdbchecksum" server(rdb_checksum: bool) = wired(
+        Kind::Bool, "yes", "Snapshot files end with a checksum."
+    ).start();
     "rdbcompression" = inert(Kind::Bool, "yes", RDB);
     "rdma-bind" = inert(Kind::Text, "", RDMA);
     "rdma-completion-vector" = inert(Kind::Int(-1, 1024), "-1", RDMA);

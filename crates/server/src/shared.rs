@@ -4,6 +4,7 @@
 use crate::boot::allocator::AllocatorTools;
 use crate::figures::totals::{IoTotals, Samples};
 use crate::ingest::ports::IngestPorts;
+use crate::persist::load::state::Load;
 use crate::sessions::card::Registry;
 use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
@@ -116,6 +117,8 @@ pub struct Shared {
     pub config: Mutex<Config>,
     /// Writes the configuration file (CONFIG REWRITE).
     pub rewriter: Rewriter,
+    /// The file that is loaded at the start.
+    pub load: Load,
     /// Raised with every change of `config`; workers compare it when they follow a fence.
     pub config_version: AtomicU64,
     /// Replies leave up to this sequence number. Without a journal that is all of them, but for

@@ -1,5 +1,5 @@
 //! The gates a command passes before it may touch data, in the order in which Redis checks them:
-//! existence, arity, authentication, pause, memory, transaction queue.
+//! existence, arity, authentication, memory, loading, pause, transaction queue.
 
 use crate::execute::caller::Caller;
 use crate::sessions::session::{Session, gate};
@@ -27,6 +27,8 @@ pub mod closed {
     pub const MONITOR: u32 = 1 << 5;
     /// Changes draw numbers (DEBUG SAFE-UP-TO).
     pub const NUMBERED: u32 = 1 << 6;
+    /// A file is being loaded.
+    pub const LOADING: u32 = 1 << 7;
 }
 
 /// What the gates decided.
@@ -85,6 +87,9 @@ impl Core {
         if self.gates & closed::MEMORY != 0 && denied_by_memory(session, spec) {
             return Verdict::Refuse(Some(id), Error::OutOfMemory);
         }
+        if self.gates & closed::LOADING != 0 && self.denied_by_loading(spec) {
+            return Verdict::Refuse(Some(id), Error::Loading);
+        }
         if self.gates & closed::PAUSE != 0 && self.held_by_pause(session, spec) {
             return Verdict::Wait;
         }
@@ -106,6 +111,11 @@ impl Core {
     /// True if the session has authenticated or need not. (The password may have been removed.)
     pub(crate) fn is_let_in(&self, session: &Session) -> bool {
         session.authenticated || !self.settings.needs_password()
+    }
+
+    /// A transaction queues only what is allowed, so EXEC is.
+    fn denied_by_loading(&self, spec: &CommandSpec) -> bool {
+        !spec.flags.contains(Flags::LOADING) && self.shared.load.is_on()
     }
 
     fn held_by_pause(&self, session: &Session, spec: &CommandSpec) -> bool {

@@ -13,6 +13,7 @@ use crate::figures::ingest::IngestFigures;
 use crate::figures::io::IoFigures;
 use crate::figures::rates::{Rates, totals};
 use crate::figures::totals::IoTotals;
+use crate::persist::load::state::Progress;
 use crate::sessions::card::flag;
 use crate::sessions::session::CLIENT_BYTES;
 use crate::shared::Shared;
@@ -51,6 +52,8 @@ pub struct Figures {
     pub listen_overflows: u64,
     /// Changes since the start, which no snapshot has saved.
     pub changes: u64,
+    /// How far the file is loaded, while it is.
+    pub loading: Option<Progress>,
 }
 
 /// Settings which figures are compared with.
@@ -223,6 +226,7 @@ impl Figures {
             ingest: IngestFigures::gather(shared),
             listen_overflows: shared.listen_overflows.load(Relaxed),
             changes: shared.keyspace.changes(),
+            loading: shared.load.progress(now),
             settings,
         }
     }

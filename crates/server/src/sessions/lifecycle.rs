@@ -284,6 +284,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             Message::Migrated(trip) => self.core.tasks.trips.push_back(*trip),
             Message::Rewritten { run, written } => self.on_rewritten(run, &written),
+            Message::Loading => self.tend_loading(),
             Message::Served(served) => self.on_served(*served),
             Message::ServingPanicked { conn, ticket } => self.on_serving_panicked(conn, &ticket),
             Message::Unblocked { conn, ticket, with_error } => {

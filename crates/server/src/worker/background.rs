@@ -77,6 +77,9 @@ impl Core {
         if self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0 {
             gates |= closed::PAUSE;
         }
+        if self.shared.load.is_on() {
+            gates |= closed::LOADING;
+        }
         if self.shared.monitors.any() {
             gates |= closed::MONITOR;
         }
@@ -232,10 +235,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn housekeeping(&mut self) {
         self.core.timers.housekeeping_at = self.core.turn.now().plus(HOUSEKEEPING_NS);
         self.hasten_bulks();
+        self.report_loading();
         if self.core.shared.cron_paused.load(Relaxed) {
             return;
         }
-        self.core.timers.is_busy = !self.core.bulks.is_empty();
+        self.core.timers.is_busy =
+            !self.core.bulks.is_empty() || self.core.tasks.loading.is_some();
         for conn in self.core.idle_clients() {
             self.close_now(conn);
         }
@@ -267,6 +272,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let started = *self.core.shutdown.since.get_or_insert(now);
         if started == now {
+            self.cancel_loading();
             self.finish_ingest();
         }
         self.flush();

@@ -17,7 +17,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     #[cold]
     fn start_all_file_ops(&mut self) {
         for (user, op) in self.core.tasks.file_ops.drain(..) {
-            self.driver.file(user as u64, op);
+            self.driver.file(user.token(0), op);
         }
     }
 
@@ -25,8 +25,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
     #[cold]
     pub(crate) fn on_file(&mut self, done: FileDone) {
         const REWRITING: u64 = FileUser::Rewriting as u64;
-        match done.token {
+        const LOADING: u64 = FileUser::Loading as u64;
+        match done.token & 0xff {
             REWRITING => self.on_rewriting(done.outcome),
+            LOADING => self.on_loading_file(done),
             token => unreachable!("nobody has this token: {token}"),
         }
     }

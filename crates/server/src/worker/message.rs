@@ -66,6 +66,8 @@ pub enum Message {
         /// How it ended.
         written: crate::settings::rewriter::Written,
     },
+    /// The threads that load a file have room for another block, or have ended.
+    Loading,
     /// The thread of a MIGRATE is back.
     Migrated(Box<crate::migrate::conversation::Trip>),
     /// A blocked session was served: this is its reply.

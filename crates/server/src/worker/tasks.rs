@@ -6,6 +6,7 @@
 //! here is dropped by the next step, which finds it closed.
 
 use crate::migrate::conversation::Trip;
+use crate::persist::load::loading::Loading;
 use crate::settings::rewriting::Rewriting;
 use crate::worker::left::Releases;
 use crate::worker::retry::{Retries, Work};
@@ -14,11 +15,25 @@ use driver::{ConnId, FileOp};
 use keyspace::Ready;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Who asks for operations on files. Its number is the operation's token.
+/// Who asks for operations on files. Its number is the low byte of the operation's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileUser {
     /// CONFIG REWRITE, with one operation in flight.
     Rewriting = 1,
+    /// Loading at the start, with several reads in flight.
+    Loading = 2,
+}
+
+impl FileUser {
+    /// The token of an operation: who has asked for it, and its number there.
+    pub(crate) fn token(self, number: u64) -> u64 {
+        self as u64 | number << 8
+    }
+
+    /// The number in a token.
+    pub(crate) fn number(token: u64) -> u64 {
+        token >> 8
+    }
 }
 
 /// Work of a worker that waits for its next step.
@@ -40,6 +55,8 @@ pub struct Tasks {
     pub(crate) file_ops: Vec<(FileUser, FileOp)>,
     /// The run of CONFIG REWRITE that this worker makes.
     pub(crate) rewriting: Option<Box<Rewriting>>,
+    /// The file that this worker loads.
+    pub(crate) loading: Option<Box<Loading>>,
     /// When work that met a closed gate or a long holder is retried.
     pub retries: Retries,
 }

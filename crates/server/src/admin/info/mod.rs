@@ -13,9 +13,11 @@ use crate::admin::info::text::{field, line};
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::figures::{self, os_name};
+use crate::persist::load::state::Progress;
 use crate::shared::Shared;
 use crate::shared::VERSION;
 use crate::worker::core::Core;
+use base::MonoNs;
 use command::REDIS_VERSION;
 use config::table::HZ;
 use resp::OutBuf;
@@ -90,7 +92,7 @@ impl Core {
             "server" => self.server_section(&mut t),
             "clients" => clients_section(&mut t, shared, &self.settings, self.turn.unix_ms()),
             "memory" => memory_section(&mut t, shared),
-            "persistence" => persistence_section(&mut t, shared),
+            "persistence" => persistence_section(&mut t, shared, self.turn.now()),
             "stats" => self.stats_section(&mut t),
             "replication" => {
                 let id = shared.replid.lock().expect("no panic while the id is held");
@@ -235,10 +237,12 @@ master_replid2:0000000000000000000000000000000000000000\nmaster_repl_offset:0\ns
 repl_backlog_active:0\nrepl_backlog_size:1048576\nrepl_backlog_first_byte_offset:0\n\
 repl_backlog_histlen:0\n";
 
-fn persistence_section(t: &mut String, shared: &Shared) {
+fn persistence_section(t: &mut String, shared: &Shared, now: MonoNs) {
     line(t, "# Persistence", "");
+    let progress = shared.load.progress(now);
+    field(t, "loading", u8::from(progress.is_some()));
     t.push_str(
-        "loading:0\nasync_loading:0\ncurrent_cow_peak:0\ncurrent_cow_size:0\ncurrent_cow_size_age:0\n\
+        "async_loading:0\ncurrent_cow_peak:0\ncurrent_cow_size:0\ncurrent_cow_size_age:0\n\
          current_fork_perc:0.00\ncurrent_save_keys_processed:0\ncurrent_save_keys_total:0\n",
     );
     field(t, "rdb_changes_since_last_save", shared.keyspace.changes());
@@ -246,12 +250,30 @@ fn persistence_section(t: &mut String, shared: &Shared) {
     field(t, "rdb_last_save_time", shared.facts.started_ms / 1000);
     t.push_str(
         "rdb_last_bgsave_status:ok\nrdb_last_bgsave_time_sec:-1\nrdb_current_bgsave_time_sec:-1\n\
-         rdb_saves:0\nrdb_last_cow_size:0\nrdb_last_load_keys_expired:0\nrdb_last_load_keys_loaded:0\n\
-         aof_enabled:0\naof_rewrite_in_progress:0\naof_rewrite_scheduled:0\naof_last_rewrite_time_sec:-1\n\
+         rdb_saves:0\nrdb_last_cow_size:0\n",
+    );
+    let loaded = shared.load.loaded();
+    field(t, "rdb_last_load_keys_expired", loaded.expired);
+    field(t, "rdb_last_load_keys_loaded", loaded.keys);
+    t.push_str(
+        "aof_enabled:0\naof_rewrite_in_progress:0\naof_rewrite_scheduled:0\naof_last_rewrite_time_sec:-1\n\
          aof_current_rewrite_time_sec:-1\naof_last_bgrewrite_status:ok\naof_rewrites:0\n\
          aof_rewrites_consecutive_failures:0\naof_last_write_status:ok\naof_last_cow_size:0\n\
          module_fork_in_progress:0\nmodule_fork_last_cow_size:0\n",
     );
+    if let Some(progress) = progress {
+        loading_fields(t, &progress);
+    }
+}
+
+/// What Redis shows only while it loads.
+fn loading_fields(t: &mut String, progress: &Progress) {
+    field(t, "loading_start_time", progress.started_ms / 1000);
+    field(t, "loading_total_bytes", progress.total_bytes);
+    field(t, "loading_rdb_used_mem", progress.used_memory);
+    field(t, "loading_loaded_bytes", progress.bytes);
+    field(t, "loading_loaded_perc", format!("{:.2}", progress.percent()));
+    field(t, "loading_eta_seconds", progress.seconds_left);
 }
 
 fn cpu_section(t: &mut String) {

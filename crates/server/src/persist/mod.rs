@@ -1,0 +1,3 @@
+//! The data on disk: snapshot files.
+
+pub mod load;
