@@ -7,8 +7,9 @@ mod sim_world;
 use base::MonoNs;
 use base::sync::{Arc, Mutex};
 use driver::sim::{DiskFaults, Faults};
-use rustix::io::Errno;
+use ingest::Order;
 use server::config::Config;
+use server::ingest::ports::Protocol;
 use server::persist::load::state::News;
 use sim_world::{MS, Reply, Sim};
 use std::path::Path;
@@ -251,20 +252,23 @@ fn a_file_which_cannot_be_loaded_ends_the_server() {
         assert!(why.contains(&expected) && why.lines().count() == 1, "{why}; not {expected}");
         assert!(sim.net.disk().contents(Path::new(FILE)) == Ok(bytes.to_vec()), "untouched");
     }
-    let mut sim = begin(2, DiskFaults::NONE, b"", "");
-    assert_eq!(sim.net.disk().contents(Path::new("/none")), Err(Errno::NOENT));
-    sim.shared.load.plan("/none".into());
-    wait(&mut sim, Sim::has_ended);
 }
 
 /// Messages which arrive meanwhile are accepted and acknowledged later; none is lost.
 #[test]
 fn producers_wait_until_it_is_loaded() {
-    let mut sim = begin(4, SLOW, &file(300), "127.0.0.1:7001 crlf list:q");
+    let mut sim = begin(4, SLOW, &file(300), "a:1 strategy=sync sink=list:q");
     let producer = sim.join_ingest(0);
-    for n in 0..5 {
-        let line = format!("message {n}\r\n");
-        assert_eq!(producer.write(line.as_bytes()), line.len());
+    let Protocol::Classic(strategy) = sim.shared.ingest.open[0].terms.protocol else {
+        panic!("a classic listener")
+    };
+    for id in 0..5_u64 {
+        let (id, size) = match strategy.order() {
+            Order::Big => (id.to_be_bytes(), 7_u32.to_be_bytes()),
+            Order::Little => (id.to_le_bytes(), 7_u32.to_le_bytes()),
+        };
+        let message = [&id[..], &size, b"message"].concat();
+        assert_eq!(producer.write(&message), message.len());
     }
     sim.connect(1);
     sim.run_for(500 * MS);

@@ -230,3 +230,6 @@ impl State {
         Some(Work::Keys(keys))
     }
 }
+
+#[cfg(test)]
+mod tests;
