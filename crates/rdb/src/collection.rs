@@ -19,6 +19,7 @@ const STEP_PARTS: u64 = 1000;
 const STEP_BYTES: usize = 32 << 10;
 
 /// What has to be known of all parts before the first one is written.
+#[derive(Debug)]
 pub(crate) struct Count {
     packer: NodePacker,
     earliest: i64,
@@ -120,9 +121,9 @@ fn begin(plan: &Plan, count: u64, out: &mut Vec<u8>) {
     put_length(out, if plan.id == types::LIST_QUICKLIST_2 { plan.nodes } else { count });
 }
 
-/// Writes the payload of a collection some parts at a time, in the same bytes as [`Saver::dump`].
-pub struct CollectionDump {
-    saver: Saver,
+/// Writes a collection some parts at a time.
+#[derive(Debug)]
+pub(crate) struct PartWriter {
     plan: Plan,
     /// How many parts there are.
     parts: u64,
@@ -131,6 +132,86 @@ pub struct CollectionDump {
     /// Until all parts are counted.
     count: Option<Count>,
     packer: NodePacker,
+}
+
+impl PartWriter {
+    /// Of a collection. `None` if it has no parts, as a stream, or is written as one string.
+    pub fn new(saver: &Saver, source: &impl Source) -> Option<Self> {
+        let has_parts = match source.kind() {
+            Kind::String | Kind::Stream => false,
+            Kind::List => true,
+            Kind::Set | Kind::Zset | Kind::Hash => source.shape() == Shape::Plain,
+        };
+        if !has_parts {
+            return None;
+        }
+        let plan = saver.type_of(source);
+        Some(Self {
+            parts: source.count(),
+            at: 0,
+            count: plan.counts().then(|| saver.count()),
+            packer: saver.packer(),
+            plan,
+        })
+    }
+
+    /// The type and the version; what is counted is not complete.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Counts or writes about 1,000 parts, fewer if they are long; true after the last step.
+    /// `each` calls its second argument with the parts from the one at its first argument on,
+    /// until that says `false`.
+    ///
+    /// # Panics
+    /// If `each` gives no part although there are some left.
+    pub fn step(
+        &mut self,
+        saver: &mut Saver,
+        out: &mut Vec<u8>,
+        each: impl Fn(u64, &mut dyn FnMut(Item<'_>) -> bool),
+    ) -> bool {
+        let mut left = Step { parts: STEP_PARTS, bytes: STEP_BYTES };
+        if let Some(mut count) = self.count.take() {
+            each(self.at, &mut |item| {
+                count.add(&item);
+                self.at += 1;
+                left.continues(&item)
+            });
+            if self.at < self.parts {
+                assert!(left.parts < STEP_PARTS, "there are parts left");
+                self.count = Some(count);
+                return false;
+            }
+            count.complete(&mut self.plan);
+            self.at = 0;
+            if left.is_used_up() {
+                return false;
+            }
+            left = Step { parts: STEP_PARTS, bytes: STEP_BYTES };
+        }
+        if self.at == 0 {
+            begin(&self.plan, self.parts, out);
+        }
+        each(self.at, &mut |item| {
+            saver.part(&self.plan, &mut self.packer, item, out);
+            self.at += 1;
+            left.continues(&item)
+        });
+        assert!(left.parts < STEP_PARTS, "there are parts left");
+        let is_last = self.at == self.parts;
+        if is_last {
+            saver.end(&self.plan, &self.packer, out);
+        }
+        is_last
+    }
+}
+
+/// Writes the payload of a collection some parts at a time, in the same bytes as [`Saver::dump`].
+pub struct CollectionDump {
+    saver: Saver,
+    writer: PartWriter,
     /// What one step writes.
     out: Vec<u8>,
     payload: Builder,
@@ -140,27 +221,10 @@ pub struct CollectionDump {
 impl CollectionDump {
     /// Of a collection. `None` if it has no parts, as a stream, or is written as one string.
     pub fn new(source: &impl Source) -> Option<Self> {
-        let has_parts = match source.kind() {
-            Kind::String | Kind::Stream => false,
-            Kind::List => true,
-            Kind::Set | Kind::Zset | Kind::Hash => source.shape() == Shape::Plain,
-        };
-        if !has_parts {
-            return None;
-        }
         let saver = Saver::default();
-        let plan = saver.type_of(source);
-        Some(Self {
-            parts: source.count(),
-            at: 0,
-            count: plan.counts().then(|| saver.count()),
-            packer: saver.packer(),
-            out: Vec::new(),
-            payload: Builder::default(),
-            sum: 0,
-            saver,
-            plan,
-        })
+        let writer = PartWriter::new(&saver, source)?;
+        let out = vec![writer.plan.id];
+        Some(Self { saver, writer, out, payload: Builder::default(), sum: 0 })
     }
 
     /// Heap bytes of the payload so far.
@@ -175,46 +239,9 @@ impl CollectionDump {
     /// # Panics
     /// If `each` gives no part although there are some left.
     pub fn step(&mut self, each: impl Fn(u64, &mut dyn FnMut(Item<'_>) -> bool)) -> Option<Blob> {
-        let mut left = Step { parts: STEP_PARTS, bytes: STEP_BYTES };
-        if let Some(mut count) = self.count.take() {
-            each(self.at, &mut |item| {
-                count.add(&item);
-                self.at += 1;
-                left.continues(&item)
-            });
-            if self.at < self.parts {
-                assert!(left.parts < STEP_PARTS, "there are parts left");
-                self.count = Some(count);
-                return None;
-            }
-            count.complete(&mut self.plan);
-            self.at = 0;
-            if left.is_used_up() {
-                return None;
-            }
-            left = Step { parts: STEP_PARTS, bytes: STEP_BYTES };
-        }
-        if self.at == 0 {
-            self.out.push(self.plan.id);
-            begin(&self.plan, self.parts, &mut self.out);
-        }
-        let (saver, packer, out, at) =
-            (&mut self.saver, &mut self.packer, &mut self.out, &mut self.at);
-        each(*at, &mut |item| {
-            saver.part(&self.plan, packer, item, out);
-            *at += 1;
-            left.continues(&item)
-        });
-        assert!(left.parts < STEP_PARTS, "there are parts left");
-        self.flush()
-    }
-
-    /// Moves what was written to the payload, which is complete behind the last part.
-    fn flush(&mut self) -> Option<Blob> {
-        let is_last = self.at == self.parts;
+        let is_last = self.writer.step(&mut self.saver, &mut self.out, each);
         if is_last {
-            self.saver.end(&self.plan, &self.packer, &mut self.out);
-            self.out.extend_from_slice(&self.plan.version.to_le_bytes());
+            self.out.extend_from_slice(&self.writer.plan.version.to_le_bytes());
         }
         self.sum = crc64(self.sum, &self.out);
         if is_last {
@@ -288,7 +315,7 @@ impl CollectionRestore {
         let parts = match &mut self.parts {
             Some(parts) => parts,
             none => {
-                let begun = PartReader::begin(body[0], dialect, &mut reader, sink)?;
+                let begun = PartReader::begin(body[0], dialect, &mut reader, 0, sink)?;
                 none.insert(begun.ok_or(Error::Type(body[0]))?)
             }
         };

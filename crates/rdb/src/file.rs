@@ -12,6 +12,7 @@ mod chunk;
 mod error;
 mod long_read;
 mod long_write;
+mod scan_values;
 mod scanner;
 mod walk;
 mod writer;
@@ -27,14 +28,14 @@ use base::UnixMs;
 
 /// Opcodes: what stands in a file where a type could.
 pub(crate) mod opcode {
+    /// All below are types, or not known.
+    pub const LEAST: u8 = 242;
     /// Slots being imported (Valkey 9).
     pub const SLOT_IMPORT: u8 = 243;
     /// How many keys a slot has: three lengths.
     pub const SLOT_INFO: u8 = 244;
     /// A library of functions.
     pub const FUNCTION: u8 = 245;
-    /// A library of functions before 7.0 was released.
-    pub const FUNCTION_PRE: u8 = 246;
     /// Data of a module beside its keys.
     pub const MODULE_AUX: u8 = 247;
     /// The next key was not used for so many seconds.

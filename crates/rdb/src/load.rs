@@ -39,7 +39,7 @@ pub fn load(
     reader: &mut Reader<'_>,
     sink: &mut impl Sink,
 ) -> Result<(), Error> {
-    if let Some(mut parts) = PartReader::begin(id, dialect, reader, sink)? {
+    if let Some(mut parts) = PartReader::begin(id, dialect, reader, 0, sink)? {
         while parts.left() > 0 {
             parts.read(reader, sink)?;
         }
@@ -101,11 +101,13 @@ pub(crate) struct PartReader {
 }
 
 impl PartReader {
-    /// Reads what stands before the parts. `None` if the type has none.
+    /// Reads what stands before the parts, of which up to `further` bytes follow those of the
+    /// reader. `None` if the type has none.
     pub fn begin(
         id: u8,
         dialect: Dialect,
         reader: &mut Reader<'_>,
+        further: u64,
         sink: &mut impl Sink,
     ) -> Result<Option<Self>, Error> {
         use Expires::{Before, Behind, From, Nowhere};
@@ -124,8 +126,8 @@ impl PartReader {
             }
             _ => return Ok(None),
         };
-        let left = reader.count(least)?;
-        sink.start(kind, left)?;
+        let left = reader.count_in(least, further)?;
+        sink.start(kind, left.min((reader.rest().len() / least) as u64))?;
         let (first, second) = (Vec::new(), Vec::new());
         Ok(Some(Self { id, left, elements: 0, expires, first, second }))
     }

@@ -30,6 +30,7 @@ pub struct Nodes {
 }
 
 /// Distributes the elements of a list to nodes.
+#[derive(Debug)]
 pub(crate) struct NodePacker {
     limits: NodeLimits,
     plain_from: usize,

@@ -85,9 +85,16 @@ impl<'a> Reader<'a> {
     /// A number of items which take at least `least` bytes each: more than the rest could hold are
     /// an error, and so is none.
     pub fn count(&mut self, least: usize) -> Result<u64, Error> {
-        match self.length()? {
+        self.count_in(least, 0)
+    }
+
+    /// As [`Reader::count`], where up to `further` bytes follow the rest.
+    pub(crate) fn count_in(&mut self, least: usize, further: u64) -> Result<u64, Error> {
+        let count = self.length()?;
+        let bytes = further.saturating_add(self.rest.len() as u64);
+        match count {
             0 => Err(Error::Empty),
-            count if count <= (self.rest.len() / least) as u64 => Ok(count),
+            count if count <= bytes / least as u64 => Ok(count),
             _ => Err(Error::Short),
         }
     }

@@ -177,37 +177,113 @@ fn put_id(out: &mut Vec<u8>, id: StreamId) {
 impl Saver {
     /// A stream in the type of Redis 7.0.
     pub(crate) fn stream(&mut self, stream: &Stream, out: &mut Vec<u8>) {
-        put_length(out, stream.pages().count() as u64);
-        for page in stream.pages() {
-            put_string(out, &page.master().to_bytes(), None);
-            let (pack, compressor) = self.parts();
-            pack_page(page, pack);
-            put_blob(out, pack.finish(), compressor);
-            pack.clear();
-        }
-        let marks = stream.marks();
-        put_length(out, stream.len());
-        put_id(out, marks.last);
-        put_id(out, stream.first_id());
-        put_id(out, marks.max_deleted);
-        put_length(out, marks.added);
-        put_length(out, stream.groups().len() as u64);
-        for (name, group) in stream.groups() {
-            put_string(out, name, None);
-            put_group(group, out);
-        }
+        let mut writer = StreamWriter::default();
+        while !writer.step(self, stream, out, usize::MAX) {}
     }
 }
 
-fn put_group(group: &Group, out: &mut Vec<u8>) {
-    put_id(out, group.last);
-    put_length(out, group.read.unwrap_or(UNKNOWN));
-    put_length(out, group.pending());
-    for row in group.pending_from(StreamId::MIN) {
+/// Writes a stream in steps. It does not change between them.
+#[derive(Debug, Default)]
+pub(crate) struct StreamWriter {
+    at: Place,
+}
+
+/// What is written next.
+#[derive(Debug)]
+enum Place {
+    /// The nodes from the one that has the entry of this rank.
+    Pages(u64),
+    /// A group, up to its pending entries.
+    Group(usize),
+    /// The pending entries of a group from this id on.
+    Rows(usize, StreamId),
+    /// The consumers of a group.
+    Consumers(usize),
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::Pages(0)
+    }
+}
+
+impl StreamWriter {
+    /// Writes until that are `count` bytes, or nothing is left; true after the last step. The
+    /// consumers of a group are written in one step.
+    pub fn step(
+        &mut self,
+        saver: &mut Saver,
+        stream: &Stream,
+        out: &mut Vec<u8>,
+        count: usize,
+    ) -> bool {
+        let end = out.len().saturating_add(count);
+        while out.len() < end {
+            self.at = match self.at {
+                Place::Pages(rank) => pages(saver, stream, rank, out, end),
+                Place::Group(at) => {
+                    let Some((name, group)) = stream.group_at(at) else { return true };
+                    put_string(out, name, None);
+                    put_id(out, group.last);
+                    put_length(out, group.read.unwrap_or(UNKNOWN));
+                    put_length(out, group.pending());
+                    Place::Rows(at, StreamId::MIN)
+                }
+                Place::Rows(at, from) => match rows(stream.group(at), from, out, end) {
+                    Some(from) => Place::Rows(at, from),
+                    None => Place::Consumers(at),
+                },
+                Place::Consumers(at) => {
+                    put_consumers(stream.group(at), out);
+                    Place::Group(at + 1)
+                }
+            };
+        }
+        false
+    }
+}
+
+/// Appends nodes from the one that has the entry at `rank`, and what stands behind the last one.
+fn pages(saver: &mut Saver, stream: &Stream, from: u64, out: &mut Vec<u8>, end: usize) -> Place {
+    if from == 0 {
+        put_length(out, stream.pages().count() as u64);
+    }
+    let mut rank = from;
+    for page in stream.pages_from(rank) {
+        if rank > from && out.len() >= end {
+            return Place::Pages(rank);
+        }
+        put_string(out, &page.master().to_bytes(), None);
+        let (pack, compressor) = saver.parts();
+        pack_page(page, pack);
+        put_blob(out, pack.finish(), compressor);
+        pack.clear();
+        rank += page.count() as u64;
+    }
+    let marks = stream.marks();
+    put_length(out, stream.len());
+    put_id(out, marks.last);
+    put_id(out, stream.first_id());
+    put_id(out, marks.max_deleted);
+    put_length(out, marks.added);
+    put_length(out, stream.groups().len() as u64);
+    Place::Group(0)
+}
+
+/// Appends pending entries from an id on; the next one that is left.
+fn rows(group: &Group, from: StreamId, out: &mut Vec<u8>, end: usize) -> Option<StreamId> {
+    for row in group.pending_from(from) {
+        if out.len() >= end {
+            return Some(row.id);
+        }
         out.extend_from_slice(&row.id.to_bytes());
         out.extend_from_slice(&row.at_ms.to_le_bytes());
         put_length(out, row.count);
     }
+    None
+}
+
+fn put_consumers(group: &Group, out: &mut Vec<u8>) {
     // Released entries are written as pending for the consumer without a name, because older
     // servers need a consumer for each.
     let rows = group.pending_from(StreamId::MIN);

@@ -15,7 +15,7 @@ use crate::{Dialect, Error, Reader, STRING_MAX, VERSION, types};
 const HEAD_MAX: usize = 2 + 9 + 9;
 
 /// How much longer a byte takes to be compressed than to be read.
-const COMPRESSION_COST: usize = 8;
+pub(crate) const COMPRESSION_COST: usize = 8;
 /// How much longer a compressed byte takes to be expanded than to be read.
 const EXPANSION_COST: usize = 32;
 
@@ -51,89 +51,132 @@ impl TextPayload {
     }
 }
 
+/// How a text is written.
+#[derive(Debug)]
+pub(crate) enum Form {
+    /// As it is.
+    Plain,
+    /// Compressed, in so many bytes, which are here if there are few enough of them.
+    Packed(usize, Option<Blob>),
+}
+
+/// Compresses a text in steps, to learn how it is written.
+#[derive(Debug)]
+pub(crate) struct Packing {
+    compressor: PieceCompressor,
+    /// The next byte.
+    at: usize,
+    /// Compressed bytes so far.
+    len: usize,
+    /// They, as long as there are at most `keeps`. They stay here if they are not used, so that a
+    /// step does not free them.
+    packed: Blob,
+    keeps: usize,
+}
+
+impl Packing {
+    /// Of a text of so many bytes, more than 20. `None` if it is too long to be compressed.
+    pub fn new(len: usize, keeps: usize) -> Option<Self> {
+        let compressor = PieceCompressor::new(len)?;
+        Some(Self { compressor, at: 0, len: 0, packed: Blob::default(), keeps })
+    }
+
+    /// Heap bytes of what is compressed.
+    pub fn memory(&self) -> usize {
+        self.packed.len()
+    }
+
+    /// Compresses about `count` bytes of the text, as many as take that long to be copied.
+    pub fn step(&mut self, text: &Blob, count: usize) -> Option<Form> {
+        let range = next(&mut self.at, text.len(), count / COMPRESSION_COST);
+        for run in text.pages_in(range) {
+            let packed = self.compressor.push(run);
+            self.len += packed.len();
+            if self.len <= self.keeps {
+                self.packed.append(packed);
+            }
+        }
+        if self.len > text.len() - COMPRESS_SAVES - 1 {
+            return Some(Form::Plain);
+        }
+        (self.at == text.len()).then(|| {
+            let is_kept = self.len <= self.keeps;
+            Form::Packed(self.len, is_kept.then(|| std::mem::take(&mut self.packed)))
+        })
+    }
+}
+
+/// Moves `at` by up to `count` towards `len`; what it passed.
+pub(crate) fn next(at: &mut usize, len: usize, count: usize) -> Range<usize> {
+    let range = *at..len.min(at.saturating_add(count));
+    *at = range.end;
+    range
+}
+
+/// Appends what stands before a text of so many bytes.
+pub(crate) fn put_head(out: &mut Vec<u8>, form: &Form, len: usize) {
+    if let Form::Packed(packed, _) = form {
+        out.push(LZF);
+        put_length(out, *packed as u64);
+    }
+    put_length(out, len as u64);
+}
+
 /// Writes the payload of a string which is no integer, in the same bytes as
 /// [`Saver::dump`](crate::Saver::dump).
 #[derive(Debug)]
 pub struct TextDump {
     text: Blob,
-    /// The next byte.
+    packing: Option<Packing>,
+    /// The text as it is written, once that is known.
+    body: Option<Blob>,
+    /// The next byte of that.
     at: usize,
-    compressor: Option<PieceCompressor>,
-    /// The text as it is written, once that is known; until then what is compressed of it.
-    body: Blob,
     head: Vec<u8>,
     sum: u64,
-    /// What was compressed in vain: kept, so that a step does not free it.
-    in_vain: Blob,
 }
 
 impl TextDump {
     /// The payload of a text of more than 20 bytes.
     pub fn new(text: Blob) -> Self {
-        let compressor = PieceCompressor::new(text.len());
-        let mut dump = Self {
-            text,
-            at: 0,
-            compressor,
-            body: Blob::default(),
-            head: Vec::new(),
-            sum: 0,
-            in_vain: Blob::default(),
-        };
-        if dump.compressor.is_none() {
-            dump.set_plain();
-        }
-        dump
+        let packing = Packing::new(text.len(), usize::MAX);
+        Self { text, packing, body: None, at: 0, head: Vec::new(), sum: 0 }
     }
 
     /// Heap bytes of its own.
     pub fn memory(&self) -> usize {
-        if self.body.is_same(&self.text) { 0 } else { self.body.len() }
+        match &self.body {
+            Some(body) if body.is_same(&self.text) => 0,
+            Some(body) => body.len(),
+            None => self.packing.as_ref().map_or(0, Packing::memory),
+        }
     }
 
     /// Reads up to `count` bytes, fewer if they are compressed; the payload after the last step.
     pub fn step(&mut self, count: usize) -> Option<TextPayload> {
-        let (source, count) = match self.compressor {
-            Some(_) => (&self.text, count / COMPRESSION_COST),
-            None => (&self.body, count),
-        };
-        let range = self.at..source.len().min(self.at.saturating_add(count));
-        self.at = range.end;
-        if self.compressor.is_some() {
-            self.compress(range);
+        let Some(body) = &self.body else {
+            let form = match &mut self.packing {
+                Some(packing) => packing.step(&self.text, count)?,
+                None => Form::Plain,
+            };
+            self.begin(form);
             return None;
-        }
-        for run in self.body.pages_in(range) {
+        };
+        let range = next(&mut self.at, body.len(), count);
+        for run in body.pages_in(range) {
             self.sum = crc64(self.sum, run);
         }
-        (self.at == self.body.len()).then(|| self.payload())
+        (self.at == body.len()).then(|| self.payload())
     }
 
-    fn compress(&mut self, range: Range<usize>) {
-        let Some(compressor) = &mut self.compressor else { return };
-        for run in self.text.pages_in(range) {
-            self.body.append(compressor.push(run));
-        }
-        if self.body.len() > self.text.len() - COMPRESS_SAVES - 1 {
-            self.set_plain();
-        } else if self.at == self.text.len() {
-            self.compressor = None;
-            self.at = 0;
-            self.head = vec![types::STRING, LZF];
-            put_length(&mut self.head, self.body.len() as u64);
-            put_length(&mut self.head, self.text.len() as u64);
-            self.sum = crc64(0, &self.head);
-        }
-    }
-
-    /// Compression does not pay: the text is written as it is.
-    fn set_plain(&mut self) {
-        self.compressor = None;
-        self.at = 0;
+    fn begin(&mut self, form: Form) {
         self.head = vec![types::STRING];
-        put_length(&mut self.head, self.text.len() as u64);
-        self.in_vain = std::mem::replace(&mut self.body, self.text.clone());
+        put_head(&mut self.head, &form, self.text.len());
         self.sum = crc64(0, &self.head);
+        self.body = Some(match form {
+            Form::Packed(_, packed) => packed.expect("all of it is kept"),
+            Form::Plain => self.text.clone(),
+        });
     }
 
     fn payload(&mut self) -> TextPayload {
@@ -141,8 +184,59 @@ impl TextDump {
         let (version, sum) = tail.split_at_mut(2);
         version.copy_from_slice(&VERSION.to_le_bytes());
         sum.copy_from_slice(&crc64(self.sum, version).to_le_bytes());
-        let (head, body) = (std::mem::take(&mut self.head), std::mem::take(&mut self.body));
-        TextPayload { head, body, tail }
+        let body = self.body.take().unwrap_or_default();
+        TextPayload { head: std::mem::take(&mut self.head), body, tail }
+    }
+}
+
+/// A text that is being read in pieces.
+#[derive(Debug)]
+pub(crate) struct TextPieces {
+    decompressor: Option<PieceDecompressor>,
+    pub text: Blob,
+}
+
+impl TextPieces {
+    /// Of a text that is compressed if it says to how many bytes it expands.
+    pub fn new(expanded: Option<usize>) -> Self {
+        let decompressor = expanded.map(PieceDecompressor::new);
+        Self { decompressor, text: Blob::default() }
+    }
+
+    /// Takes the next piece.
+    pub fn push(&mut self, piece: &[u8], is_last: bool) -> Result<(), Error> {
+        match &mut self.decompressor {
+            Some(decompressor) => self.text.append(decompressor.push(piece, is_last)?),
+            None => self.text.append(piece),
+        }
+        Ok(())
+    }
+}
+
+/// How a string stands in a file or payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TextHead {
+    /// Bytes that follow.
+    pub bytes: u64,
+    /// Bytes of the text, if they are compressed.
+    pub expanded: Option<usize>,
+}
+
+impl TextHead {
+    /// Reads what stands before a text. `None` of an integer.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Option<Self>, Error> {
+        match reader.head()? {
+            Head::Plain(bytes) if bytes <= STRING_MAX => Ok(Some(Self { bytes, expanded: None })),
+            Head::Lzf => {
+                let (bytes, len) = (reader.length()?, reader.length()?);
+                if len > STRING_MAX || len / GROWTH_MAX as u64 > bytes {
+                    return Err(Error::Corrupt);
+                }
+                Ok(Some(Self { bytes, expanded: Some(len as usize) }))
+            }
+            Head::Plain(_) => Err(Error::Corrupt),
+            Head::Int(_) => Ok(None),
+        }
     }
 }
 
@@ -155,8 +249,7 @@ pub struct TextRestore {
     sum: u64,
     /// Where the text stands in the payload.
     body: Range<usize>,
-    decompressor: Option<PieceDecompressor>,
-    text: Blob,
+    pieces: TextPieces,
     /// The text is corrupt; said if the checksum is right.
     is_corrupt: bool,
 }
@@ -171,37 +264,29 @@ impl TextRestore {
         if reader.byte() != Ok(types::STRING) {
             return None;
         }
-        let (len, expanded) = match reader.head().ok()? {
-            Head::Plain(len) if len <= STRING_MAX => (len, None),
-            Head::Lzf => {
-                let (packed, len) = (reader.length().ok()?, reader.length().ok()?);
-                let is_possible = len <= STRING_MAX && len / GROWTH_MAX as u64 <= packed;
-                (packed, is_possible.then_some(Some(len as usize))?)
-            }
-            Head::Plain(_) | Head::Int(_) => return None,
-        };
+        let TextHead { bytes, expanded } = TextHead::read(&mut reader).ok()??;
         let from = head.len() - reader.rest().len();
-        let end = usize::try_from(len).ok().and_then(|len| from.checked_add(len))?;
+        let end = usize::try_from(bytes).ok().and_then(|bytes| from.checked_add(bytes))?;
         (end + TRAILER <= payload.len()).then(|| Self {
             payload,
             at: 0,
             sum: 0,
             body: from..end,
-            decompressor: expanded.map(PieceDecompressor::new),
-            text: Blob::default(),
+            pieces: TextPieces::new(expanded),
             // No bytes are no text, and no step reads them.
-            is_corrupt: len == 0 && expanded.is_some_and(|len| len > 0),
+            is_corrupt: bytes == 0 && expanded.is_some_and(|len| len > 0),
         })
     }
 
     /// Heap bytes of its own.
     pub fn memory(&self) -> usize {
-        self.text.len()
+        self.pieces.text.len()
     }
 
     /// Reads up to `count` bytes, fewer if they are compressed; true after the last step.
     pub fn step(&mut self, count: usize) -> Result<bool, Error> {
-        let count = if self.decompressor.is_some() { count / EXPANSION_COST } else { count };
+        let is_packed = self.pieces.decompressor.is_some();
+        let count = if is_packed { count / EXPANSION_COST } else { count };
         let checked = self.payload.len() - size_of::<u64>();
         let range = self.at..checked.min(self.at + count);
         if self.at == 0 {
@@ -240,19 +325,14 @@ impl TextRestore {
         let mut at = part.start;
         for run in self.payload.pages_in(part) {
             at += run.len();
-            match &mut self.decompressor {
-                Some(decompressor) => {
-                    self.text.append(decompressor.push(run, at == self.body.end)?);
-                }
-                None => self.text.append(run),
-            }
+            self.pieces.push(run, at == self.body.end)?;
         }
         Ok(())
     }
 
     /// The text, after the last step.
     pub fn take_text(&mut self) -> Blob {
-        std::mem::take(&mut self.text)
+        std::mem::take(&mut self.pieces.text)
     }
 }
 

@@ -44,6 +44,10 @@ pub const ZSET: u8 = 3;
 pub const HASH: u8 = 4;
 /// A sorted set: count, members with scores as doubles.
 pub const ZSET_2: u8 = 5;
+/// A value of a module, before 5.0 was released: nobody else knows where it ends.
+pub const MODULE_PRE: u8 = 6;
+/// A value of a module.
+pub const MODULE: u8 = 7;
 /// A hash as a zipmap.
 pub const HASH_ZIPMAP: u8 = 9;
 /// A list as a ziplist.

@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::Meta;
-use super::error::FileError;
-use crate::{Dialect, Sink};
+use base::UnixMs;
+
+use super::error::{Fault, FileError};
+use super::{Meta, opcode};
+use crate::text::TextHead;
+use crate::{Dialect, Error, Reader, Sink, load, load_string};
 
 /// A part of a file.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ pub struct Keys {
     /// The place of the first byte in the file.
     pub(super) offset: u64,
     /// The database that is selected before the first byte.
-    pub(super) db: Option<u32>,
+    pub(super) db: u32,
     pub(super) dialect: Dialect,
 }
 
@@ -64,7 +67,16 @@ impl Keys {
 
     /// The keys in their order. Ends after an error.
     pub fn iter(&self) -> KeysIter<'_> {
-        todo!()
+        KeysIter { keys: self, next: 0, at: 0, db: self.db }
+    }
+}
+
+impl<'k> IntoIterator for &'k Keys {
+    type Item = Result<Key<'k>, FileError>;
+    type IntoIter = KeysIter<'k>;
+
+    fn into_iter(self) -> KeysIter<'k> {
+        self.iter()
     }
 }
 
@@ -72,13 +84,85 @@ impl Keys {
 #[derive(Debug)]
 pub struct KeysIter<'k> {
     keys: &'k Keys,
+    /// The next key, and where it begins.
+    next: usize,
+    at: usize,
+    db: u32,
 }
 
 impl<'k> Iterator for KeysIter<'k> {
     type Item = Result<Key<'k>, FileError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        todo!("{}", self.keys.len())
+        let end = *self.keys.ends.get(self.next)?;
+        self.next += 1;
+        let start = std::mem::replace(&mut self.at, end);
+        let mut reader = Reader::new(&self.keys.bytes[start..end]);
+        let key = self.read(&mut reader, end);
+        if key.is_err() {
+            self.next = self.keys.ends.len();
+        }
+        Some(key.map_err(|error| FileError {
+            offset: self.keys.offset + (end - reader.rest().len()) as u64,
+            db: Some(self.db),
+            key: None,
+            id: None,
+            fault: Fault::Value(error),
+        }))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.keys.ends.len() - self.next))
+    }
+}
+
+impl<'k> KeysIter<'k> {
+    /// Reads the opcodes before a key, its type and its name.
+    fn read(&mut self, reader: &mut Reader<'k>, end: usize) -> Result<Key<'k>, Error> {
+        let mut meta = Meta::default();
+        let id = loop {
+            let code = reader.byte()?;
+            match code {
+                opcode::DATABASE => self.db = database(reader)?,
+                opcode::SLOT_INFO => {
+                    for _ in 0..3 {
+                        reader.length()?;
+                    }
+                }
+                opcode::AUX => {
+                    load_string(reader)?;
+                    load_string(reader)?;
+                }
+                code if meta.read(code, reader)? => {}
+                id => break id,
+            }
+        };
+        let name = load_string(reader)?;
+        let value = reader.rest();
+        let offset = self.keys.offset + (end - value.len()) as u64;
+        Ok(Key { db: self.db, name, meta, id, dialect: self.keys.dialect, value, offset })
+    }
+}
+
+/// The number of a database.
+pub(super) fn database(reader: &mut Reader<'_>) -> Result<u32, Error> {
+    u32::try_from(reader.length()?).map_err(|_| Error::Corrupt)
+}
+
+impl Meta {
+    /// Reads what stands behind an opcode; false if it is none of these.
+    pub(super) fn read(&mut self, code: u8, reader: &mut Reader<'_>) -> Result<bool, Error> {
+        match code {
+            opcode::EXPIRE_MS => self.expiry = Some(UnixMs(i64::from_le_bytes(reader.array()?))),
+            opcode::EXPIRE_S => {
+                let seconds = i32::from_le_bytes(reader.array()?);
+                self.expiry = Some(UnixMs(i64::from(seconds) * 1000));
+            }
+            opcode::IDLE => self.idle_seconds = Some(reader.length()?),
+            opcode::FREQUENCY => self.frequency = Some(reader.byte()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 }
 
@@ -106,8 +190,24 @@ impl Key<'_> {
     ///
     /// # Errors
     /// It is wrong, the sink refused it, or it ends before its bytes do.
-    pub fn load(&self, _sink: &mut impl Sink) -> Result<(), FileError> {
-        todo!()
+    pub fn load(&self, sink: &mut impl Sink) -> Result<(), FileError> {
+        let mut reader = Reader::new(self.value);
+        match load(self.id, self.dialect, &mut reader, sink) {
+            Ok(()) if reader.rest().is_empty() => Ok(()),
+            Ok(()) => Err(self.error(Error::Corrupt)),
+            Err(error) => Err(self.error(error)),
+        }
+    }
+
+    /// That its value is wrong.
+    pub fn error(&self, error: Error) -> FileError {
+        FileError {
+            offset: self.offset,
+            db: Some(self.db),
+            key: Some(self.name.to_vec()),
+            id: Some(self.id),
+            fault: Fault::Value(error),
+        }
     }
 }
 
@@ -138,6 +238,6 @@ pub struct LongKey {
     pub dialect: Dialect,
     /// The place of the value in the file.
     pub offset: u64,
-    /// Of a string: how many bytes it has, and how many those that follow, if they are compressed.
-    pub(super) text: Option<(usize, Option<u64>)>,
+    /// Of a string: how many bytes follow, and to how many they expand.
+    pub(super) text: Option<TextHead>,
 }

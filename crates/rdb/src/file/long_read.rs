@@ -3,19 +3,36 @@
 use base::Blob;
 
 use super::chunk::LongKey;
-use super::error::FileError;
-use crate::Sink;
+use super::error::{Fault, FileError};
+use crate::load::PartReader;
+use crate::text::TextPieces;
+use crate::{Error, Reader, Sink};
 
 /// Reads the parts of a long value.
 #[derive(Debug)]
 pub struct LongReader {
     about: LongKey,
+    /// Where the next part begins in the file.
+    offset: u64,
+    work: Work,
+}
+
+#[derive(Debug)]
+enum Work {
+    /// Bytes that are still to come.
+    Text(TextPieces, u64),
+    /// None before the first part.
+    Parts(Option<PartReader>),
 }
 
 impl LongReader {
     /// Nothing read yet.
     pub fn new(about: LongKey) -> Self {
-        Self { about }
+        let work = match about.text {
+            Some(head) => Work::Text(TextPieces::new(head.expanded), head.bytes),
+            None => Work::Parts(None),
+        };
+        Self { offset: about.offset, about, work }
     }
 
     /// The key.
@@ -27,15 +44,72 @@ impl LongReader {
     ///
     /// # Errors
     /// The part is wrong, or the sink refused something.
-    pub fn part(&mut self, _part: &[u8], _sink: &mut impl Sink) -> Result<(), FileError> {
-        todo!()
+    pub fn part(&mut self, part: &[u8], sink: &mut impl Sink) -> Result<(), FileError> {
+        let read = match &mut self.work {
+            Work::Text(pieces, left) => match left.checked_sub(part.len() as u64) {
+                Some(still) => {
+                    *left = still;
+                    pieces.push(part, still == 0)
+                }
+                None => Err(Error::Corrupt),
+            },
+            Work::Parts(parts) => read(&self.about, parts, part, sink),
+        };
+        read.map_err(|error| self.error(error))?;
+        self.offset += part.len() as u64;
+        Ok(())
     }
 
     /// Ends the value behind its last part; the text, if it is a string.
     ///
     /// # Errors
     /// It is not complete, or the sink refused it.
-    pub fn finish(self, _sink: &mut impl Sink) -> Result<Option<Blob>, FileError> {
-        todo!()
+    pub fn finish(self, sink: &mut impl Sink) -> Result<Option<Blob>, FileError> {
+        let end = match &self.work {
+            Work::Text(_, 0) => Ok(()),
+            Work::Parts(Some(parts)) if parts.left() == 0 => parts.finish(sink),
+            Work::Text(..) | Work::Parts(_) => Err(Error::Short),
+        };
+        end.map_err(|error| self.error(error))?;
+        Ok(match self.work {
+            Work::Text(pieces, _) => Some(pieces.text),
+            Work::Parts(_) => None,
+        })
     }
+
+    /// That the value is wrong in the part at hand.
+    fn error(&self, error: Error) -> FileError {
+        FileError {
+            offset: self.offset,
+            db: Some(self.about.db),
+            key: Some(self.about.name.clone()),
+            id: Some(self.about.id),
+            fault: Fault::Value(error),
+        }
+    }
+}
+
+/// Reads the part of a collection.
+fn read(
+    about: &LongKey,
+    parts: &mut Option<PartReader>,
+    part: &[u8],
+    sink: &mut impl Sink,
+) -> Result<(), Error> {
+    let mut reader = Reader::new(part);
+    let parts = match parts {
+        Some(parts) => parts,
+        none => {
+            let (id, dialect) = (about.id, about.dialect);
+            let begun = PartReader::begin(id, dialect, &mut reader, u64::MAX, sink)?;
+            none.insert(begun.ok_or(Error::Type(id))?)
+        }
+    };
+    while !reader.rest().is_empty() {
+        if parts.left() == 0 {
+            return Err(Error::Corrupt);
+        }
+        parts.read(&mut reader, sink)?;
+    }
+    Ok(())
 }

@@ -5,7 +5,18 @@ use base::Blob;
 use super::Meta;
 use super::error::NeedsVersion;
 use super::writer::FileWriter;
-use crate::save::{Item, Source};
+use crate::collection::PartWriter;
+use crate::lzf::PieceCompressor;
+use crate::save::{Item, Plan, Source};
+use crate::stream::StreamWriter;
+use crate::text::{COMPRESSION_COST, Form, Packing, next, put_head};
+use crate::{Kind, VERSION, types};
+
+/// Compressed bytes that are kept until it is known how many they are; a text which takes more is
+/// compressed twice.
+const KEPT_MAX: usize = 1 << 20;
+/// Bytes of a stream that a step writes: to pack and compress them takes 200 us.
+const STREAM_BYTES: usize = 32 << 10;
 
 /// A value whose parts can be read from any one on.
 pub trait LongSource: Source {
@@ -18,32 +29,103 @@ pub trait LongSource: Source {
 #[derive(Debug)]
 pub struct LongText {
     text: Blob,
+    /// The next byte of the text, or of what is kept of it.
+    at: usize,
+    work: Work,
+}
+
+#[derive(Debug)]
+enum Work {
+    /// It is not known yet whether it is compressed.
+    Packing(Packing),
+    /// These bytes are copied.
+    Copy(Blob),
+    /// It is compressed again.
+    Again(PieceCompressor),
 }
 
 impl LongText {
-    pub(super) fn new(_writer: &mut FileWriter, _key: &[u8], _meta: &Meta, text: Blob) -> Self {
-        Self { text }
+    pub(super) fn new(writer: &mut FileWriter, key: &[u8], meta: &Meta, text: Blob) -> Self {
+        let plan = Plan { id: types::STRING, version: VERSION, nodes: 0, earliest: 0 };
+        writer.key(key, meta, &plan).expect("every version has strings");
+        let packing = writer.compresses().then(|| Packing::new(text.len(), KEPT_MAX)).flatten();
+        let work = match packing {
+            Some(packing) => Work::Packing(packing),
+            None => {
+                put_head(&mut writer.out, &Form::Plain, text.len());
+                Work::Copy(text.clone())
+            }
+        };
+        Self { text, at: 0, work }
     }
 
     /// Reads up to `count` bytes, fewer if they are compressed, and appends what they become;
-    /// true after the last step. Compression that would take more than a bounded copy runs twice.
-    pub fn step(&mut self, _writer: &mut FileWriter, _count: usize) -> bool {
-        todo!("{}", self.text.len())
+    /// true after the last step. What takes more than 1 MiB compressed is compressed twice, so that
+    /// it is never kept as a whole.
+    pub fn step(&mut self, writer: &mut FileWriter, count: usize) -> bool {
+        match &mut self.work {
+            Work::Packing(packing) => {
+                if let Some(form) = packing.step(&self.text, count) {
+                    self.begin(writer, form);
+                }
+                false
+            }
+            Work::Copy(bytes) => {
+                for run in bytes.pages_in(next(&mut self.at, bytes.len(), count)) {
+                    writer.out.extend_from_slice(run);
+                }
+                self.at == bytes.len()
+            }
+            Work::Again(compressor) => {
+                let range = next(&mut self.at, self.text.len(), count / COMPRESSION_COST);
+                for run in self.text.pages_in(range) {
+                    writer.out.extend_from_slice(compressor.push(run));
+                }
+                self.at == self.text.len()
+            }
+        }
+    }
+
+    fn begin(&mut self, writer: &mut FileWriter, form: Form) {
+        put_head(&mut writer.out, &form, self.text.len());
+        self.work = match form {
+            Form::Plain => Work::Copy(self.text.clone()),
+            Form::Packed(_, Some(kept)) => Work::Copy(kept),
+            Form::Packed(_, None) => Work::Again(
+                PieceCompressor::new(self.text.len()).expect("it was compressed before"),
+            ),
+        };
     }
 }
 
 /// A long collection or stream under way.
 #[derive(Debug)]
-pub struct LongValue {}
+pub struct LongValue(Steps);
+
+#[derive(Debug)]
+enum Steps {
+    Parts(PartWriter),
+    Stream(StreamWriter),
+    /// One container.
+    Whole(Plan),
+}
 
 impl LongValue {
     pub(super) fn new(
-        _writer: &mut FileWriter,
-        _key: &[u8],
-        _meta: &Meta,
-        _source: &impl Source,
+        writer: &mut FileWriter,
+        key: &[u8],
+        meta: &Meta,
+        source: &impl Source,
     ) -> Result<Self, NeedsVersion> {
-        todo!()
+        if let Some(parts) = PartWriter::new(&writer.saver, source) {
+            writer.key(key, meta, parts.plan())?;
+            return Ok(Self(Steps::Parts(parts)));
+        }
+        let plan = writer.saver.plan(source);
+        writer.key(key, meta, &plan)?;
+        let is_stream = source.kind() == Kind::Stream;
+        let stream = || Steps::Stream(StreamWriter::default());
+        Ok(Self(if is_stream { stream() } else { Steps::Whole(plan) }))
     }
 
     /// Reads about 1,000 parts, fewer if they are long, and appends them; true after the last
@@ -52,7 +134,18 @@ impl LongValue {
     ///
     /// # Panics
     /// If the source gives fewer parts than it counts.
-    pub fn step(&mut self, _writer: &mut FileWriter, _source: &impl LongSource) -> bool {
-        todo!()
+    pub fn step(&mut self, writer: &mut FileWriter, source: &impl LongSource) -> bool {
+        let FileWriter { saver, out, .. } = writer;
+        match &mut self.0 {
+            Steps::Parts(parts) => parts.step(saver, out, |at, item| source.each_from(at, item)),
+            Steps::Stream(writer) => {
+                let stream = source.stream().expect("it is a stream in all steps");
+                writer.step(saver, stream, out, STREAM_BYTES)
+            }
+            Steps::Whole(plan) => {
+                saver.value(plan, source, out);
+                true
+            }
+        }
     }
 }

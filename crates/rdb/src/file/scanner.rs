@@ -1,7 +1,27 @@
 //! Cuts a file into chunks.
 
-use super::chunk::Chunk;
-use super::error::FileError;
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::mem::take;
+
+use base::crc64::crc64;
+
+use super::chunk::{Chunk, Keys, database};
+use super::error::{Fault, FileError};
+use super::walk::{Walk, Walked, module_name};
+use super::{Meta, opcode};
+use crate::{Dialect, Error, Reader, VERSION_FIELD_TTL, VERSION_VALKEY, load_string};
+
+/// Bytes of a chunk of keys, and of a part of a long value; it ends behind them.
+pub(super) const CHUNK_BYTES: usize = 256 << 10;
+/// Magic and version.
+const HEAD_BYTES: usize = 9;
+/// The first version that ends with a checksum.
+const VERSION_CHECKSUM: u16 = 5;
+/// Bytes of the checksum.
+const SUM_BYTES: usize = size_of::<u64>();
+/// What Valkey says of each slot, in between the keys.
+const SLOT_INFO: &[u8] = b"slot-info";
 
 /// How a file is scanned.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,18 +46,19 @@ pub enum Scanned {
 }
 
 /// What became of the checksum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checked {
     /// It is right.
     Right,
     /// The file has none: it is 0, or the version is below 5.
     Absent,
     /// It was not verified.
+    #[default]
     Not,
 }
 
 /// What was in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Its version.
     pub version: u16,
@@ -57,42 +78,445 @@ pub struct Summary {
 /// chunks, a block, and one element of a value or one container.
 #[derive(Debug)]
 pub struct Scanner {
-    options: ScanOptions,
+    pub(super) options: ScanOptions,
+    /// Bytes of the file from `base` on.
+    pub(super) bytes: Vec<u8>,
+    pub(super) base: u64,
+    /// All bytes before this one are scanned.
+    pub(super) at: usize,
+    /// The first byte that is not given yet.
+    pub(super) kept: usize,
+    /// Where values of whole keys end, from `kept` on.
+    pub(super) ends: Vec<usize>,
+    /// The database that was selected at `kept`, and the one that is now.
+    kept_db: u32,
+    pub(super) db: u32,
+    pub(super) stage: Stage,
+    pub(super) item: Item,
+    pub(super) walk: Walk,
+    pub(super) dialect: Dialect,
+    /// The checksum of the bytes before `summed`.
+    sum: u64,
+    summed: usize,
+    /// Chunks that are ready.
+    pub(super) ready: VecDeque<Chunk>,
+    pub(super) summary: Summary,
+}
+
+/// What stands at the place of the scanner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The magic.
+    Head,
+    /// An opcode or a type.
+    Item,
+    /// What follows an opcode.
+    Behind,
+    /// The key behind a type.
+    Key,
+    /// The first byte of a value.
+    Begin,
+    /// A value.
+    Value,
+    /// A value that is left out.
+    Skip,
+    /// The parts of a long collection.
+    Parts,
+    /// So many bytes of a long string.
+    Text(u64),
+    /// The checksum.
+    Sum,
+    /// Nothing: the file is complete, or wrong.
+    Complete,
+    Failed,
+}
+
+/// The item at hand.
+#[derive(Debug, Default)]
+pub(super) struct Item {
+    /// The opcode or type.
+    pub code: u8,
+    /// The place behind it, and of the value.
+    pub start: usize,
+    pub value: usize,
+    /// What was said about the key.
+    pub meta: Meta,
+    /// The name of the key of a value that is long or left out, whose place is gone.
+    pub name: Vec<u8>,
+}
+
+/// What a step of the scanner did.
+pub(super) enum Step {
+    /// Nothing: the bytes end.
+    More,
+    /// It moved.
+    Moved,
+    /// The file is complete.
+    Complete,
 }
 
 impl Scanner {
     /// The scanner of a file.
     pub fn new(options: ScanOptions) -> Self {
-        Self { options }
+        Self {
+            options,
+            bytes: Vec::new(),
+            base: 0,
+            at: 0,
+            kept: 0,
+            ends: Vec::new(),
+            kept_db: 0,
+            db: 0,
+            stage: Stage::Head,
+            item: Item::default(),
+            walk: Walk::text(),
+            dialect: Dialect::Redis,
+            sum: 0,
+            summed: 0,
+            ready: VecDeque::new(),
+            summary: Summary::default(),
+        }
     }
 
     /// Takes the next block, of any size. Call it when [`Scanner::next`] said
     /// [`Scanned::More`].
-    pub fn feed(&mut self, _block: &[u8]) {
-        todo!("{:?}", self.options)
+    pub fn feed(&mut self, block: &[u8]) {
+        self.sum_up();
+        // Moved seldom, so that small blocks do not move the same bytes again and again.
+        if self.kept >= self.bytes.len() / 2 {
+            let by = take(&mut self.kept);
+            self.bytes.drain(..by);
+            self.base += by as u64;
+            self.at -= by;
+            self.summed -= by;
+            // (Places of what was given already are not needed any more.)
+            self.item.start = self.item.start.saturating_sub(by);
+            self.item.value = self.item.value.saturating_sub(by);
+        }
+        self.bytes.extend_from_slice(block);
     }
 
     /// Says that no more bytes come, where the length of the file was not known.
     pub fn end_of_input(&mut self) {
-        todo!()
+        self.options.length = Some(self.base + self.bytes.len() as u64);
     }
 
-    /// The next part of the file, O(its bytes). After an error nothing more can be read.
+    /// The next part of the file, O(its bytes).
     ///
     /// # Errors
-    /// The file is wrong here.
-    #[expect(clippy::should_implement_trait, reason = "its end is no end of an iterator")]
+    /// The file is wrong here; nothing more can be read.
+    #[expect(clippy::should_implement_trait, reason = "its end is not that of an iterator")]
     pub fn next(&mut self) -> Result<Scanned, FileError> {
-        todo!()
+        loop {
+            if let Some(chunk) = self.ready.pop_front() {
+                return Ok(Scanned::Chunk(chunk));
+            }
+            match self.step() {
+                Ok(Step::Moved) => {}
+                Ok(Step::Complete) => return Ok(Scanned::Complete(self.summary)),
+                Ok(Step::More) if self.further() > 0 => return Ok(Scanned::More),
+                Ok(Step::More) => return Err(self.fail(Fault::Ends)),
+                Err(fault) => return Err(self.fail(fault)),
+            }
+        }
     }
 
     /// Bytes of the file that were scanned.
     pub fn at(&self) -> u64 {
-        todo!()
+        self.base + self.at as u64
     }
 
     /// The version, once it is read.
     pub fn version(&self) -> Option<u16> {
-        todo!()
+        (self.summary.version > 0).then_some(self.summary.version)
     }
+
+    /// How many bytes of the file may still come.
+    pub(super) fn further(&self) -> u64 {
+        let fed = self.base + self.bytes.len() as u64;
+        self.options.length.map_or(u64::MAX, |length| length.saturating_sub(fed))
+    }
+
+    /// Adds the scanned bytes to the checksum.
+    fn sum_up(&mut self) {
+        if self.options.verify && self.stage != Stage::Complete {
+            self.sum = crc64(self.sum, &self.bytes[self.summed..self.at]);
+        }
+        self.summed = self.at;
+    }
+
+    /// What is wrong at this place.
+    fn fail(&mut self, fault: Fault) -> FileError {
+        let stage = std::mem::replace(&mut self.stage, Stage::Failed);
+        let key = match stage {
+            Stage::Begin | Stage::Value => self.name().ok(),
+            Stage::Skip | Stage::Parts | Stage::Text(_) => Some(take(&mut self.item.name)),
+            _ => None,
+        };
+        let has_type = key.is_some() || stage == Stage::Key;
+        let has_db = !matches!(stage, Stage::Head | Stage::Failed);
+        FileError {
+            offset: self.at(),
+            db: has_db.then_some(self.db),
+            key,
+            id: has_type.then_some(self.item.code),
+            fault,
+        }
+    }
+
+    /// The name of the key of the value at hand.
+    pub(super) fn name(&self) -> Result<Vec<u8>, Fault> {
+        let mut reader = Reader::new(&self.bytes[self.item.start..self.item.value]);
+        load_string(&mut reader).map(Cow::into_owned).map_err(Fault::Value)
+    }
+
+    fn step(&mut self) -> Result<Step, Fault> {
+        match self.stage {
+            Stage::Head => self.head(),
+            Stage::Item => self.item(),
+            Stage::Behind => self.behind(),
+            Stage::Key => Ok(match self.walk(usize::MAX)? {
+                Walked::Complete => {
+                    self.item.value = self.at;
+                    self.stage = Stage::Begin;
+                    Step::Moved
+                }
+                _ => Step::More,
+            }),
+            Stage::Begin => self.begin(),
+            Stage::Value => self.value(),
+            Stage::Skip => self.skip(),
+            Stage::Parts => self.parts(),
+            Stage::Text(left) => Ok(self.text(left)),
+            Stage::Sum => self.sum(),
+            Stage::Complete => Ok(Step::Complete),
+            Stage::Failed => Err(Fault::Ends),
+        }
+    }
+
+    /// Walks on, and stops between two parts from `goal` on.
+    pub(super) fn walk(&mut self, goal: usize) -> Result<Walked, Fault> {
+        let further = self.further();
+        self.walk.run(&self.bytes, &mut self.at, goal, further).map_err(fault)
+    }
+
+    /// Reads at this place. `None` if the bytes end there.
+    pub(super) fn read<T>(
+        &mut self,
+        read: impl FnOnce(&mut Reader<'_>) -> Result<T, Error>,
+    ) -> Result<Option<T>, Fault> {
+        let mut reader = Reader::new(&self.bytes[self.at..]);
+        match read(&mut reader) {
+            Ok(it) => {
+                self.at = self.bytes.len() - reader.rest().len();
+                Ok(Some(it))
+            }
+            Err(Error::Short) if self.further() > 0 => Ok(None),
+            Err(error) => Err(fault(error)),
+        }
+    }
+
+    /// Magic and version.
+    fn head(&mut self) -> Result<Step, Fault> {
+        let begins = |magic: &[u8]| self.bytes.iter().zip(magic).all(|(a, b)| a == b);
+        let (magic, dialect) = if begins(b"VALKEY") {
+            (b"VALKEY".len(), Dialect::Valkey)
+        } else if begins(b"REDIS") {
+            (b"REDIS".len(), Dialect::Redis)
+        } else {
+            return Err(Fault::Magic);
+        };
+        let Some(head) = self.bytes.get(..HEAD_BYTES) else { return Ok(Step::More) };
+        let text = String::from_utf8_lossy(&head[magic..]).into_owned();
+        let digits = text.bytes().all(|digit| digit.is_ascii_digit());
+        let version = text.parse().ok().filter(|_| digits);
+        match (version, dialect) {
+            (Some(version @ 1..=VERSION_FIELD_TTL), Dialect::Redis)
+            | (Some(version @ VERSION_VALKEY), Dialect::Valkey) => self.summary.version = version,
+            _ => return Err(Fault::Version(text)),
+        }
+        self.dialect = dialect;
+        self.at = HEAD_BYTES;
+        self.kept = self.at;
+        self.stage = Stage::Item;
+        Ok(Step::Moved)
+    }
+
+    /// An opcode or a type.
+    fn item(&mut self) -> Result<Step, Fault> {
+        let Some(&code) = self.bytes.get(self.at) else { return Ok(Step::More) };
+        if code == opcode::END {
+            self.cut()?;
+            self.at += 1;
+            self.kept = self.at;
+            self.stage = Stage::Sum;
+            return Ok(Step::Moved);
+        }
+        if code < opcode::LEAST {
+            (self.walk, self.stage) = (Walk::text(), Stage::Key);
+        } else {
+            let walk = Walk::behind(code, self.dialect).ok_or(Fault::Opcode(code))?;
+            (self.walk, self.stage) = (walk, Stage::Behind);
+        }
+        self.at += 1;
+        (self.item.code, self.item.start) = (code, self.at);
+        Ok(Step::Moved)
+    }
+
+    /// What follows an opcode.
+    fn behind(&mut self) -> Result<Step, Fault> {
+        if self.walk(usize::MAX)? != Walked::Complete {
+            return Ok(Step::More);
+        }
+        let mut reader = Reader::new(&self.bytes[self.item.start..self.at]);
+        let said = Said::read(self.item.code, &mut self.item.meta, &mut reader);
+        match said.map_err(Fault::Value)? {
+            Said::Meta => {}
+            Said::Database(db) => {
+                self.db = db;
+                self.pass()?;
+            }
+            Said::OfSlot => self.pass()?,
+            Said::Aux(name, text) => self.give(Chunk::Aux(name, text))?,
+            Said::Function(code) => self.give(Chunk::Function(code))?,
+            Said::Resize(keys, expires) => {
+                self.give(Chunk::Resize { db: self.db, keys, expires })?;
+            }
+            Said::Module(id) if !self.options.skip_unknown => {
+                return Err(Fault::Module(module_name(id)));
+            }
+            Said::Module(_) | Said::Import => {
+                self.cut()?;
+                self.kept = self.at;
+                self.summary.skipped_aux += 1;
+            }
+        }
+        self.stage = Stage::Item;
+        Ok(Step::Moved)
+    }
+
+    /// Gives something that is no key, which ends here.
+    fn give(&mut self, chunk: Chunk) -> Result<(), Fault> {
+        self.cut()?;
+        self.kept = self.at;
+        self.ready.push_back(chunk);
+        Ok(())
+    }
+
+    /// Passes what is given together with the keys around it, or not at all.
+    fn pass(&mut self) -> Result<(), Fault> {
+        if self.item.meta != Meta::default() {
+            return Err(Fault::NoKey);
+        }
+        self.cut_if_long();
+        if self.ends.is_empty() {
+            (self.kept, self.kept_db) = (self.at, self.db);
+        }
+        Ok(())
+    }
+
+    /// Gives the whole keys so far, before something that is no key.
+    fn cut(&mut self) -> Result<(), Fault> {
+        if self.item.meta != Meta::default() {
+            return Err(Fault::NoKey);
+        }
+        self.give_keys();
+        Ok(())
+    }
+
+    /// Gives the whole keys so far if they are enough for a chunk.
+    pub(super) fn cut_if_long(&mut self) {
+        if self.at - self.kept >= CHUNK_BYTES {
+            self.give_keys();
+            self.kept = self.at;
+        }
+    }
+
+    /// Gives the whole keys so far.
+    pub(super) fn give_keys(&mut self) {
+        if let Some(&len) = self.ends.last() {
+            let capacity = self.ends.len();
+            let ends = std::mem::replace(&mut self.ends, Vec::with_capacity(capacity));
+            let bytes = self.bytes[self.kept..self.kept + len].to_vec();
+            let offset = self.base + self.kept as u64;
+            let (db, dialect) = (self.kept_db, self.dialect);
+            self.ready.push_back(Chunk::Keys(Keys { bytes, ends, offset, db, dialect }));
+        }
+        self.kept_db = self.db;
+    }
+
+    /// The checksum.
+    fn sum(&mut self) -> Result<Step, Fault> {
+        self.sum_up();
+        let checked = if self.summary.version < VERSION_CHECKSUM {
+            Checked::Absent
+        } else {
+            let Some(sum) = self.bytes[self.at..].first_chunk::<SUM_BYTES>() else {
+                return Ok(Step::More);
+            };
+            let (written, counted) = (u64::from_le_bytes(*sum), self.sum);
+            if written != 0 && self.options.verify && written != counted {
+                return Err(Fault::Checksum { written, counted });
+            }
+            self.at += SUM_BYTES;
+            match written {
+                0 => Checked::Absent,
+                _ if self.options.verify => Checked::Right,
+                _ => Checked::Not,
+            }
+        };
+        self.stage = Stage::Complete;
+        self.kept = self.at;
+        self.summary.bytes = self.at();
+        self.summary.checked = checked;
+        Ok(Step::Moved)
+    }
+}
+
+/// What an opcode says.
+enum Said {
+    /// Something about the next key.
+    Meta,
+    Database(u32),
+    Aux(Vec<u8>, Vec<u8>),
+    Function(Vec<u8>),
+    /// Counts of keys, and of those that expire.
+    Resize(u64, u64),
+    /// How much there is in a slot, which is of no use here.
+    OfSlot,
+    /// Data of this module.
+    Module(u64),
+    /// Slots that were being imported.
+    Import,
+}
+
+impl Said {
+    /// Reads what stands behind an opcode that a walk knows.
+    fn read(code: u8, meta: &mut Meta, reader: &mut Reader<'_>) -> Result<Self, Error> {
+        Ok(match code {
+            opcode::DATABASE => Self::Database(database(reader)?),
+            opcode::AUX => {
+                let name = load_string(reader)?;
+                if *name == *SLOT_INFO {
+                    return Ok(Self::OfSlot);
+                }
+                Self::Aux(name.into_owned(), load_string(reader)?.into_owned())
+            }
+            opcode::FUNCTION => Self::Function(load_string(reader)?.into_owned()),
+            opcode::RESIZE => Self::Resize(reader.length()?, reader.length()?),
+            opcode::SLOT_INFO => Self::OfSlot,
+            opcode::MODULE_AUX => Self::Module(reader.length()?),
+            opcode::SLOT_IMPORT => Self::Import,
+            code => {
+                let is_meta = meta.read(code, reader)?;
+                debug_assert!(is_meta, "a walk knows no other opcodes");
+                Self::Meta
+            }
+        })
+    }
+}
+
+/// What is wrong, if bytes that are missing will never come.
+fn fault(error: Error) -> Fault {
+    if error == Error::Short { Fault::Beyond } else { Fault::Value(error) }
 }

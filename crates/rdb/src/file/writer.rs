@@ -125,6 +125,11 @@ impl FileWriter {
         LongValue::new(self, key, meta, source)
     }
 
+    /// Whether strings are compressed.
+    pub(super) fn compresses(&self) -> bool {
+        self.options.compress
+    }
+
     /// What stands before a value.
     pub(super) fn key(&mut self, key: &[u8], meta: &Meta, plan: &Plan) -> Result<(), NeedsVersion> {
         let (version, needs) = (self.options.version, plan.version());
