@@ -171,8 +171,11 @@ impl ServerProcess {
     fn wait_ready(&mut self) -> Result<(), String> {
         let started = Instant::now();
         while started.elapsed() < READY {
-            // Any reply shows that it runs: with a password it is an error.
-            if Wire::connect(self.addr).is_ok_and(|mut wire| wire.command(&["PING"]).is_ok()) {
+            let reply = Wire::connect(self.addr).and_then(|mut wire| wire.command(&["PING"]));
+            // With a password it is another error.
+            let loads =
+                |reply: &Value| matches!(reply, Value::Error(e) if e.starts_with(b"LOADING"));
+            if reply.is_ok_and(|reply| !loads(&reply)) {
                 return Ok(());
             }
             if let Ok(Some(status)) = self.child.try_wait() {

@@ -267,6 +267,8 @@ errors! {
 
     // Connections: authentication, CLIENT, timeouts.
 
+    /// A file is being loaded.
+    Loading => "LOADING Redis is loading the dataset in memory",
     NoAuth => "NOAUTH Authentication required.",
     NoAuthHello =>
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \

@@ -40,6 +40,7 @@ pub mod zset;
 // Values of any kind, and the other families.
 pub mod connection;
 pub mod generic;
+pub mod load;
 mod parts;
 pub mod save;
 pub mod server;

@@ -63,12 +63,12 @@ impl SnapshotFile {
         (databases, now): (&[AtCut], UnixMs),
         recorded: Recorded,
         aux: &[(&str, &[u8])],
-        functions: &[Vec<u8>],
+        functions: &[impl AsRef<[u8]>],
     ) -> Self {
         let mut writer = FileWriter::new(options, Vec::new());
         writer.begin(aux);
         for library in functions {
-            writer.function(library);
+            writer.function(library.as_ref());
         }
         let counts = databases.to_vec();
         Self { writer, recorded, now, counts, long: VecDeque::new(), keys: 0, failure: None }

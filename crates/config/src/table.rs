@@ -113,8 +113,6 @@ pub const ADMIN_PORT: Index = index_of("admin-port");
 pub const APPENDDIRNAME: Index = index_of("appenddirname");
 /// `appendfilename`.
 pub const APPENDFILENAME: Index = index_of("appendfilename");
-/// `dbfilename`.
-pub const DBFILENAME: Index = index_of("dbfilename");
 /// `dir`.
 pub const DIR: Index = index_of("dir");
 /// `hz`.
@@ -496,6 +494,10 @@ settings! {
         "Version of the snapshot files that are written. 0: 10, which Redis 7.0 reads, or 12 where \
          fields of hashes expire. 80: for Valkey 9. Data which the version cannot hold is not saved."
     );
+    "rdb-skip-unknown" server(rdb_skip_unknown: bool) = wired(
+        Kind::Bool, "no",
+        "Values of modules in a snapshot file are skipped and counted. `no`: they end the start."
+    ).start();
     "rdb-version-check" = inert(Kind::Choice(&["strict", "relaxed"]), "strict", RDB);
     "rdbchecksum" server(rdb_checksum: bool) = wired(
         Kind::Bool, "yes", "Snapshot files end with a checksum."

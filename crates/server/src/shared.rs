@@ -4,6 +4,7 @@
 use crate::boot::allocator::AllocatorTools;
 use crate::figures::totals::{IoTotals, Samples};
 use crate::ingest::ports::IngestPorts;
+use crate::persist::load::state::Load;
 use crate::persist::save::status::Saves;
 use crate::persist::save::walker::Walkers;
 use crate::sessions::card::Registry;
@@ -122,6 +123,8 @@ pub struct Shared {
     pub saves: Saves,
     /// The threads that save.
     pub walkers: Walkers,
+    /// The file that is loaded at the start.
+    pub load: Load,
     /// Raised with every change of `config`; workers compare it when they follow a fence.
     pub config_version: AtomicU64,
     /// Replies leave up to this sequence number. Without a journal that is all of them, but for

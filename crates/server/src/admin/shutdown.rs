@@ -68,7 +68,9 @@ impl Core {
     /// Ends the server now (true), or behind a save: as `save` says, or where there are save
     /// points.
     fn end_server(&mut self, save: Option<bool>, force: bool) -> bool {
-        if !save.unwrap_or(!self.settings.save_points.is_empty()) {
+        // What is not loaded yet must not be overwritten.
+        let may_save = !self.shared.load.is_on();
+        if !(may_save && save.unwrap_or(!self.settings.save_points.is_empty())) {
             self.shared.begin_shutdown();
             return true;
         }

@@ -9,6 +9,7 @@ pub mod simulated;
 use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
+use crate::persist::load::state::{self, Listener, Load, News};
 use crate::persist::save::status::Saves;
 use crate::persist::save::walker::Walkers;
 use crate::sessions::client_memory::ClientMemory;
@@ -20,8 +21,8 @@ use crate::worker::message::Message;
 use crate::{log, web};
 use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
-use config::Config;
-use config::table::{APPENDDIRNAME, APPENDFILENAME, DBFILENAME};
+use config::table::{APPENDDIRNAME, APPENDFILENAME};
+use config::{Config, Supervised};
 use driver::poller::Poller;
 use driver::reactor::Reactor;
 use driver::{Driver, ListenAddr, ListenOptions, ListenerId, MailboxSender};
@@ -33,6 +34,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 /// Wakes a parked session with a message to its worker.
 struct WakeByMail(Vec<MailboxSender<Message>>);
@@ -84,12 +86,12 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
 
 /// Warns about data files, which are not loaded, and about settings which have no effect.
 fn warn_about_ignored(config: &Config) {
-    for name in [DBFILENAME, APPENDDIRNAME, APPENDFILENAME] {
+    for name in [APPENDDIRNAME, APPENDFILENAME] {
         let file = config.dir.join(OsStr::from_bytes(config.text(name)));
         if file != config.dir && file.exists() {
             let file = file.display();
             log::warning(format_args!(
-                "{file} is not loaded: this version keeps data in memory only"
+                "{file} is not loaded: this version reads no append-only files"
             ));
         }
     }
@@ -122,18 +124,59 @@ where
     let supervised = config.supervised;
     let (shared, listeners) = share(config, io_backend, &mut drivers, listening, allocator)?;
     banner(&shared, threads, admin.as_ref());
-    if let Some(daemon) = daemon {
-        daemon.ready().map_err(|e| format!("cannot detach from the terminal: {e}"))?;
-    }
     if let Some(admin) = admin {
         let served = admin.serve(shared.clone());
         served.map_err(|e| format!("cannot start the thread of the admin port: {e}"))?;
     }
-    process::notify_ready(supervised);
+    shared.load.set_listener(starter(supervised, daemon));
+    open_or_load(&shared, |file| file.symlink_metadata().is_ok())?;
     run_workers(drivers, &shared, listeners, allocator)?;
     process::notify_stopping(supervised);
     drop(pidfile);
+    if let Some(why) = shared.load.failure() {
+        return Err(why);
+    }
     log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
+    Ok(())
+}
+
+/// Tells a supervisor, and the process that waits for the background one, how the start goes.
+fn starter(supervised: Supervised, mut daemon: Option<process::Daemon>) -> Listener {
+    let mut has_loaded = false;
+    Box::new(move |news| {
+        match news {
+            News::Loading(progress) => {
+                has_loaded = true;
+                process::notify_loading(supervised, progress);
+            }
+            News::Ready => {
+                if let Some(daemon) = daemon.take() {
+                    let detached = daemon.ready();
+                    detached.map_err(|e| format!("cannot detach from the terminal: {e}"))?;
+                }
+                process::notify_ready(supervised);
+                if has_loaded {
+                    process::notify_loaded(supervised);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Plans to load the snapshot file if there is one; otherwise the server is ready at once.
+fn open_or_load(shared: &Shared, exists: impl FnOnce(&Path) -> bool) -> Result<(), String> {
+    let file = {
+        let config = shared.config.lock().expect("no panic while the configuration is held");
+        state::file_of(&config.dir, &config.dbfilename)
+    };
+    match file.filter(|file| exists(file)) {
+        Some(file) => shared.load.plan(file),
+        None => {
+            shared.load.become_ready()?;
+            log::notice(format_args!("Ready to accept connections"));
+        }
+    }
     Ok(())
 }
 
@@ -215,6 +258,7 @@ where
         handle.join().expect("a worker's panic ends the process");
     }
     shared.walkers.end();
+    shared.load.join();
     shared.keyspace.reclaimer().close();
     freeing.join().expect("a panic of this thread ends the process");
     Ok(())
@@ -379,6 +423,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         rewriter: crate::settings::rewriter::Rewriter::default(),
         saves: Saves::new(driver.refresh_now(), driver.unix_ms().0 / 1000),
         walkers: Walkers::default(),
+        load: Load::default(),
         config_version: AtomicU64::new(1),
         safe_seq: AtomicU64::new(u64::MAX),
         mailboxes: OnceLock::new(),
@@ -441,13 +486,11 @@ fn banner(shared: &Shared, threads: usize, admin: Option<&AdminPort>) {
     let _ = writeln!(
         std::io::stdout(),
         "SheafDB {VERSION}  {}  {threads} thread{}, I/O by {}\n\
-         in memory only: data is lost at exit\n\
          connect with: {connect}{page}",
         places.join(", "),
         if threads == 1 { "" } else { "s" },
         shared.facts.io_backend,
     );
-    log::notice(format_args!("Ready to accept connections"));
 }
 
 impl WorkerCounters {

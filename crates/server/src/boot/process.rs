@@ -2,6 +2,7 @@
 //! telling a supervisor.
 #![allow(unsafe_code)] // fork
 
+use crate::persist::load::state::Progress;
 use config::Supervised;
 use config::load::{StartError, io_text};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -11,9 +12,14 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where a background server without a `pidfile` leaves its process id.
 pub const PIDFILE_DEFAULT: &str = "/var/run/sheafdb.pid";
+
+/// How long a supervisor waits for the next word while the server loads or saves; longer by far than the
+/// time between two words.
+const EXTENSION: Duration = Duration::from_secs(60);
 
 /// A server in the background which has not reported yet that it is ready. If this is dropped
 /// before [`Daemon::ready`], the waiting first process reports that the start failed.
@@ -147,22 +153,36 @@ pub fn notify_ready(supervised: Supervised) {
     }
 }
 
-/// Tells systemd that a start or an end under way takes up to so many seconds more.
-pub fn notify_extended(supervised: Supervised, seconds: u64) {
-    if matches!(supervised, Supervised::Systemd | Supervised::Auto)
-        && let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
-    {
-        let _ =
-            notify(&socket, format!("EXTEND_TIMEOUT_USEC={}\n", seconds * 1_000_000).as_bytes());
-    }
+/// Tells systemd that the end takes longer, because the server saves: it waits for so long from now
+/// on.
+pub fn notify_saving(supervised: Supervised) {
+    let text = format!("EXTEND_TIMEOUT_USEC={}\nSTATUS=Saving\n", EXTENSION.as_micros());
+    notify_systemd(supervised, text.as_bytes());
+}
+
+/// Tells systemd that the start takes longer: it waits for so long from now on, however long it
+/// was to wait, and shows how far loading is.
+pub fn notify_loading(supervised: Supervised, progress: &Progress) {
+    let micros = EXTENSION.as_micros();
+    let text = format!("EXTEND_TIMEOUT_USEC={micros}\nSTATUS=Loading: {progress}\n");
+    notify_systemd(supervised, text.as_bytes());
+}
+
+/// Replaces the status that [`notify_loading`] has shown.
+pub fn notify_loaded(supervised: Supervised) {
+    notify_systemd(supervised, b"STATUS=Ready to accept connections\n");
 }
 
 /// Tells systemd that this server is about to end.
 pub fn notify_stopping(supervised: Supervised) {
+    notify_systemd(supervised, b"STOPPING=1\n");
+}
+
+fn notify_systemd(supervised: Supervised, message: &[u8]) {
     if matches!(supervised, Supervised::Systemd | Supervised::Auto)
         && let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
     {
-        let _ = notify(&socket, b"STOPPING=1\n");
+        let _ = notify(&socket, message);
     }
 }
 

@@ -6,7 +6,7 @@
 //! which print on standard output. Included configuration files are on the disk of the machine.
 
 use super::allocator::{Allocator, AllocatorTools};
-use super::{listen, run_workers, share};
+use super::{listen, open_or_load, run_workers, share};
 use crate::log;
 use crate::shared::Shared;
 use crate::worker::message::Message;
@@ -79,6 +79,8 @@ fn serve(
     let mut drivers: Vec<SimDriver<Message>> = (0..workers).map(|_| net.driver_on(disk)).collect();
     let listening = listen(&config, &mut drivers[0], workers)?;
     let (shared, listeners) = share(config, "simulated", &mut drivers, listening, allocator)?;
+    open_or_load(&shared, |file| disk.contents(file).is_ok())?;
     *start.lock().expect("nobody panics with it") = Start::Running(shared.clone());
-    run_workers(drivers, &shared, listeners, allocator)
+    run_workers(drivers, &shared, listeners, allocator)?;
+    shared.load.failure().map_or(Ok(()), Err)
 }

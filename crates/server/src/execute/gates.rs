@@ -1,5 +1,5 @@
 //! The gates a command passes before it may touch data, in the order in which Redis checks them:
-//! existence, arity, authentication, pause, memory, transaction queue.
+//! existence, arity, authentication, memory, loading, pause, transaction queue.
 
 use crate::execute::caller::Caller;
 use crate::sessions::session::{Session, gate};
@@ -29,6 +29,8 @@ pub mod closed {
     pub const NUMBERED: u32 = 1 << 6;
     /// Background saves fail, and writes stop for that (`stop-writes-on-bgsave-error`).
     pub const UNSAVED: u32 = 1 << 7;
+    /// A file is being loaded.
+    pub const LOADING: u32 = 1 << 8;
 }
 
 /// What the gates decided.
@@ -90,6 +92,9 @@ impl Core {
         if self.gates & closed::UNSAVED != 0 && denied_unsaved(session, spec) {
             return Verdict::Refuse(Some(id), Error::MisconfiguredSave);
         }
+        if self.gates & closed::LOADING != 0 && self.denied_by_loading(spec) {
+            return Verdict::Refuse(Some(id), Error::Loading);
+        }
         if self.gates & closed::PAUSE != 0 && self.held_by_pause(session, spec) {
             return Verdict::Wait;
         }
@@ -111,6 +116,11 @@ impl Core {
     /// True if the session has authenticated or need not. (The password may have been removed.)
     pub(crate) fn is_let_in(&self, session: &Session) -> bool {
         session.authenticated || !self.settings.needs_password()
+    }
+
+    /// A transaction queues only what is allowed, so EXEC is.
+    fn denied_by_loading(&self, spec: &CommandSpec) -> bool {
+        !spec.flags.contains(Flags::LOADING) && self.shared.load.is_on()
     }
 
     fn held_by_pause(&self, session: &Session, spec: &CommandSpec) -> bool {

@@ -15,6 +15,7 @@ use crate::figures::io::IoFigures;
 use crate::figures::rates::{Rates, totals};
 use crate::figures::saves::SaveFigures;
 use crate::figures::totals::IoTotals;
+use crate::persist::load::state::Progress;
 use crate::sessions::card::flag;
 use crate::sessions::session::CLIENT_BYTES;
 use crate::shared::Shared;
@@ -53,6 +54,8 @@ pub struct Figures {
     pub listen_overflows: u64,
     /// Saves.
     pub saves: SaveFigures,
+    /// How far the file is loaded, while it is.
+    pub loading: Option<Progress>,
 }
 
 /// Settings which figures are compared with.
@@ -225,6 +228,7 @@ impl Figures {
             ingest: IngestFigures::gather(shared),
             listen_overflows: shared.listen_overflows.load(Relaxed),
             saves: SaveFigures::gather(shared, now),
+            loading: shared.load.progress(now),
             settings,
         }
     }

@@ -34,7 +34,8 @@ pub enum Poured {
         /// So many messages are in.
         taken: usize,
     },
-    /// `maxmemory` is reached, or CLIENT PAUSE holds writes back. Nothing says when to retry, so
+    /// `maxmemory` is reached, CLIENT PAUSE holds writes back, or a file is being loaded. Nothing
+    /// says when to retry, so
     /// that is polled.
     Full {
         /// So many messages are in.
@@ -80,7 +81,7 @@ impl Core {
         while taken < count {
             let inside = access.enter();
             self.follow();
-            if self.is_full() || self.are_writes_paused() {
+            if self.is_full() || self.are_writes_paused() || self.shared.load.is_on() {
                 access.leave();
                 return Poured::Full { taken };
             }

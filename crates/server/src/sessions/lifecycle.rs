@@ -288,6 +288,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::Saver { number, what } => self.on_walker(number, what),
             Message::GiveUpSave(why) => self.core.give_up_own_save(why),
             Message::ShutdownFailed => self.on_shutdown_failed(),
+            Message::Loading => self.tend_loading(),
             Message::Served(served) => self.on_served(*served),
             Message::ServingPanicked { conn, ticket } => self.on_serving_panicked(conn, &ticket),
             Message::Unblocked { conn, ticket, with_error } => {

@@ -27,10 +27,15 @@ pub(crate) async fn healthz(State(admin): State<Arc<Admin>>) -> Response {
     }
 }
 
-/// 200 while the server takes requests, 503 from the moment that it is told to end.
+/// 200 while the server takes requests, 503 while it loads its file, with the per cent, and from
+/// the moment that it is told to end.
 pub(crate) async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
     if admin.shared.shutting_down.load(Ordering::Acquire) {
         return plain(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n");
+    }
+    if let Some(progress) = admin.shared.load.progress(driver::Clock::System.now()) {
+        let text = format!("loading: {progress}\n");
+        return plain(StatusCode::SERVICE_UNAVAILABLE, text);
     }
     plain(StatusCode::OK, "ready\n")
 }

@@ -4,6 +4,7 @@
 use crate::figures::ingest::ListenerFigures;
 use crate::figures::io::WorkerFigures;
 use crate::figures::{Command, Figures};
+use crate::persist::load::state::Progress;
 use crate::shared::Shared;
 use command::REDIS_VERSION;
 use driver::stats::Pow2;
@@ -40,6 +41,16 @@ struct Live<'a> {
     /// The arguments of slow commands are left out.
     slow_arguments_hidden: bool,
     ingest: Vec<Ingest<'a>>,
+    /// The file that is loaded, while it is.
+    loading: Option<Loading>,
+}
+
+#[derive(Serialize)]
+struct Loading {
+    bytes: u64,
+    total_bytes: u64,
+    keys: u64,
+    seconds_left: u64,
 }
 
 #[derive(Serialize)]
@@ -191,6 +202,7 @@ pub(crate) fn json(
         slow: newest.map(|entry| slow(entry, args_shown)).collect(),
         slow_arguments_hidden: hides_arguments,
         ingest: shared.ingest.open.iter().zip(&f.ingest.each).map(ingest).collect(),
+        loading: f.loading.as_ref().map(loading),
     })
 }
 
@@ -202,6 +214,15 @@ fn server<'a>(f: &Figures, shared: &'a Shared) -> Server<'a> {
         io_backend: shared.facts.io_backend,
         port: shared.facts.port,
         uptime_s: shared.uptime_s(f.unix_ms),
+    }
+}
+
+fn loading(p: &Progress) -> Loading {
+    Loading {
+        bytes: p.bytes,
+        total_bytes: p.total_bytes,
+        keys: p.keys,
+        seconds_left: p.seconds_left,
     }
 }
 

@@ -89,6 +89,9 @@ impl Core {
         {
             gates |= closed::UNSAVED;
         }
+        if self.shared.load.is_on() {
+            gates |= closed::LOADING;
+        }
         if self.shared.monitors.any() {
             gates |= closed::MONITOR;
         }
@@ -257,10 +260,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn housekeeping(&mut self) {
         self.core.timers.housekeeping_at = self.core.turn.now().plus(HOUSEKEEPING_NS);
         self.hasten_bulks();
+        self.report_loading();
         if self.core.shared.cron_paused.load(Relaxed) {
             return;
         }
-        self.core.timers.is_busy = !self.core.bulks.is_empty();
+        self.core.timers.is_busy = !self.core.bulks.is_empty() || self.core.tasks.loading.is_some();
         for conn in self.core.idle_clients() {
             self.close_now(conn);
         }
@@ -293,6 +297,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let started = *self.core.shutdown.since.get_or_insert(now);
         if started == now {
+            self.cancel_loading();
             self.finish_ingest();
             self.core.tasks.saving.wanted.clear();
             self.core.give_up_own_save("the server ends");

@@ -60,6 +60,7 @@ impl Core {
         let shared = &self.shared;
         !shared.active_expire.load(Relaxed)
             || shared.cron_paused.load(Relaxed)
+            || shared.load.is_on()
             || shared.keyspace.is_expiry_held(self.turn.unix_ms())
     }
 

@@ -18,7 +18,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     #[cold]
     fn start_all_file_ops(&mut self) {
         for (user, op) in self.core.tasks.file_ops.drain(..) {
-            self.driver.file(user as u64, op);
+            self.driver.file(user.token(0), op);
         }
     }
 
@@ -29,11 +29,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
         const SAVING: u64 = FileUser::Saving as u64;
         const SAVING_WRITE: u64 = FileUser::SavingWrite as u64;
         const SAVING_SYNC: u64 = FileUser::SavingSync as u64;
-        match done.token {
+        const LOADING: u64 = FileUser::Loading as u64;
+        match done.token & 0xff {
             REWRITING => self.on_rewriting(done.outcome),
             SAVING => self.on_saving(Part::Stage, done.outcome),
             SAVING_WRITE => self.on_saving(Part::Write, done.outcome),
             SAVING_SYNC => self.on_saving(Part::EarlySync, done.outcome),
+            LOADING => self.on_loading_file(done),
             token => unreachable!("nobody has this token: {token}"),
         }
     }

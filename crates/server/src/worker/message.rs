@@ -77,6 +77,8 @@ pub enum Message {
     GiveUpSave(&'static str),
     /// The server does not end: the save before its end has failed.
     ShutdownFailed,
+    /// The threads that load a file have room for another block, or have ended.
+    Loading,
     /// The thread of a MIGRATE is back.
     Migrated(Box<crate::migrate::conversation::Trip>),
     /// A blocked session was served: this is its reply.

@@ -6,6 +6,7 @@
 //! here is dropped by the next step, which finds it closed.
 
 use crate::migrate::conversation::Trip;
+use crate::persist::load::loading::Loading;
 use crate::persist::save::Saving;
 use crate::settings::rewriting::Rewriting;
 use crate::worker::left::Releases;
@@ -15,7 +16,7 @@ use driver::{ConnId, FileOp};
 use keyspace::Ready;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Who asks for operations on files. Its number is the operation's token.
+/// Who asks for operations on files. Its number is the low byte of the operation's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileUser {
     /// CONFIG REWRITE, with one operation in flight.
@@ -26,6 +27,20 @@ pub(crate) enum FileUser {
     SavingWrite = 3,
     /// A save: a sync while it writes.
     SavingSync = 4,
+    /// Loading at the start, with several reads in flight.
+    Loading = 5,
+}
+
+impl FileUser {
+    /// The token of an operation: who has asked for it, and its number there.
+    pub(crate) fn token(self, number: u64) -> u64 {
+        self as u64 | number << 8
+    }
+
+    /// The number in a token.
+    pub(crate) fn number(token: u64) -> u64 {
+        token >> 8
+    }
 }
 
 /// Work of a worker that waits for its next step.
@@ -49,6 +64,8 @@ pub struct Tasks {
     pub(crate) rewriting: Option<Box<Rewriting>>,
     /// The saves of this worker.
     pub(crate) saving: Saving,
+    /// The file that this worker loads.
+    pub(crate) loading: Option<Box<Loading>>,
     /// When work that met a closed gate or a long holder is retried.
     pub retries: Retries,
 }

@@ -72,6 +72,17 @@ impl Sim {
 
     /// With the listeners that `ingest-listen` would open.
     pub fn with_ingest(seed: u64, faults: Faults, config: Config, listen: &str) -> Self {
+        Self::prepared(seed, faults, config, listen, |_, _| ())
+    }
+
+    /// The same; `prepare` sees the disk and what the workers share before there are any.
+    pub fn prepared(
+        seed: u64,
+        faults: Faults,
+        config: Config,
+        listen: &str,
+        prepare: impl FnOnce(&SimNet, &Shared),
+    ) -> Self {
         let net = SimNet::new(seed, faults);
         let mut drivers: Vec<SimDriver<Message>> = (0..WORKERS).map(|_| net.driver()).collect();
         let at = ListenAddr::Tcp("127.0.0.1:0".parse().expect("an address"));
@@ -91,6 +102,7 @@ impl Sim {
         shared.keyspace.set_waker(Box::new(WakeByMail(senders.clone())));
         assert!(shared.mailboxes.set(senders).is_ok(), "set once");
         let shared = Arc::new(shared);
+        prepare(&net, &shared);
         let workers = drivers.into_iter().enumerate().map(|(id, driver)| {
             let listeners = if id == 0 { listeners.clone() } else { Vec::new() };
             Worker::new(driver, shared.clone(), id, listeners)
@@ -183,6 +195,11 @@ impl Sim {
                 reply => replies.push(reply),
             }
         }
+    }
+
+    /// True once every worker has ended.
+    pub fn has_ended(&self) -> bool {
+        self.workers.iter().all(Worker::is_done)
     }
 
     /// Disconnects every client, and fails if anything of them is left.

@@ -14,9 +14,11 @@ use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::figures::saves::SaveFigures;
 use crate::figures::{self, os_name};
+use crate::persist::load::state::Progress;
 use crate::shared::Shared;
 use crate::shared::VERSION;
 use crate::worker::core::Core;
+use base::MonoNs;
 use command::REDIS_VERSION;
 use config::table::HZ;
 use resp::OutBuf;
@@ -91,9 +93,7 @@ impl Core {
             "server" => self.server_section(&mut t),
             "clients" => clients_section(&mut t, shared, &self.settings, self.turn.unix_ms()),
             "memory" => memory_section(&mut t, shared),
-            "persistence" => {
-                persistence_section(&mut t, &SaveFigures::gather(shared, self.turn.now()));
-            }
+            "persistence" => persistence_section(&mut t, shared, self.turn.now()),
             "stats" => self.stats_section(&mut t),
             "replication" => {
                 let id = shared.replid.lock().expect("no panic while the id is held");
@@ -240,9 +240,11 @@ repl_backlog_histlen:0\n";
 
 /// `current_cow_*` and `rdb_last_cow_size` are bytes of captured values: nothing is copied by pages
 /// here.
-fn persistence_section(t: &mut String, saves: &SaveFigures) {
+fn persistence_section(t: &mut String, shared: &Shared, now: MonoNs) {
     line(t, "# Persistence", "");
-    t.push_str("loading:0\nasync_loading:0\n");
+    let (progress, saves) = (shared.load.progress(now), SaveFigures::gather(shared, now));
+    field(t, "loading", u8::from(progress.is_some()));
+    field(t, "async_loading", 0);
     field(t, "current_cow_peak", saves.captured.1);
     field(t, "current_cow_size", saves.captured.0);
     t.push_str("current_cow_size_age:0\ncurrent_fork_perc:0.00\n");
@@ -256,13 +258,28 @@ fn persistence_section(t: &mut String, saves: &SaveFigures) {
     field(t, "rdb_current_bgsave_time_sec", saves.current_s.map_or(-1, |s| s as i64));
     field(t, "rdb_saves", saves.saves);
     field(t, "rdb_last_cow_size", saves.last_captured);
+    let loaded = shared.load.loaded();
+    field(t, "rdb_last_load_keys_expired", loaded.expired);
+    field(t, "rdb_last_load_keys_loaded", loaded.keys);
     t.push_str(
-        "rdb_last_load_keys_expired:0\nrdb_last_load_keys_loaded:0\n\
-         aof_enabled:0\naof_rewrite_in_progress:0\naof_rewrite_scheduled:0\naof_last_rewrite_time_sec:-1\n\
+        "aof_enabled:0\naof_rewrite_in_progress:0\naof_rewrite_scheduled:0\naof_last_rewrite_time_sec:-1\n\
          aof_current_rewrite_time_sec:-1\naof_last_bgrewrite_status:ok\naof_rewrites:0\n\
          aof_rewrites_consecutive_failures:0\naof_last_write_status:ok\naof_last_cow_size:0\n\
          module_fork_in_progress:0\nmodule_fork_last_cow_size:0\n",
     );
+    if let Some(progress) = progress {
+        loading_fields(t, &progress);
+    }
+}
+
+/// What Redis shows only while it loads.
+fn loading_fields(t: &mut String, progress: &Progress) {
+    field(t, "loading_start_time", progress.started_ms / 1000);
+    field(t, "loading_total_bytes", progress.total_bytes);
+    field(t, "loading_rdb_used_mem", progress.used_memory);
+    field(t, "loading_loaded_bytes", progress.bytes);
+    field(t, "loading_loaded_perc", format!("{:.2}", progress.percent()));
+    field(t, "loading_eta_seconds", progress.seconds_left);
 }
 
 fn cpu_section(t: &mut String) {

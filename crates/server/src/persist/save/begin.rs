@@ -192,6 +192,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             file: failure.is_none().then_some(options),
             recorded: terms.recorded,
             now: self.core.turn.unix_ms(),
+            functions: shared.load.functions(),
             used_bytes: (shared.facts.allocator)().0,
             key_delay_us: terms.key_delay_us,
         };

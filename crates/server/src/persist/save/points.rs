@@ -16,7 +16,10 @@ impl Core {
         self.timers.save_at = None;
         let points = &self.settings.save_points;
         let state = saves.state();
-        if state.run.is_some() || (points.is_empty() && !state.is_scheduled) {
+        if state.run.is_some()
+            || self.shared.load.is_on()
+            || (points.is_empty() && !state.is_scheduled)
+        {
             return; // behind the end of a run it is checked again
         }
         let changes = self.shared.keyspace.changes();

@@ -16,9 +16,8 @@ use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use driver::{ConnId, Driver, FileError, FileValue};
 
-/// How often a supervisor is told that a shutdown saves, and by how much it waits longer then.
+/// How often a supervisor is told that a shutdown saves.
 const EXTEND_EVERY_NS: u64 = 5_000_000_000;
-const EXTEND_BY_S: u64 = 30;
 
 /// The reply to a session that has waited for a save.
 pub(crate) enum Answer {
@@ -181,7 +180,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             saving.extend_at = now.plus(EXTEND_EVERY_NS);
             let shared = &self.core.shared;
             let config = shared.config.lock().expect("no panic while the configuration is held");
-            process::notify_extended(config.supervised, EXTEND_BY_S);
+            process::notify_saving(config.supervised);
         }
     }
 

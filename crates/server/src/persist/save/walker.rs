@@ -28,6 +28,8 @@ pub(crate) struct Job {
     pub file: Option<FileOptions>,
     pub recorded: Recorded,
     pub now: UnixMs,
+    /// Libraries of functions, which are kept and not run.
+    pub functions: Vec<Arc<[u8]>>,
     /// Memory in use, for the file.
     pub used_bytes: u64,
     /// `rdb-key-save-delay`: the thread sleeps so long for each key, microseconds.
@@ -37,8 +39,16 @@ pub(crate) struct Job {
 impl Job {
     /// A walk that only has to end.
     pub(crate) fn ending(snapshot: Snapshot, access: Access, now: UnixMs) -> Self {
-        let recorded = Recorded::Nothing;
-        Self { snapshot, access, file: None, recorded, now, used_bytes: 0, key_delay_us: 0 }
+        Self {
+            snapshot,
+            access,
+            file: None,
+            recorded: Recorded::Nothing,
+            now,
+            functions: Vec::new(),
+            used_bytes: 0,
+            key_delay_us: 0,
+        }
     }
 }
 
@@ -193,7 +203,7 @@ fn begin(job: &Job, options: FileOptions) -> SnapshotFile {
         ("aof-base", b"0"),
     ];
     let moment = (job.snapshot.databases(), job.now);
-    SnapshotFile::begin(options, moment, job.recorded, &aux, &[])
+    SnapshotFile::begin(options, moment, job.recorded, &aux, &job.functions)
 }
 
 /// Takes nothing: for a walk that only has to end.

@@ -1,0 +1,236 @@
+//! Builds values and puts them under their keys.
+
+use crate::persist::load::fault::LoadError;
+use crate::shared::Shared;
+use base::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use base::sync::{Arc, thread};
+use base::{DbIndex, SlotId, UnixMs};
+use command::load::LoadedValue;
+use keyspace::{Access, Guard, Intent, Key, Keyspace};
+use rdb::file::{self, Keys, LongChunk, LongReader, Meta};
+use std::time::Duration;
+
+/// Keys whose slots and buckets are prefetched together, and which are built within one section.
+const BATCH: usize = 16;
+/// The pause before a slot which is held for long, or a closed gate, is tried again. (A client may
+/// use DEBUG meanwhile.)
+const RETRY: Duration = Duration::from_micros(200);
+
+/// A thread's means to build.
+pub(crate) struct Builder {
+    section: Section,
+    shared: Arc<Shared>,
+    is_cancelled: Arc<AtomicBool>,
+    value: LoadedValue,
+    databases: u16,
+    /// The time at which loading began: what is due then is left out.
+    now: UnixMs,
+}
+
+/// A long value of which parts are missing.
+pub(crate) struct LongValue {
+    reader: LongReader,
+    value: LoadedValue,
+}
+
+/// Keys that were loaded, and those that were left out because their time had come.
+#[derive(Default)]
+struct Counts {
+    keys: u64,
+    expired: u64,
+}
+
+/// A key of a batch, with its hash.
+struct Hashed<'k> {
+    key: file::Key<'k>,
+    hash: u64,
+    slot: SlotId,
+}
+
+impl Builder {
+    pub(crate) fn new(
+        access: Access,
+        shared: &Arc<Shared>,
+        is_cancelled: Arc<AtomicBool>,
+        settings: &command::Settings,
+        now: UnixMs,
+    ) -> Self {
+        let value = LoadedValue::new(settings);
+        let (shared, databases) = (shared.clone(), settings.databases);
+        let section = Section { access, is_inside: false };
+        Self { section, shared, is_cancelled, value, databases, now }
+    }
+
+    /// Builds a chunk of whole keys.
+    pub(crate) fn keys(&mut self, keys: &Keys) -> Result<(), LoadError> {
+        let keyspace = Arc::clone(&self.shared.keyspace);
+        let mut counts = Counts::default();
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut all = keys.iter();
+        loop {
+            for key in all.by_ref().take(BATCH) {
+                batch.push(hashed(&keyspace, key?));
+            }
+            if batch.is_empty() || self.is_cancelled.load(Relaxed) {
+                break;
+            }
+            self.batch(&keyspace, &batch, &mut counts)?;
+            batch.clear();
+        }
+        self.shared.load.add(keys.bytes(), counts.keys, counts.expired);
+        Ok(())
+    }
+
+    fn batch(
+        &mut self,
+        keyspace: &Keyspace,
+        batch: &[Hashed<'_>],
+        counts: &mut Counts,
+    ) -> Result<(), LoadError> {
+        for h in batch {
+            keyspace.prefetch_bucket(h.slot, h.hash, DbIndex::new(h.key.db as u16));
+        }
+        let result = batch.iter().try_for_each(|h| {
+            self.value.begin(h.key.id);
+            h.key.load(&mut self.value)?;
+            let key = Key { bytes: &h.key.name, hash: h.hash, slot: h.slot };
+            let place = Place { db: h.key.db, key, meta: &h.key.meta, offset: h.key.offset };
+            self.insert(None, &place, counts)
+        });
+        self.section.leave();
+        result
+    }
+
+    /// Builds a part of a long value; returns the value if it is not complete.
+    pub(crate) fn long(
+        &mut self,
+        long: Option<Box<LongValue>>,
+        part: LongChunk,
+    ) -> Result<Option<Box<LongValue>>, LoadError> {
+        match (long, part) {
+            (None, LongChunk::Begin(about)) => {
+                let mut value = self.value.another();
+                value.begin(about.id);
+                Ok(Some(Box::new(LongValue { reader: LongReader::new(about), value })))
+            }
+            (Some(mut long), LongChunk::Part(bytes)) => {
+                long.reader.part(&bytes, &mut long.value)?;
+                self.shared.load.add(bytes.len(), 0, 0);
+                Ok(Some(long))
+            }
+            (Some(long), LongChunk::End) => self.end_long(*long).map(|()| None),
+            (long, part) => {
+                unreachable!("parts are in order: {part:?} behind {}", long.is_some())
+            }
+        }
+    }
+
+    fn end_long(&mut self, long: LongValue) -> Result<(), LoadError> {
+        let LongValue { reader, mut value } = long;
+        let about = reader.about().clone();
+        if let Some(text) = reader.finish(&mut value)? {
+            value.set_text(text);
+        }
+        let keyspace = Arc::clone(&self.shared.keyspace);
+        let key = keyspace.key(&about.name);
+        let place = Place { db: about.db, key, meta: &about.meta, offset: about.offset };
+        let mut counts = Counts::default();
+        let result = self.insert(Some(&mut value), &place, &mut counts);
+        self.section.leave();
+        result?;
+        self.shared.load.add(0, counts.keys, counts.expired);
+        Ok(())
+    }
+
+    /// Puts a value under its key; this builder's own value if none is given. The section stays
+    /// entered.
+    fn insert(
+        &mut self,
+        value: Option<&mut LoadedValue>,
+        place: &Place<'_>,
+        counts: &mut Counts,
+    ) -> Result<(), LoadError> {
+        let Place { db, key, meta, offset } = place;
+        if *db >= u32::from(self.databases) {
+            return Err(LoadError::no_database(*offset, *db, key.bytes, self.databases));
+        }
+        if meta.expiry.is_some_and(|at| at < self.now) {
+            counts.expired += 1;
+            return Ok(());
+        }
+        let value = value.unwrap_or(&mut self.value);
+        let db = DbIndex::new(*db as u16);
+        let put = |guard: &mut Guard<'_>| {
+            let is_new = value.insert(guard, db, key, meta);
+            guard.finish();
+            is_new
+        };
+        match self.section.with_slot(&self.is_cancelled, key.slot, self.now, put) {
+            Some(true) => counts.keys += 1,
+            Some(false) => return Err(LoadError::duplicate(*offset, place.db, key.bytes)),
+            None => {} // the server ends
+        }
+        Ok(())
+    }
+}
+
+/// Where a value belongs.
+struct Place<'a> {
+    db: u32,
+    key: Key<'a>,
+    meta: &'a Meta,
+    /// In the file.
+    offset: u64,
+}
+
+fn hashed<'k>(keyspace: &Keyspace, key: file::Key<'k>) -> Hashed<'k> {
+    let Key { hash, slot, .. } = keyspace.key(&key.name);
+    keyspace.prefetch_slot(slot);
+    Hashed { key, hash, slot }
+}
+
+/// An Access, and whether it is inside its section.
+struct Section {
+    access: Access,
+    is_inside: bool,
+}
+
+impl Section {
+    /// Runs `f` with one slot locked. The section is entered, and stays so. `None` if the server
+    /// ends instead.
+    fn with_slot<R>(
+        &mut self,
+        is_cancelled: &AtomicBool,
+        slot: SlotId,
+        now: UnixMs,
+        f: impl FnOnce(&mut Guard<'_>) -> R,
+    ) -> Option<R> {
+        loop {
+            if !self.is_inside {
+                self.is_inside = self.access.enter();
+            }
+            if self.is_inside
+                && let Ok(mut guard) = self.access.lock_one(slot, now, Intent::Write)
+            {
+                return Some(f(&mut guard));
+            }
+            self.leave();
+            if is_cancelled.load(Relaxed) {
+                return None;
+            }
+            thread::sleep(RETRY);
+        }
+    }
+
+    fn leave(&mut self) {
+        if std::mem::take(&mut self.is_inside) {
+            self.access.leave();
+        }
+    }
+}
+
+impl Drop for Section {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

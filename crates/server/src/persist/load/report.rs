@@ -1,0 +1,72 @@
+//! What loading writes to the log and tells a supervisor.
+
+use crate::log;
+use crate::persist::load::state::{Load, Loaded, Progress};
+use rdb::file::Summary;
+use std::fmt;
+use std::path::Path;
+
+const MIB: f64 = 1_048_576.0;
+
+/// Progress in words, as in the log and in a supervisor's status.
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.1} % ({:.1} of {:.1} MiB), {} keys, {} seconds left",
+            self.percent(),
+            self.bytes as f64 / MIB,
+            self.total_bytes as f64 / MIB,
+            self.keys,
+            self.seconds_left
+        )
+    }
+}
+
+/// Logs an aux field which says where the file comes from, in the words of Redis, and keeps what
+/// INFO shows. Others are ignored.
+pub(crate) fn aux(name: &[u8], text: &[u8], load: &Load) {
+    let number = || std::str::from_utf8(text).ok()?.parse::<u64>().ok();
+    match name {
+        b"redis-ver" => {
+            log::notice(format_args!("Loading RDB produced by version {}", text.escape_ascii()));
+        }
+        b"valkey-ver" => {
+            let version = text.escape_ascii();
+            log::notice(format_args!("Loading RDB produced by Valkey version {version}"));
+        }
+        b"ctime" => {
+            let now = driver::clock::unix_ns() / 1_000_000_000;
+            let age = number().map_or(0, |at| now.saturating_sub(at as i64).max(0));
+            log::notice(format_args!("RDB age {age} seconds"));
+        }
+        b"used-mem" => {
+            let bytes = number().unwrap_or(0);
+            load.set_used_memory(bytes);
+            let mib = bytes as f64 / MIB;
+            log::notice(format_args!("RDB memory usage when created {mib:.2} Mb"));
+        }
+        _ => {}
+    }
+}
+
+/// Logs that a file was loaded.
+pub(crate) fn done(path: &Path, loaded: Loaded, summary: &Summary, functions: usize, seconds: f64) {
+    let Loaded { keys, expired } = loaded;
+    log::notice(format_args!("Done loading RDB, keys loaded: {keys}, keys expired: {expired}."));
+    let (skipped, aux) = (summary.skipped_keys, summary.skipped_aux);
+    if skipped + aux > 0 {
+        log::warning(format_args!(
+            "{}: {skipped} keys and {aux} other fields of modules were skipped, because \
+             rdb-skip-unknown is set; they are lost with the next save",
+            path.display()
+        ));
+    }
+    if functions > 0 {
+        log::notice(format_args!(
+            "{functions} libraries of functions are kept for the next snapshot; this version does \
+             not run them"
+        ));
+    }
+    log::notice(format_args!("DB loaded from disk: {seconds:.3} seconds"));
+}

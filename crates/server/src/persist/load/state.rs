@@ -1,0 +1,202 @@
+//! What the whole server knows of loading: whether it goes on, how far it is, how it ended.
+
+use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use base::sync::thread::JoinHandle;
+use base::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use base::{MonoNs, UnixMs};
+use std::path::{Path, PathBuf};
+
+/// What whoever started the server is told.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// A file is being loaded: it will take longer, and this is how far it is.
+    Loading(&'a Progress),
+    /// The server serves its clients.
+    Ready,
+}
+
+/// Told of [`News`]. An error ends the start.
+pub type Listener = Box<dyn FnMut(News<'_>) -> Result<(), String> + Send>;
+
+/// Loading at the start. Without a file everything stays zero.
+#[derive(Default)]
+pub struct Load {
+    /// A file is being loaded: commands which need the data are refused.
+    is_on: AtomicBool,
+    path: Mutex<PathBuf>,
+    started_ns: AtomicU64,
+    started_ms: AtomicI64,
+    total_bytes: AtomicU64,
+    bytes: AtomicU64,
+    keys: AtomicU64,
+    expired: AtomicU64,
+    /// `used-mem` of the file.
+    used_memory: AtomicU64,
+    /// Libraries of functions, which this version keeps and does not run.
+    functions: Mutex<Vec<Arc<[u8]>>>,
+    /// Why the start has failed.
+    failure: Mutex<Option<String>>,
+    listener: Mutex<Option<Listener>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// How far loading is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Since when, Unix milliseconds.
+    pub started_ms: i64,
+    /// Length of the file.
+    pub total_bytes: u64,
+    /// Bytes of it whose keys are in the keyspace.
+    pub bytes: u64,
+    /// Keys loaded.
+    pub keys: u64,
+    /// Memory of the server that wrote the file, as the file says; 0 if it does not.
+    pub used_memory: u64,
+    /// Seconds that the rest takes at this pace; at least 1.
+    pub seconds_left: u64,
+}
+
+impl Progress {
+    /// How much of the file is loaded, 0 to 100.
+    pub fn percent(&self) -> f64 {
+        if self.total_bytes == 0 {
+            return 0.0;
+        }
+        self.bytes as f64 * 100.0 / self.total_bytes as f64
+    }
+}
+
+/// What the last loading did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Loaded {
+    /// Keys that were loaded.
+    pub keys: u64,
+    /// Keys that were left out because their time had come.
+    pub expired: u64,
+}
+
+impl Load {
+    /// A file is to be loaded: from now on clients are refused. Called before the workers run.
+    pub fn plan(&self, path: PathBuf) {
+        *held(&self.path) = path;
+        self.is_on.store(true, Release);
+    }
+
+    /// True while a file is being loaded, and after that has failed.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Acquire)
+    }
+
+    /// The file.
+    pub fn path(&self) -> PathBuf {
+        held(&self.path).clone()
+    }
+
+    /// Who is told of progress and readiness.
+    pub fn set_listener(&self, listener: Listener) {
+        *held(&self.listener) = Some(listener);
+    }
+
+    /// The server serves its clients from here on.
+    ///
+    /// # Errors
+    /// The listener could not do what it does then: one line.
+    pub fn become_ready(&self) -> Result<(), String> {
+        self.is_on.store(false, Release);
+        self.tell(News::Ready)
+    }
+
+    pub(crate) fn tell(&self, news: News<'_>) -> Result<(), String> {
+        match &mut *held(&self.listener) {
+            Some(listener) => listener(news),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn begin(&self, now: MonoNs, unix_ms: UnixMs) {
+        self.started_ns.store(now.0, Relaxed);
+        self.started_ms.store(unix_ms.0, Relaxed);
+    }
+
+    pub(crate) fn set_total(&self, bytes: u64) {
+        self.total_bytes.store(bytes, Relaxed);
+    }
+
+    pub(crate) fn set_used_memory(&self, bytes: u64) {
+        self.used_memory.store(bytes, Relaxed);
+    }
+
+    /// Counts a part of the file whose keys are in the keyspace.
+    pub(crate) fn add(&self, bytes: usize, keys: u64, expired: u64) {
+        self.bytes.fetch_add(bytes as u64, Relaxed);
+        self.keys.fetch_add(keys, Relaxed);
+        self.expired.fetch_add(expired, Relaxed);
+    }
+
+    /// How far loading is; `None` while nothing is loaded.
+    pub fn progress(&self, now: MonoNs) -> Option<Progress> {
+        if !self.is_on() {
+            return None;
+        }
+        let (total_bytes, bytes) = (self.total_bytes.load(Relaxed), self.bytes.load(Relaxed));
+        let elapsed_s = now.since(MonoNs(self.started_ns.load(Relaxed))) as f64 / 1e9;
+        let left = total_bytes.saturating_sub(bytes) as f64;
+        let seconds_left = if bytes == 0 { 1 } else { (elapsed_s * left / bytes as f64) as u64 };
+        Some(Progress {
+            started_ms: self.started_ms.load(Relaxed),
+            total_bytes,
+            bytes,
+            keys: self.keys.load(Relaxed),
+            used_memory: self.used_memory.load(Relaxed),
+            seconds_left: seconds_left.max(1),
+        })
+    }
+
+    /// What was loaded so far.
+    pub fn loaded(&self) -> Loaded {
+        Loaded { keys: self.keys.load(Relaxed), expired: self.expired.load(Relaxed) }
+    }
+
+    pub(crate) fn add_function(&self, library: Vec<u8>) {
+        held(&self.functions).push(library.into());
+    }
+
+    /// The libraries of functions that the file had. A later snapshot writes them again.
+    pub fn functions(&self) -> Vec<Arc<[u8]>> {
+        held(&self.functions).clone()
+    }
+
+    /// The start has failed; the first reason counts.
+    pub(crate) fn fail(&self, why: String) {
+        held(&self.failure).get_or_insert(why);
+    }
+
+    /// Why the start has failed, if it has: one line.
+    pub fn failure(&self) -> Option<String> {
+        held(&self.failure).clone()
+    }
+
+    pub(crate) fn add_thread(&self, thread: JoinHandle<()>) {
+        held(&self.threads).push(thread);
+    }
+
+    /// Waits for the end of the loader threads; they end soon once the workers have ended.
+    pub(crate) fn join(&self) {
+        for thread in std::mem::take(&mut *held(&self.threads)) {
+            thread.join().expect("a loader thread catches its panics");
+        }
+    }
+}
+
+/// A panic under these locks leaves their data complete.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The file that is loaded at the start, if the settings name one.
+pub fn file_of(dir: &Path, name: &Path) -> Option<PathBuf> {
+    (!name.as_os_str().is_empty()).then(|| dir.join(name))
+}

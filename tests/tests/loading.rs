@@ -1,0 +1,319 @@
+//! Files of a real redis-server 7.0 are loaded with the same data; a file which cannot be loaded
+//! ends the start; a supervisor is told how it goes.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use sheafdb_tests::program::{finish, spawn};
+use sheafdb_tests::rng::Rng;
+use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr};
+use sheafdb_tests::wire::{Value, Wire};
+
+/// A folder which is removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sheafdb-load-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    fn text(&self) -> String {
+        self.0.display().to_string()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("dump.rdb")
+    }
+
+    /// The arguments of a server on this folder.
+    fn start(&self, more: &[&str]) -> ServerProcess {
+        let dir = self.text();
+        let args = [&["--dir", &dir][..], more].concat();
+        ServerProcess::start(&Binary::under_test(), &args)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn ask(wire: &mut Wire, words: &[&str]) -> Value {
+    wire.command(words).expect("an answer")
+}
+
+fn bytes(value: Value) -> Vec<u8> {
+    match value {
+        Value::Bulk(bytes) | Value::Verbatim(bytes) | Value::Simple(bytes) => bytes,
+        other => panic!("no text: {other:?}"),
+    }
+}
+
+fn info(wire: &mut Wire, field: &str) -> String {
+    let text = String::from_utf8(bytes(ask(wire, &["INFO"]))).expect("text");
+    let line = text.lines().find_map(|l| l.strip_prefix(field)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {field}")).trim().to_owned()
+}
+
+/// Fills three databases with values of every type and size, some of which expire.
+fn fill(wire: &mut Wire, rng: &mut Rng) {
+    for db in ["0", "3", "15"] {
+        ask(wire, &["SELECT", db]);
+        for n in 0..400 {
+            value(wire, rng, n);
+        }
+    }
+    // Long ones, which come in parts.
+    let long = "0123456789abcdef".repeat(200_000);
+    ask(wire, &["SET", "long", &long]);
+    let noise: String = (0..400_000).map(|_| (b' ' + rng.below(90) as u8) as char).collect();
+    ask(wire, &["SET", "noise", &noise]);
+    for part in 0..20 {
+        let elements: Vec<String> = (0..3000).map(|n| format!("element {part} {n}")).collect();
+        for (command, key) in [("RPUSH", "long list"), ("SADD", "long set")] {
+            let mut words = vec![command, key];
+            words.extend(elements.iter().map(String::as_str));
+            ask(wire, &words);
+        }
+        let scores: Vec<String> = (0..3000).map(|n| format!("{}.25", part * n)).collect();
+        let mut zadd = vec!["ZADD", "long zset"];
+        let mut hset = vec!["HSET", "long hash"];
+        for (score, element) in scores.iter().zip(&elements) {
+            zadd.extend([score.as_str(), element]);
+            hset.extend([element.as_str(), score]);
+        }
+        ask(wire, &zadd);
+        ask(wire, &hset);
+    }
+}
+
+fn value(wire: &mut Wire, rng: &mut Rng, n: u64) {
+    let key = format!("key {n}");
+    let count = if rng.below(4) == 0 { rng.below(300) } else { 1 + rng.below(12) };
+    let wide = rng.below(3) == 0;
+    let word = |i: u64| if wide { format!("{i}{}", "w".repeat(80)) } else { i.to_string() };
+    match n % 7 {
+        0 => drop(ask(wire, &["SET", &key, &n.to_string()])),
+        1 => drop(ask(wire, &["SET", &key, &"x".repeat((count * count) as usize)])),
+        kind => {
+            for i in 0..=count {
+                let (text, id) = (word(i), format!("{}-{i}", i + 1));
+                let words: Vec<&str> = match kind {
+                    2 => vec!["RPUSH", &key, &text],
+                    3 => vec!["SADD", &key, &text],
+                    4 => vec!["ZADD", &key, &id[..id.len() / 2], &text],
+                    5 => vec!["HSET", &key, &text, &id],
+                    _ => vec!["XADD", &key, &id, "field", &text],
+                };
+                ask(wire, &words);
+            }
+            if kind == 6 {
+                ask(wire, &["XGROUP", "CREATE", &key, "g", "0"]);
+                ask(wire, &["XREADGROUP", "GROUP", "g", "me", "COUNT", "3", "STREAMS", &key, ">"]);
+            }
+        }
+    }
+    if n.is_multiple_of(5) {
+        ask(wire, &["PEXPIREAT", &key, &format!("{}", 33_000_000_000_000_u64 + n)]);
+    }
+}
+
+/// Every key of a database: its name, its expiry, its bytes.
+fn contents(wire: &mut Wire, db: &str) -> Vec<(Vec<u8>, Value, Value)> {
+    ask(wire, &["SELECT", db]);
+    let Value::Array(names) = ask(wire, &["KEYS", "*"]) else { panic!("no keys") };
+    let mut all: Vec<_> = names.into_iter().map(bytes).collect();
+    all.sort();
+    let each = all.into_iter().map(|name| {
+        let text = String::from_utf8(name.clone()).expect("text");
+        let expiry = ask(wire, &["PEXPIRETIME", &text]);
+        let digest = ask(wire, &["DEBUG", "DIGEST-VALUE", &text]);
+        (name, expiry, digest)
+    });
+    each.collect()
+}
+
+#[test]
+fn a_file_of_redis_is_loaded_with_the_same_data() {
+    for (seed, compression, threads) in [(1, "yes", "1"), (2, "no", "3")] {
+        let folder = Folder::new(&format!("redis-{seed}"));
+        let dir = folder.text();
+        let arguments = ["--dir", &dir, "--rdbcompression", compression];
+        let redis = ServerProcess::start(&Binary::redis(), &arguments);
+        let mut theirs = redis.connect();
+        fill(&mut theirs, &mut Rng::new(seed));
+        assert_eq!(ask(&mut theirs, &["SAVE"]), Value::Simple(b"OK".to_vec()));
+        let server = folder.start(&["--threads", threads]);
+        let mut ours = server.connect();
+        let mut keys = 0;
+        for db in ["0", "3", "15"] {
+            let (theirs, ours) = (contents(&mut theirs, db), contents(&mut ours, db));
+            assert_eq!(theirs.len(), ours.len(), "database {db}");
+            keys += ours.len();
+            for (a, b) in theirs.iter().zip(&ours) {
+                assert_eq!(a, b, "database {db}");
+            }
+        }
+        assert!(keys > 1200, "{keys}");
+        assert_eq!(info(&mut ours, "rdb_last_load_keys_loaded"), keys.to_string());
+        assert_eq!(info(&mut ours, "rdb_last_load_keys_expired"), "0");
+        assert_eq!(info(&mut ours, "rdb_changes_since_last_save"), "0");
+        assert_eq!(info(&mut ours, "loading"), "0");
+        let log = server.log();
+        assert!(log.contains("Loading RDB produced by version 7.0."), "{log}");
+        let done = format!("Done loading RDB, keys loaded: {keys}, keys expired: 0.");
+        let at = log.find(&done).unwrap_or_else(|| panic!("{done}: {log}"));
+        assert!(log[at..].contains("Ready to accept connections"), "{log}");
+    }
+}
+
+const HEAD: &[u8] = b"REDIS0010";
+const END: &[u8] = b"\xff\0\0\0\0\0\0\0\0";
+
+fn made(parts: &[&[u8]]) -> Vec<u8> {
+    [HEAD, &parts.concat(), END].concat()
+}
+
+#[test]
+fn expired_keys_are_left_out_and_uses_are_kept() {
+    let folder = Folder::new("uses");
+    let old = b"\xfc\xe8\x03\0\0\0\0\0\0\0\x01e\x011";
+    let idle = b"\xf8\x40\xc8\0\x01i\x011"; // 200 seconds
+    let frequent = b"\xf9\x37\0\x01f\x011";
+    fs::write(folder.file(), made(&[b"\xfe\0", old, idle, frequent, b"\0\x01p\x011"]))
+        .expect("a file");
+    let server = folder.start(&[]);
+    let mut wire = server.connect();
+    assert_eq!(ask(&mut wire, &["DBSIZE"]), Value::Integer(3));
+    assert_eq!(info(&mut wire, "rdb_last_load_keys_expired"), "1");
+    assert_eq!(info(&mut wire, "rdb_last_load_keys_loaded"), "3");
+    assert_eq!(info(&mut wire, "expired_keys"), "0");
+    let Value::Integer(idle) = ask(&mut wire, &["OBJECT", "IDLETIME", "i"]) else { panic!("none") };
+    assert!((200..260).contains(&idle), "{idle}");
+    let Value::Integer(fresh) = ask(&mut wire, &["OBJECT", "IDLETIME", "f"]) else {
+        panic!("none")
+    };
+    assert!(fresh < 60, "{fresh}");
+}
+
+/// The start on a file, which fails: its standard error and its log.
+fn refused(folder: &Folder, more: &[&str]) -> (String, String) {
+    let port = free_addr().expect("a port").port().to_string();
+    let mut command = Command::new(&Binary::under_test().path);
+    command.args(["--port", &port, "--admin-port", "0", "--dir", &folder.text()]).args(more);
+    let out = finish(spawn(&mut command));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stdout));
+    (text(&out.stderr), text(&out.stdout))
+}
+
+#[test]
+fn a_damaged_file_ends_the_start_with_one_line() {
+    let folder = Folder::new("damaged");
+    let key = b"\xfe\0\0\x01a\x011";
+    let cut = made(&[key]);
+    let cases: [(Vec<u8>, &str); 9] = [
+        (Vec::new(), "at byte 0: "),
+        (b"no RDB file at all".to_vec(), "at byte 0: "),
+        (cut[..cut.len() - 9].to_vec(), "at byte 16"),
+        (made(&[key, b"\0\x01b\x051"]), "key 'b', type 0: "),
+        (made(&[key, b"\x63\x01b\x011"]), "type 99"),
+        (made(&[key, b"\0\x01a\x012"]), "key 'a': the key occurs twice"),
+        (made(&[b"\xfe\x10\0\x01a\x011"]), "database 16, key 'a': there are only 16 databases"),
+        ([HEAD, key, b"\xff\x01\x02\x03\x04\x05\x06\x07\x08"].concat(), "checksum"),
+        (b"REDIS0099\xff".to_vec(), "at byte "),
+    ];
+    for (bytes, expected) in cases {
+        fs::write(folder.file(), &bytes).expect("a file");
+        let (errors, log) = refused(&folder, &["--pidfile", "s.pid"]);
+        let path = folder.file().display().to_string();
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+        let start = format!("sheafdb: {path} cannot be loaded: ");
+        assert!(errors.starts_with(&start) && errors.contains(expected), "{errors}: {expected}");
+        let line = errors.trim_end().trim_start_matches("sheafdb: ");
+        assert_eq!(log.lines().filter(|l| l.ends_with(line)).count(), 1, "{log}");
+        assert!(!log.contains("Ready to accept"), "{log}");
+        assert_eq!(fs::read(folder.file()).expect("untouched"), bytes);
+        assert!(!folder.0.join("s.pid").exists());
+    }
+    fs::remove_file(folder.file()).expect("a file");
+    fs::create_dir(folder.file()).expect("a folder");
+    assert!(refused(&folder, &[]).0.contains("Is a directory"));
+}
+
+/// Values of modules: an error, unless they are to be skipped.
+#[test]
+fn values_of_modules_end_the_start_or_are_skipped() {
+    let folder = Folder::new("modules");
+    // Type 7: a module's id, then tagged parts up to 0. Here one number.
+    let mut module = b"\x07\x01m\x81".to_vec();
+    module.extend((0x0123_4567_89ab_cdef_u64 & !0x3ff | 1).to_be_bytes());
+    module.extend([2, 7, 0]);
+    fs::write(folder.file(), made(&[b"\xfe\0", &module, b"\0\x01a\x011"])).expect("a file");
+    let (errors, _) = refused(&folder, &[]);
+    assert!(errors.contains("key 'm'") && errors.contains("module"), "{errors}");
+    let server = folder.start(&["--rdb-skip-unknown", "yes"]);
+    assert_eq!(ask(&mut server.connect(), &["DBSIZE"]), Value::Integer(1));
+    assert!(server.log().contains("1 keys and 0 other fields of modules were skipped"));
+}
+
+/// systemd hears that it takes longer before it hears that the server is ready, which is when the
+/// data is there.
+#[test]
+fn a_supervisor_hears_of_loading_and_then_that_the_server_is_ready() {
+    let folder = Folder::new("notify");
+    let entry = |n: u32| [b"\0\x06".to_vec(), format!("{n:06}").into(), b"\x011".to_vec()].concat();
+    let all: Vec<u8> = (0..200_000).flat_map(entry).collect();
+    fs::write(folder.file(), made(&[b"\xfe\0", &all])).expect("a file");
+    let path = folder.0.join("notify");
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a limit");
+    let port = free_addr().expect("a port");
+    let mut command = Command::new(&Binary::under_test().path);
+    command.args(["--port", &port.port().to_string(), "--admin-port", "0"]);
+    command.args(["--dir", &folder.text(), "--supervised", "systemd"]).env("NOTIFY_SOCKET", &path);
+    let child = spawn(&mut command);
+    let hear = || {
+        let mut text = [0; 256];
+        let len = socket.recv(&mut text).expect("a word");
+        String::from_utf8_lossy(&text[..len]).into_owned()
+    };
+    let first = hear();
+    assert!(first.starts_with("EXTEND_TIMEOUT_USEC=60000000\nSTATUS=Loading: "), "{first}");
+    let mut word = hear();
+    while word.starts_with("EXTEND_TIMEOUT_USEC=") {
+        word = hear();
+    }
+    assert_eq!(word, "READY=1\n");
+    let mut wire = Wire::connect(port).expect("it listens");
+    assert_eq!(ask(&mut wire, &["DBSIZE"]), Value::Integer(200_000));
+    assert_eq!(hear(), "STATUS=Ready to accept connections\n");
+    wire.send(b"SHUTDOWN NOSAVE\r\n").expect("sent");
+    assert_eq!(hear(), "STOPPING=1\n");
+    assert!(finish(child).status.success());
+}
+
+/// The folder of a file is not changed by loading it.
+#[test]
+fn loading_writes_nothing() {
+    let folder = Folder::new("reads");
+    let bytes = made(&[b"\xfe\0\0\x01a\x011"]);
+    fs::write(folder.file(), &bytes).expect("a file");
+    let mut server = folder.start(&[]);
+    server.terminate();
+    let status = server.wait_exit(Duration::from_secs(20)).expect("it ends");
+    assert!(status.success());
+    assert_eq!(fs::read(folder.file()).expect("it is there"), bytes);
+    assert!(names(&folder.0).iter().all(|name| name == "dump.rdb"));
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let all = fs::read_dir(folder).expect("a folder");
+    all.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
