@@ -195,6 +195,30 @@ fn the_reference_loads_our_files() {
     }
 }
 
+/// What a server has saved before its end it has at the next start, and none of it counts as a
+/// change.
+#[test]
+fn a_restart_has_the_data() {
+    for threads in ["1", "3"] {
+        let folder = Folder::new(&format!("restart-{threads}"));
+        let args = ["--save", "3600 1", "--threads", threads];
+        let Some(mut server) = start(&folder, &args) else { return };
+        let wire = &mut server.connect();
+        fill(wire);
+        let digest = ask(wire, "DEBUG DIGEST");
+        assert_eq!(ask(wire, "SHUTDOWN"), "closed");
+        assert!(server.wait_exit(LIMIT).expect("it ends").success());
+        let server = start(&folder, &args).expect("it is ours");
+        let (wire, started) = (&mut server.connect(), Instant::now());
+        while ask(wire, "DBSIZE").starts_with("-LOADING") {
+            assert!(started.elapsed() < LIMIT, "{}", server.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(ask(wire, "DEBUG DIGEST"), digest);
+        assert_eq!(figure(wire, "persistence", "rdb_changes_since_last_save"), 0);
+    }
+}
+
 /// Accounts of each type.
 const ACCOUNTS: usize = 25;
 /// Adds an amount to an account, by type.
@@ -351,8 +375,9 @@ fn a_server_ends_behind_its_save() {
         assert_eq!(folder.file().exists(), saves, "save '{save}', {line}");
     }
     let folder = Folder::new("forced");
-    let mut server = start(&folder, &["--dbfilename", "."]).expect("it is ours");
+    let mut server = start(&folder, &[]).expect("it is ours");
     let mut wire = server.connect();
+    assert_eq!(ask(&mut wire, "CONFIG SET dbfilename ."), "+OK");
     assert_eq!(ask(&mut wire, "SHUTDOWN SAVE FORCE"), "closed");
     assert!(server.wait_exit(LIMIT).expect("it ends").success());
     assert!(server.log().contains("Exit anyway"), "{}", server.log());

@@ -192,6 +192,12 @@ pub(crate) const METRICS: &[Metric] = &[
         "the last successful save, or the start",
     ),
     one(
+        "redis_loading_dump_file",
+        Gauge,
+        |f| f64::from(u8::from(f.loading.is_some())),
+        "1 while the snapshot file is loaded",
+    ),
+    one(
         "redis_rdb_bgsave_in_progress",
         Gauge,
         |f| f64::from(u8::from(f.saves.current_s.is_some())),
@@ -383,7 +389,6 @@ pub(crate) const METRICS: &[Metric] = &[
 const SCRIPTS: &str = "scripts";
 const DEFRAG: &str = "active defragmentation";
 const AOF: &str = "the append-only file";
-const RDB: &str = "snapshots";
 const REPLICATION: &str = "replication";
 const PUBSUB: &str = "publish and subscribe";
 const TRACKING: &str = "client-side caching";
@@ -419,7 +424,6 @@ pub(crate) const OFF: &[Metric] = &[
     off("redis_io_threaded_writes_processed", Counter, 0.0, IO_THREADS),
     off("redis_io_threads_active", Gauge, 0.0, IO_THREADS),
     off("redis_latest_fork_seconds", Gauge, 0.0, "child processes"),
-    off("redis_loading_dump_file", Gauge, 0.0, RDB),
     off("redis_master_repl_offset", Gauge, 0.0, REPLICATION),
     off("redis_mem_clients_slaves", Gauge, 0.0, REPLICATION),
     off("redis_mem_not_counted_for_eviction_bytes", Gauge, 0.0, "eviction"),
@@ -436,11 +440,6 @@ pub(crate) const OFF: &[Metric] = &[
     off("redis_number_of_cached_scripts", Gauge, 0.0, SCRIPTS),
     off("redis_pubsub_channels", Gauge, 0.0, PUBSUB),
     off("redis_pubsub_patterns", Gauge, 0.0, PUBSUB),
-    off("redis_rdb_bgsave_in_progress", Gauge, 0.0, RDB),
-    off("redis_rdb_current_bgsave_duration_sec", Gauge, -1.0, RDB),
-    off("redis_rdb_last_bgsave_duration_sec", Gauge, -1.0, RDB),
-    off("redis_rdb_last_bgsave_status", Gauge, 1.0, RDB),
-    off("redis_rdb_last_cow_size_bytes", Gauge, 0.0, RDB),
     off("redis_repl_backlog_first_byte_offset", Gauge, 0.0, REPLICATION),
     off("redis_repl_backlog_history_bytes", Gauge, 0.0, REPLICATION),
     off("redis_repl_backlog_is_active", Gauge, 0.0, REPLICATION),
