@@ -240,5 +240,7 @@ impl Drop for Snapshot {
     }
 }
 
+#[cfg(all(test, shuttle))]
+mod models;
 #[cfg(all(test, not(shuttle)))]
 mod tests;

@@ -45,6 +45,12 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
+    /// Walks these slots alone.
+    #[cfg(all(test, shuttle))]
+    pub fn of(slots: &[SlotId]) -> Self {
+        Self { next: SLOTS, later: slots.iter().copied().collect(), ..Self::default() }
+    }
+
     /// Returns everything that it has taken to the queues.
     fn put_back(&mut self, running: &Running) {
         running.put_back(std::mem::take(&mut self.items));
