@@ -173,7 +173,8 @@ impl ServerProcess {
         while started.elapsed() < READY {
             let reply = Wire::connect(self.addr).and_then(|mut wire| wire.command(&["PING"]));
             // With a password it is another error.
-            let loads = |reply: &Value| matches!(reply, Value::Error(e) if e.starts_with(b"LOADING"));
+            let loads =
+                |reply: &Value| matches!(reply, Value::Error(e) if e.starts_with(b"LOADING"));
             if reply.is_ok_and(|reply| !loads(&reply)) {
                 return Ok(());
             }

@@ -72,7 +72,7 @@ fn fill(wire: &mut Wire, rng: &mut Rng) {
     // Long ones, which come in parts.
     let long = "0123456789abcdef".repeat(200_000);
     ask(wire, &["SET", "long", &long]);
-    let noise: String = (0..400_000).map(|_| (b' ' + rng.below(90) as u8) as char).collect();
+    let noise: String = (0..400_000).map(|_| char::from(b' ' + rng.below(90) as u8)).collect();
     ask(wire, &["SET", "noise", &noise]);
     for part in 0..20 {
         let elements: Vec<String> = (0..3000).map(|n| format!("element {part} {n}")).collect();
@@ -93,14 +93,14 @@ fn fill(wire: &mut Wire, rng: &mut Rng) {
     }
 }
 
-fn value(wire: &mut Wire, rng: &mut Rng, n: u64) {
+fn value(wire: &mut Wire, rng: &mut Rng, n: usize) {
     let key = format!("key {n}");
     let count = if rng.below(4) == 0 { rng.below(300) } else { 1 + rng.below(12) };
     let wide = rng.below(3) == 0;
-    let word = |i: u64| if wide { format!("{i}{}", "w".repeat(80)) } else { i.to_string() };
+    let word = |i: usize| if wide { format!("{i}{}", "w".repeat(80)) } else { i.to_string() };
     match n % 7 {
         0 => drop(ask(wire, &["SET", &key, &n.to_string()])),
-        1 => drop(ask(wire, &["SET", &key, &"x".repeat((count * count) as usize)])),
+        1 => drop(ask(wire, &["SET", &key, &"x".repeat(count * count)])),
         kind => {
             for i in 0..=count {
                 let (text, id) = (word(i), format!("{}-{i}", i + 1));
@@ -120,7 +120,7 @@ fn value(wire: &mut Wire, rng: &mut Rng, n: u64) {
         }
     }
     if n.is_multiple_of(5) {
-        ask(wire, &["PEXPIREAT", &key, &format!("{}", 33_000_000_000_000_u64 + n)]);
+        ask(wire, &["PEXPIREAT", &key, &format!("{}", 33_000_000_000_000_usize + n)]);
     }
 }
 
@@ -190,13 +190,13 @@ fn expired_keys_are_left_out_and_uses_are_kept() {
         .expect("a file");
     let server = folder.start(&[]);
     let mut wire = server.connect();
-    assert_eq!(ask(&mut wire, &["DBSIZE"]), Value::Integer(3));
+    assert_eq!(ask(&mut wire, &["DBSIZE"]), Value::Int(3));
     assert_eq!(info(&mut wire, "rdb_last_load_keys_expired"), "1");
     assert_eq!(info(&mut wire, "rdb_last_load_keys_loaded"), "3");
     assert_eq!(info(&mut wire, "expired_keys"), "0");
-    let Value::Integer(idle) = ask(&mut wire, &["OBJECT", "IDLETIME", "i"]) else { panic!("none") };
+    let Value::Int(idle) = ask(&mut wire, &["OBJECT", "IDLETIME", "i"]) else { panic!("none") };
     assert!((200..260).contains(&idle), "{idle}");
-    let Value::Integer(fresh) = ask(&mut wire, &["OBJECT", "IDLETIME", "f"]) else { panic!("none") };
+    let Value::Int(fresh) = ask(&mut wire, &["OBJECT", "IDLETIME", "f"]) else { panic!("none") };
     assert!(fresh < 60, "{fresh}");
 }
 
@@ -257,7 +257,7 @@ fn values_of_modules_end_the_start_or_are_skipped() {
     let (errors, _) = refused(&folder, &[]);
     assert!(errors.contains("key 'm'") && errors.contains("module"), "{errors}");
     let server = folder.start(&["--rdb-skip-unknown", "yes"]);
-    assert_eq!(ask(&mut server.connect(), &["DBSIZE"]), Value::Integer(1));
+    assert_eq!(ask(&mut server.connect(), &["DBSIZE"]), Value::Int(1));
     assert!(server.log().contains("1 keys and 0 other fields of modules were skipped"));
 }
 
@@ -290,7 +290,7 @@ fn a_supervisor_hears_of_loading_and_then_that_the_server_is_ready() {
     }
     assert_eq!(word, "READY=1\n");
     let mut wire = Wire::connect(port).expect("it listens");
-    assert_eq!(ask(&mut wire, &["DBSIZE"]), Value::Integer(200_000));
+    assert_eq!(ask(&mut wire, &["DBSIZE"]), Value::Int(200_000));
     assert_eq!(hear(), "STATUS=Ready to accept connections\n");
     wire.send(b"SHUTDOWN NOSAVE\r\n").expect("sent");
     assert_eq!(hear(), "STOPPING=1\n");

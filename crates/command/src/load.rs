@@ -36,8 +36,7 @@ impl LoadedValue {
     /// Begins the next value, which has this type in the file.
     pub fn begin(&mut self, id: u8) {
         self.text.clear();
-        self.built =
-            (id != types::STRING).then(|| Built::new(&self.settings, is_packed(&[id])));
+        self.built = (id != types::STRING).then(|| Built::new(&self.settings, is_packed(&[id])));
     }
 
     /// Sets a string which was read in parts.
@@ -50,7 +49,13 @@ impl LoadedValue {
     /// nobody is notified of it. O(1), but O(length) for a value which fits its entry.
     ///
     /// Returns false, and changes nothing, if the key exists.
-    pub fn insert(&mut self, guard: &mut Guard<'_>, db: DbIndex, key: &Key<'_>, meta: &Meta) -> bool {
+    pub fn insert(
+        &mut self,
+        guard: &mut Guard<'_>,
+        db: DbIndex,
+        key: &Key<'_>,
+        meta: &Meta,
+    ) -> bool {
         if guard.contains(db, key) {
             return false;
         }

@@ -9,9 +9,9 @@ pub mod simulated;
 use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
+use crate::persist::load::state::{self, Listener, Load, News};
 use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
-use crate::persist::load::state::{self, Listener, Load, News};
 use crate::shared::{Facts, Pause, Shared, VERSION, WorkerCounters};
 use crate::web::AdminPort;
 use crate::worker::Worker;
@@ -19,8 +19,8 @@ use crate::worker::message::Message;
 use crate::{log, web};
 use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
-use config::{Config, Supervised};
 use config::table::{APPENDDIRNAME, APPENDFILENAME};
+use config::{Config, Supervised};
 use driver::poller::Poller;
 use driver::reactor::Reactor;
 use driver::{Driver, ListenAddr, ListenOptions, ListenerId, MailboxSender};
@@ -31,8 +31,8 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 /// Wakes a parked session with a message to its worker.
 struct WakeByMail(Vec<MailboxSender<Message>>);
@@ -168,13 +168,12 @@ fn open_or_load(shared: &Shared, exists: impl FnOnce(&Path) -> bool) -> Result<(
         let config = shared.config.lock().expect("no panic while the configuration is held");
         state::file_of(&config.dir, &config.dbfilename)
     };
-    match file.filter(|file| exists(file)) {
-        Some(file) => shared.load.plan(file),
-        None => {
-            shared.load.become_ready()?;
-            log::notice(format_args!("Ready to accept connections"));
-        }
+    if let Some(file) = file.filter(|file| exists(file)) {
+        shared.load.plan(file);
+        return Ok(());
     }
+    shared.load.become_ready()?;
+    log::notice(format_args!("Ready to accept connections"));
     Ok(())
 }
 

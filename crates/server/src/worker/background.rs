@@ -239,8 +239,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if self.core.shared.cron_paused.load(Relaxed) {
             return;
         }
-        self.core.timers.is_busy =
-            !self.core.bulks.is_empty() || self.core.tasks.loading.is_some();
+        self.core.timers.is_busy = !self.core.bulks.is_empty() || self.core.tasks.loading.is_some();
         for conn in self.core.idle_clients() {
             self.close_now(conn);
         }

@@ -65,8 +65,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let core = Core::new(&mut driver, shared, id, listeners);
         let busy_poll_us = core.settings.busy_poll_us;
         let ingest = Ingest::default();
-        let mut worker =
-            Self { driver, access, core, window: Window::new(), ingest, busy_poll_us };
+        let mut worker = Self { driver, access, core, window: Window::new(), ingest, busy_poll_us };
         worker.begin_loading();
         worker
     }

@@ -41,7 +41,10 @@ impl LoadError {
     fn of_key(offset: u64, db: u32, key: &[u8], why: &str) -> Self {
         let shown = key[..key.len().min(KEY_SHOWN)].escape_ascii();
         let dots = if key.len() > KEY_SHOWN { "..." } else { "" };
-        Self { offset, text: format!("at byte {offset}, database {db}, key '{shown}{dots}': {why}") }
+        Self {
+            offset,
+            text: format!("at byte {offset}, database {db}, key '{shown}{dots}': {why}"),
+        }
     }
 
     /// A thread panicked, or could not be started.

@@ -36,8 +36,7 @@ impl Reading {
     /// The first operation.
     pub(crate) fn begin(path: PathBuf) -> (Self, FileOp) {
         let how = OpenHow { read: true, ..OpenHow::default() };
-        let reading =
-            Self { file: None, len: 0, next_at: 0, first: 0, blocks: VecDeque::new() };
+        let reading = Self { file: None, len: 0, next_at: 0, first: 0, blocks: VecDeque::new() };
         (reading, FileOp::Open { path, how })
     }
 
