@@ -170,13 +170,12 @@ fn open_or_load(shared: &Shared, exists: impl FnOnce(&Path) -> bool) -> Result<(
         let config = shared.config.lock().expect("no panic while the configuration is held");
         state::file_of(&config.dir, &config.dbfilename)
     };
-    match file.filter(|file| exists(file)) {
-        Some(file) => shared.load.plan(file),
-        None => {
-            shared.load.become_ready()?;
-            log::notice(format_args!("Ready to accept connections"));
-        }
+    if let Some(file) = file.filter(|file| exists(file)) {
+        shared.load.plan(file);
+        return Ok(());
     }
+    shared.load.become_ready()?;
+    log::notice(format_args!("Ready to accept connections"));
     Ok(())
 }
 

@@ -43,6 +43,7 @@ struct Counts {
 /// A key of a batch, with its hash.
 struct Hashed<'k> {
     key: file::Key<'k>,
+    db: DbIndex,
     hash: u64,
     slot: SlotId,
 }
@@ -69,7 +70,7 @@ impl Builder {
         let mut all = keys.iter();
         loop {
             for key in all.by_ref().take(BATCH) {
-                batch.push(hashed(&keyspace, key?));
+                batch.push(self.hashed(&keyspace, key?)?);
             }
             if batch.is_empty() || self.is_cancelled.load(Relaxed) {
                 break;
@@ -88,13 +89,13 @@ impl Builder {
         counts: &mut Counts,
     ) -> Result<(), LoadError> {
         for h in batch {
-            keyspace.prefetch_bucket(h.slot, h.hash, DbIndex::new(h.key.db as u16));
+            keyspace.prefetch_bucket(h.slot, h.hash, h.db);
         }
         let result = batch.iter().try_for_each(|h| {
             self.value.begin(h.key.id);
             h.key.load(&mut self.value)?;
             let key = Key { bytes: &h.key.name, hash: h.hash, slot: h.slot };
-            let place = Place { db: h.key.db, key, meta: &h.key.meta, offset: h.key.offset };
+            let place = Place { db: h.db, key, meta: &h.key.meta, offset: h.key.offset };
             self.insert(None, &place, counts)
         });
         self.section.leave();
@@ -133,13 +134,29 @@ impl Builder {
         }
         let keyspace = Arc::clone(&self.shared.keyspace);
         let key = keyspace.key(&about.name);
-        let place = Place { db: about.db, key, meta: &about.meta, offset: about.offset };
+        let db = self.database(about.db, &about.name, about.offset)?;
+        let place = Place { db, key, meta: &about.meta, offset: about.offset };
         let mut counts = Counts::default();
         let result = self.insert(Some(&mut value), &place, &mut counts);
         self.section.leave();
         result?;
         self.shared.load.add(0, counts.keys, counts.expired);
         Ok(())
+    }
+
+    fn hashed<'k>(&self, keyspace: &Keyspace, key: file::Key<'k>) -> Result<Hashed<'k>, LoadError> {
+        let db = self.database(key.db, &key.name, key.offset)?;
+        let Key { hash, slot, .. } = keyspace.key(&key.name);
+        keyspace.prefetch_slot(slot);
+        Ok(Hashed { key, db, hash, slot })
+    }
+
+    /// The database of a key, if the server has it.
+    fn database(&self, db: u32, key: &[u8], offset: u64) -> Result<DbIndex, LoadError> {
+        if db < u32::from(self.databases) {
+            return Ok(DbIndex(db));
+        }
+        Err(LoadError::no_database(offset, db, key, self.databases))
     }
 
     /// Puts a value under its key; this builder's own value if none is given. The section stays
@@ -151,23 +168,19 @@ impl Builder {
         counts: &mut Counts,
     ) -> Result<(), LoadError> {
         let Place { db, key, meta, offset } = place;
-        if *db >= u32::from(self.databases) {
-            return Err(LoadError::no_database(*offset, *db, key.bytes, self.databases));
-        }
         if meta.expiry.is_some_and(|at| at < self.now) {
             counts.expired += 1;
             return Ok(());
         }
         let value = value.unwrap_or(&mut self.value);
-        let db = DbIndex::new(*db as u16);
         let put = |guard: &mut Guard<'_>| {
-            let is_new = value.insert(guard, db, key, meta);
+            let is_new = value.insert(guard, *db, key, meta);
             guard.finish();
             is_new
         };
         match self.section.with_slot(&self.is_cancelled, key.slot, self.now, put) {
             Some(true) => counts.keys += 1,
-            Some(false) => return Err(LoadError::duplicate(*offset, place.db, key.bytes)),
+            Some(false) => return Err(LoadError::duplicate(*offset, db.0, key.bytes)),
             None => {} // the server ends
         }
         Ok(())
@@ -176,17 +189,11 @@ impl Builder {
 
 /// Where a value belongs.
 struct Place<'a> {
-    db: u32,
+    db: DbIndex,
     key: Key<'a>,
     meta: &'a Meta,
     /// In the file.
     offset: u64,
-}
-
-fn hashed<'k>(keyspace: &Keyspace, key: file::Key<'k>) -> Hashed<'k> {
-    let Key { hash, slot, .. } = keyspace.key(&key.name);
-    keyspace.prefetch_slot(slot);
-    Hashed { key, hash, slot }
 }
 
 /// An Access, and whether it is inside its section.
