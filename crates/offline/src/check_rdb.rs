@@ -188,7 +188,8 @@ impl Check {
         match checked {
             Checked::Right => writeln!(out, "[offset {bytes}] Checksum OK")?,
             Checked::Absent | Checked::Not => {
-                writeln!(out, "[offset {bytes}] The file has no checksum")?;
+                let none = "RDB file was saved with checksum disabled: no check performed.";
+                writeln!(out, "[offset {bytes}] {none}")?;
             }
         }
         writeln!(out, "[offset {bytes}] \\o/ RDB looks OK! \\o/")?;
