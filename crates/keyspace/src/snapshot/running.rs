@@ -153,7 +153,7 @@ impl Running {
 
     /// Takes over the tables of a flushed database that the walker has not passed. The caller holds
     /// World. Returns what it does not need.
-    pub fn inherit(&self, mut detached: Detached) -> Option<Detached> {
+    pub fn inherit(&self, mut detached: Detached) -> Detached {
         let physical = detached.physical;
         let end = position_at(physical, u64::MAX);
         let (mut tables, mut rest) = (Vec::new(), Vec::new());
@@ -165,11 +165,11 @@ impl Running {
         }
         if tables.is_empty() {
             detached.tables = rest;
-            return Some(detached);
+            return detached;
         }
         let passed = Detached { physical, tables: rest, ..Detached::default() };
         lock(&self.inherited).push_back(Inherited { physical, tables, _rest: detached });
-        Some(passed)
+        passed
     }
 
     /// The next flushed database.
@@ -188,9 +188,13 @@ impl Running {
         for lane in &self.lanes {
             items.extend(std::mem::take(&mut *lock(&lane.items)));
         }
-        items.into_iter().for_each(|item| entry(item.into_last()));
+        for item in items {
+            entry(item.into_last());
+        }
         while let Some(inherited) = self.next_inherited() {
-            inherited.tables.into_iter().for_each(|(_, inner)| table(inner));
+            for (_, inner) in inherited.tables {
+                table(inner);
+            }
         }
     }
 }
