@@ -101,8 +101,6 @@ impl Guard<'_> {
     }
 
     /// Makes the walker skip a new entry, which is no part of the snapshot, if it will meet it.
-    #[cold]
-    #[inline(never)]
     pub(crate) fn skip_if_ahead(&mut self, place: Place, new: EntryPtr) {
         if let Some(door) = &self.w.undo.capture.door
             && door.running.is_ahead(place)

@@ -102,7 +102,7 @@ impl<S: Sink> Stride<'_, S> {
     /// there are none.
     fn pass_items(&mut self, access: &mut Access) -> bool {
         if self.walk.items.is_empty() {
-            self.running.drain(&access.ks, &mut self.walk.items);
+            self.running.drain(&mut self.walk.items);
         }
         if self.walk.items.is_empty() {
             return false;
