@@ -270,7 +270,9 @@ fn slots_that_are_held_long_and_a_closed_gate_are_waited_for() {
     let mut cutter = Access::new(Arc::clone(&ks), 1);
     take_world(&mut access);
     let mut guard = access.world(NOW);
-    ["a", "b", "c"].iter().for_each(|name| set(&mut guard, name, b"v"));
+    for name in ["a", "b", "c"] {
+        set(&mut guard, name, b"v");
+    }
     let frozen = ks.key(b"b").slot;
     guard.freeze(&[frozen]);
     drop(guard);
@@ -353,7 +355,8 @@ fn a_panic_of_the_sink_leaves_a_keyspace_for_the_next_snapshot() {
     take_world(&mut access);
     let mut guard = access.world(NOW);
     (0..500).for_each(|n| set(&mut guard, &format!("{{t}}{n}"), b"v"));
-    (0..20).for_each(|n| set(&mut guard, &format!("{{u}}{n}"), &[b'x'; 20_000]));
+    let long = vec![b'x'; 20_000];
+    (0..20).for_each(|n| set(&mut guard, &format!("{{u}}{n}"), &long));
     drop(guard);
     access.open_world();
     for fails_after in [1, 7, 300, 505, 520] {

@@ -102,7 +102,7 @@ impl<S: Sink> Stride<'_, S> {
     /// there are none.
     fn pass_items(&mut self, access: &mut Access) -> bool {
         if self.walk.items.is_empty() {
-            self.running.drain(&access.ks, &mut self.walk.items);
+            self.running.drain(&mut self.walk.items);
         }
         if self.walk.items.is_empty() {
             return false;
@@ -234,7 +234,9 @@ impl<S: Sink> Stride<'_, S> {
         let mut bucket = std::mem::take(&mut self.walk.bucket);
         bucket.clear();
         let next = table.visit(&ks.mem, point, |entry| {
+            // The lines of an entry of 88 bytes.
             prefetch(entry.address() as usize);
+            prefetch(entry.address() as usize + 80);
             bucket.push(entry);
         });
         for &entry in &bucket {
