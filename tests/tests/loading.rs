@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType};
 use sheafdb_tests::http;
@@ -310,7 +310,8 @@ fn a_supervisor_hears_of_loading_and_then_that_the_server_is_ready() {
     assert!(finish(child).status.success());
 }
 
-/// The file is a pipe, which opens when somebody writes to it: until then the server loads.
+/// The file is a pipe, which opens when somebody writes to it: until then the server loads. (io_uring
+/// opens it at once.)
 #[test]
 fn a_server_which_loads_is_alive_and_not_ready() {
     let folder = Folder::new("alive");
@@ -319,9 +320,11 @@ fn a_server_which_loads_is_alive_and_not_ready() {
     let (port, admin) = (free_addr().expect("a port"), free_addr().expect("a port"));
     let mut command = Command::new(&Binary::under_test().path);
     command.args(["--port", &port.port().to_string(), "--dir", &folder.text()]);
-    command.args(["--admin-port", &admin.port().to_string()]);
+    command.args(["--admin-port", &admin.port().to_string(), "--io-backend", "epoll"]);
     let child = spawn(&mut command);
+    let began = Instant::now();
     let mut wire = loop {
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not listen");
         if let Ok(wire) = Wire::connect(port) {
             break wire;
         }
