@@ -7,7 +7,7 @@ use config::{Config, WorkerCopy, docs, find, is_secret, refusal};
 use std::collections::BTreeSet;
 
 /// Settings which only this server has.
-const OWN: [&str; 15] = [
+const OWN: [&str; 16] = [
     "admin-bind",
     "admin-port",
     "admin-token",
@@ -21,6 +21,7 @@ const OWN: [&str; 15] = [
     "ingest-producers-max",
     "ingest-window",
     "io-backend",
+    "rdb-skip-unknown",
     "threads",
     "work-at-once-elements",
 ];
