@@ -88,7 +88,7 @@ fn all_refused_lines_are_reported_and_check_config_does_not_start() {
     let dir = std::env::temp_dir().join(format!("sheafdb-check-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("a folder");
     let (bad, good) = (dir.join("bad.conf"), dir.join("good.conf"));
-    let refused = "appendonly yes\nsave 900 1\nreplicaof a 1\ntls-port 1\ncluster-enabled yes\n";
+    let refused = "appendonly yes\nnotify-keyspace-events KEA\nreplicaof a 1\ntls-port 1\ncluster-enabled yes\n";
     fs::write(&bad, format!("hz 20\n{refused}")).expect("a file");
     fs::write(&good, "port 0\nunixsocket s\nappendfsync always\npidfile check.pid\n")
         .expect("a file");

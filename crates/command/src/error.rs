@@ -329,7 +329,17 @@ errors! {
     InvalidArguments => "ERR Invalid arguments specified for command",
     NoConfigFile => "ERR The server is running without a config file",
     NoShutdown => "ERR No shutdown in progress.",
-    NoPersistence => "ERR SHUTDOWN SAVE needs persistence, which this version does not have",
+    ShutdownFailed => "ERR Errors trying to SHUTDOWN. Check logs.",
+    SaveUnderWay => "ERR Background save already in progress",
+    /// SAVE has failed: the log says why, as in Redis.
+    SaveFailed => "ERR",
+    /// A write while background saves fail (`stop-writes-on-bgsave-error`).
+    MisconfiguredSave =>
+        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist \
+         to disk. Commands that may modify the data set are disabled, because this instance is \
+         configured to report errors during writes if RDB snapshotting fails \
+         (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the \
+         RDB error.",
     CommandLogType => "ERR type must be one of slow, large-request, large-reply",
     SlowlogCount => "ERR count should be greater than or equal to -1",
     NoSamples { event: Box<str> } => "ERR No samples available for event '{event}'",

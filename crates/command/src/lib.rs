@@ -42,6 +42,7 @@ pub mod connection;
 pub mod generic;
 pub mod load;
 mod parts;
+pub mod save;
 pub mod server;
 pub mod transactions;
 

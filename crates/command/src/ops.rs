@@ -15,6 +15,6 @@ pub use client_op::{
 pub use debug_op::{DebugOp, Populate, ProtocolSample};
 pub use server_op::{
     ConfigOp, FlushMode, LatencyOp, LogKind, LogOp, MemoryOp, Migrate, SLOWLOG_GET_DEFAULT,
-    ServerOp, ShutdownOp,
+    SaveMode, ServerOp, ShutdownOp,
 };
 pub use session_op::{Credentials, Hello, SessionOp};

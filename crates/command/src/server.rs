@@ -17,7 +17,7 @@ use resp::Args;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
-use crate::ops::{FlushMode, ServerOp, ShutdownOp};
+use crate::ops::{FlushMode, SaveMode, ServerOp, ShutdownOp};
 use crate::parse::is;
 
 pub use describe::{describe, listpack_text, quicklist_text, text_lengths};
@@ -61,6 +61,26 @@ fn flush_mode(args: Args<'_>) -> Result<FlushMode, Error> {
         2 if is(args.get(1), "SYNC") => Ok(FlushMode::Sync),
         _ => Err(Error::Syntax),
     }
+}
+
+/// `SAVE`.
+pub fn save(_args: Args<'_>) -> Result<ServerOp, Error> {
+    Ok(ServerOp::Save(SaveMode::Foreground))
+}
+
+/// `BGSAVE [SCHEDULE]`. The option is for a server that rewrites its append-only file, which this
+/// one never does.
+pub fn bgsave(args: Args<'_>) -> Result<ServerOp, Error> {
+    match args.len() {
+        1 => Ok(ServerOp::Save(SaveMode::Background)),
+        2 if is(args.get(1), "SCHEDULE") => Ok(ServerOp::Save(SaveMode::Background)),
+        _ => Err(Error::Syntax),
+    }
+}
+
+/// `LASTSAVE`.
+pub fn lastsave(_args: Args<'_>) -> Result<ServerOp, Error> {
+    Ok(ServerOp::LastSave)
 }
 
 /// `INFO [section ...]`.

@@ -6,7 +6,7 @@ mod common;
 use command::ops::{
     ClientFact, ClientFilters, ClientKill, ClientOp, ClientRule, ClientType, ConfigOp, Credentials,
     DebugOp, FlushMode, Hello, LatencyOp, LibraryFact, LogKind, LogOp, MemoryOp, Populate,
-    ProtocolSample, ReplyMode, ServerOp, SessionOp, ShutdownOp,
+    ProtocolSample, ReplyMode, SaveMode, ServerOp, SessionOp, ShutdownOp,
 };
 use command::{Error, Handler, help, registry};
 use common::{Oracle, Value, reply_of, with_args, words};
@@ -74,6 +74,8 @@ const WRONG: &[&str] = &[
     "FLUSHALL foo",
     "FLUSHALL ASYNC SYNC",
     "FLUSHDB foo",
+    "BGSAVE now",
+    "BGSAVE SCHEDULE SCHEDULE",
     "SHUTDOWN foo",
     "SHUTDOWN SAVE NOSAVE",
     "SHUTDOWN NOW ABORT",
@@ -298,6 +300,10 @@ fn server_commands_are_parsed() {
         ("FLUSHALL", ServerOp::FlushAll(FlushMode::Default)),
         ("FLUSHALL async", ServerOp::FlushAll(FlushMode::Async)),
         ("FLUSHDB SYNC", ServerOp::FlushDb(FlushMode::Sync)),
+        ("SAVE", ServerOp::Save(SaveMode::Foreground)),
+        ("BGSAVE", ServerOp::Save(SaveMode::Background)),
+        ("BGSAVE schedule", ServerOp::Save(SaveMode::Background)),
+        ("LASTSAVE", ServerOp::LastSave),
         ("INFO", ServerOp::Info(vec![])),
         ("INFO Server IO", ServerOp::Info(vec![bytes("server"), bytes("io")])),
         ("SHUTDOWN", end(None, false, false)),

@@ -46,12 +46,13 @@ impl Setting {
 }
 
 /// The settings that `--help` shows first, by heading and in order.
-const HELP: [(&str, &[&str]); 6] = [
+const HELP: [(&str, &[&str]); 7] = [
     ("Network", &["bind", "port", "unixsocket", "unixsocketperm", "tcp-backlog", "timeout"]),
     ("Monitoring", &["admin-port", "admin-bind", "admin-token"]),
     ("Access", &["requirepass", "protected-mode", "enable-debug-command"]),
     ("Runtime", &["threads", "busy-poll-us", "io-backend", "databases"]),
     ("Limits", &["maxmemory", "maxclients", "client-output-buffer-limit", "proto-max-bulk-len"]),
+    ("Snapshots", &["save", "dbfilename", "rdbcompression", "stop-writes-on-bgsave-error"]),
     (
         "Process",
         &["daemonize", "pidfile", "dir", "logfile", "loglevel", "log-format", "supervised"],
@@ -90,8 +91,8 @@ pub fn help() -> String {
         }
     }
     out.push_str(
-        "\nThe server keeps data in memory only. It refuses settings which promise more (appendonly, save,\n\
-         replicaof, tls-port and others). docs/config.md lists all.\n",
+        "\nThe server keeps data in memory and saves it as snapshots. It refuses settings which promise\n\
+         more (appendonly, replicaof, tls-port and others). docs/config.md lists all.\n",
     );
     out
 }

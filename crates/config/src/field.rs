@@ -36,7 +36,7 @@ macro_rules! words {
         })*
     };
 }
-words! { Access IoBackend LogFormat LogLevel LogTimes MaxmemoryPolicy Supervised }
+words! { Access IoBackend LogFormat LogLevel LogTimes MaxmemoryPolicy RdbVersion Supervised }
 
 impl Field for bool {
     fn store(&mut self, value: &Value) {
@@ -71,6 +71,20 @@ impl Field for Bind {
 impl Field for Vec<Bind> {
     fn store(&mut self, value: &Value) {
         *self = value.words().iter().map(|word| Bind::new(word)).collect();
+    }
+}
+
+impl Field for Vec<(u64, u64)> {
+    fn store(&mut self, value: &Value) {
+        if let Value::SavePoints(points) = value {
+            self.clone_from(points);
+        }
+    }
+}
+
+impl Field for ShutdownWords {
+    fn store(&mut self, value: &Value) {
+        *self = ShutdownWords::from_value(value);
     }
 }
 
@@ -144,5 +158,43 @@ pub struct MaxmemoryPolicy {
 impl MaxmemoryPolicy {
     fn from_word(word: &[u8]) -> Self {
         MaxmemoryPolicy { evicts: word != b"noeviction", counts_uses: word.ends_with(b"-lfu") }
+    }
+}
+
+/// The version of the files that are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RdbVersion {
+    /// The lowest one that can hold the data.
+    #[default]
+    Automatic,
+    /// This one; a save fails if it cannot hold the data.
+    Only(u16),
+}
+
+impl RdbVersion {
+    fn from_word(word: &[u8]) -> Self {
+        match base::num::parse_u64(word) {
+            None | Some(0) => RdbVersion::Automatic,
+            Some(version) => RdbVersion::Only(version as u16),
+        }
+    }
+}
+
+/// What a signal that ends the server asks for, in words of SHUTDOWN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShutdownWords {
+    /// To save or not; otherwise that depends on whether there are save points.
+    pub save: Option<bool>,
+    /// To wait for no replica.
+    pub now: bool,
+    /// To end whatever fails.
+    pub force: bool,
+}
+
+impl ShutdownWords {
+    fn from_value(value: &Value) -> Self {
+        let has = |word| value.has_flag(word);
+        let save = if has("save") { Some(true) } else { has("nosave").then_some(false) };
+        ShutdownWords { save, now: has("now"), force: has("force") }
     }
 }

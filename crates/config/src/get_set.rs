@@ -1,6 +1,7 @@
 //! CONFIG GET and CONFIG SET as functions over a [`Config`].
 
 use super::table::{Change, Index, MAXMEMORY, MAXMEMORY_POLICY, SETTINGS};
+use super::value::Kind;
 use super::{Config, find, parse::printable, refusal, refusal_text};
 use base::glob::{Case, matches};
 use std::fmt;
@@ -104,6 +105,10 @@ impl Config {
         for (index, (name, text)) in indices.iter().zip(pairs) {
             let setting = &SETTINGS[*index];
             let value = setting.kind.parse(text).map_err(|why| {
+                let why = match setting.kind {
+                    Kind::FileName => format!("{} {why}", setting.name),
+                    _ => why,
+                };
                 SetError::failed(name, refusal_text(setting, text).unwrap_or(why))
             })?;
             if let Some(why) = refusal(setting, &value) {

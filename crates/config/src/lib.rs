@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use crate::value::Value;
 use table::{Class, DIR, DIRECTIVES, Index, MAXMEMORY_POLICY, SETTINGS, Setting};
 
-pub use field::{MaxmemoryPolicy, Secret};
+pub use field::{MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 pub use table::{Config, HandlerSettings, WorkerCopy};
 
 /// Maximum number of worker threads.
@@ -294,6 +294,19 @@ impl Config {
             value::Kind::Listeners => ingest::IngestListen::show_all(&self.ingest_listen),
             _ => value.show(),
         };
+    }
+
+    /// Stores a value that a line of a file or an option gives. Save points of several lines add up;
+    /// an empty line removes those before it, and the first line the default, as in Redis.
+    fn store_line(&mut self, index: Index, value: &Value) {
+        match value {
+            Value::SavePoints(more) if self.named[index] && !more.is_empty() => {
+                let all = self.save_points.iter().chain(more).copied().collect();
+                self.store(index, &Value::SavePoints(all));
+            }
+            _ => self.store(index, value),
+        }
+        self.named[index] = true;
     }
 
     /// Why these settings contradict each other, if they do: a memory limit with a policy that this

@@ -325,8 +325,7 @@ fn apply(
     if refusal(setting, &value).is_some() {
         return Err(refused(setting, &value.show(), &error));
     }
-    reading.config.store(index, &value);
-    reading.config.named[index] = true;
+    reading.config.store_line(index, &value);
     if setting.class == Class::Inert {
         let place = place_of(place, directive.line);
         reading.inert.push(Inert { place, name: setting.name, about: setting.about });

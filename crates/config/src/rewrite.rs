@@ -44,6 +44,10 @@ fn append_overrides(config: &Config, read: &Config, text: &mut Vec<u8>) {
         if !std::mem::replace(&mut marked, true) {
             push_lines(text, &[String::new(), MARK.to_owned()]);
         }
+        if SETTINGS[index].kind == Kind::SavePoints && !config.save_points.is_empty() {
+            // Without it, these lines would add to those of the included file.
+            push_lines(text, &[format!("{} \"\"", SETTINGS[index].name)]);
+        }
         push_lines(text, &lines_for(config, &default, index, true));
     }
 }
@@ -112,7 +116,7 @@ fn give_current_values<'l>(
     for (line, index) in lines.filter_map(|(line, index)| Some((line, (*index)?))) {
         let words = parse::directive(line).ok().flatten().map(|(_, words)| words);
         match words.and_then(|w| SETTINGS[index].kind.parse_words(&w).ok()) {
-            Some(value) => read.store(index, &value),
+            Some(value) => read.store_line(index, &value),
             None => are_valid[index] = false,
         }
     }
@@ -139,6 +143,10 @@ fn lines_for(config: &Config, default: &Config, index: Index, needed: bool) -> V
     }
     if setting.kind == Kind::Limits {
         return limit_lines(config, default, setting.name, needed);
+    }
+    if setting.kind == Kind::SavePoints && !config.save_points.is_empty() {
+        let line = |(s, c): &(u64, u64)| format!("{} {s} {c}", setting.name);
+        return config.save_points.iter().map(line).collect();
     }
     let value = match setting.kind {
         Kind::Memory(..) | Kind::Backlog => memory_text(text),

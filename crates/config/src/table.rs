@@ -3,7 +3,7 @@
 //! `docs/config.md` and the sample configuration all read it. A new setting is one row here, and
 //! its use.
 
-use super::field::{Field, MaxmemoryPolicy, Secret};
+use super::field::{Field, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 use super::ingest::{INGEST_WINDOW_MAX, INGEST_WINDOW_MIN, IngestListen};
 use super::row::{inert, refused, settings, wired};
 use super::value::{BufferLimit, Kind};
@@ -21,16 +21,6 @@ const BIG_SIZE: Kind = Kind::Memory(0, u64::MAX);
 const SIZE_FROM_1MB: Kind = Kind::Memory(1 << 20, i64::MAX as u64);
 const ACCESS: Kind = Kind::Choice(&["no", "yes", "local"]);
 const SHUTDOWN: Kind = Kind::Flags(&["default", "save", "nosave", "now", "force"]);
-const SHUTDOWN_OFF: &[&str] = &[
-    "default",
-    "nosave",
-    "now",
-    "force",
-    "nosave now",
-    "nosave force",
-    "now force",
-    "nosave now force",
-];
 
 const ACL: &str = "for ACL users, which this version does not have";
 const AOF: &str = "for the append-only file, which this version does not write";
@@ -183,7 +173,7 @@ settings! {
     "auto-aof-rewrite-percentage" = inert(I32, "100", AOF);
     "availability-zone" = inert(Kind::Text, "",
     "a label that CONFIG GET reads back and nothing else shows");
-    "bgsave_cpulist" = inert(Kind::Text, "", RDB).alias(&["bgsave-cpulist"]).start();
+    "bgsave_cpulist" = inert(Kind::Text, "", PINNING).alias(&["bgsave-cpulist"]).start();
     "bind" server(bind: Vec<Bind>) = wired(
         Kind::Addresses,
         "127.0.0.1 -::1",
@@ -491,8 +481,19 @@ settings! {
     "proto-max-bulk-len" handler(bulk_len_max: u64) = wired(
         SIZE_FROM_1MB, "536870912", "Maximum size of one argument."
     );
-    "rdb-del-sync-files" = inert(Kind::Bool, "no", RDB);
-    "rdb-save-incremental-fsync" = inert(Kind::Bool, "yes", RDB);
+    "rdb-del-sync-files" = inert(Kind::Bool, "no", REPLICATION);
+    "rdb-key-save-delay" server(save_delay_us: u64) = wired(
+        I32, "0", "A save waits so many microseconds for each key. For tests."
+    );
+    "rdb-save-incremental-fsync" server(save_syncs_early: bool) = wired(
+        Kind::Bool, "yes",
+        "Sync a snapshot file while it is written, every 4 MiB. `no`: only at its end."
+    );
+    "rdb-version" server(rdb_version: RdbVersion) = wired(
+        Kind::Choice(&["0", "10", "11", "12", "80"]), "0",
+        "Version of the snapshot files that are written. 0: 10, which Redis 7.0 reads, or 12 where \
+         fields of hashes expire. 80: for Valkey 9. Data which the version cannot hold is not saved."
+    );
     "rdb-skip-unknown" server(rdb_skip_unknown: bool) = wired(
         Kind::Bool, "no",
         "Values of modules in a snapshot file are skipped and counted. `no`: they end the start."
@@ -501,7 +502,9 @@ settings! {
     "rdbchecksum" server(rdb_checksum: bool) = wired(
         Kind::Bool, "yes", "Snapshot files end with a checksum."
     ).start();
-    "rdbcompression" = inert(Kind::Bool, "yes", RDB);
+    "rdbcompression" server(rdb_compression: bool) = wired(
+        Kind::Bool, "yes", "Strings in snapshot files are compressed (LZF)."
+    );
     "rdma-bind" = inert(Kind::Text, "", RDMA);
     "rdma-completion-vector" = inert(Kind::Int(-1, 1024), "-1", RDMA);
     "rdma-port" = refused(PORT, &["0"], "RDMA", "listening on an RDMA device");
@@ -545,16 +548,22 @@ settings! {
         "no",
         "RESTORE always checks the whole payload, from every client",
     );
-    "save" = refused(Kind::SavePoints, &[""], PERSISTENCE, "automatic snapshots to disk");
+    "save" worker(save_points: Vec<(u64, u64)>) = wired(
+        Kind::SavePoints, "3600 1 300 100 60 10000",
+        "A snapshot is saved after so many seconds with at least so many changes. Lines add up. \
+         Empty: never."
+    );
     "server_cpulist" = inert(Kind::Text, "", PINNING).alias(&["server-cpulist"]).start();
     "set-max-intset-entries" handler(set_max_intset_entries: u64) = wired(I64, "512", INTEGERS);
     "set-max-listpack-entries" handler(set_max_listpack_entries: u64) = wired(I64, "128", MEMBERS);
     "set-max-listpack-value" handler(set_max_listpack_value: u64) = wired(SIZE, "64", MEMBER_BYTES);
     "set-proc-title" = inert(Kind::Bool, "yes", TITLE).start();
-    "shutdown-on-sigint" = refused(SHUTDOWN, SHUTDOWN_OFF, PERSISTENCE,
-    "`save`: saving on SIGINT (Ctrl-C)");
-    "shutdown-on-sigterm" = refused(
-        SHUTDOWN, SHUTDOWN_OFF, PERSISTENCE, "`save`: saving on SIGTERM"
+    "shutdown-on-sigint" server(on_sigint: ShutdownWords) = wired(
+        SHUTDOWN, "default",
+        "What SIGINT (Ctrl-C) does, in words of SHUTDOWN. `default`: as SHUTDOWN without any."
+    );
+    "shutdown-on-sigterm" server(on_sigterm: ShutdownWords) = wired(
+        SHUTDOWN, "default", "The same for SIGTERM."
     );
     "shutdown-timeout" = inert(
         I32, "10", "for replicas; clients always have one second to take their replies"
@@ -571,7 +580,10 @@ settings! {
     "socket-mark-id" = refused(
         Kind::Int(0, u32::MAX as i64), &["0"], "marked sockets", "marking sockets for the firewall"
     ).start();
-    "stop-writes-on-bgsave-error" = inert(Kind::Bool, "yes", RDB);
+    "stop-writes-on-bgsave-error" worker(stop_writes_on_save_error: bool) = wired(
+        Kind::Bool, "yes",
+        "Writes are refused while there are save points and the last background save has failed."
+    );
     "stream-node-max-bytes" handler(stream_node_max_bytes: u64) = wired(SIZE, "4096", NODE_BYTES);
     "stream-node-max-entries" handler(stream_node_max_entries: u64) = wired(I64,
     "100", NODE_ENTRIES);

@@ -124,6 +124,12 @@ impl Value {
         }
     }
 
+    /// Whether this word was chosen of several; false for a value of another kind.
+    pub fn has_flag(&self, word: &str) -> bool {
+        let Value::Flags(known, set) = self else { return false };
+        known[1..].iter().enumerate().any(|(i, w)| *w == word && set & (1 << i) != 0)
+    }
+
     /// The text as bytes; empty for a value of another kind.
     pub fn bytes(&self) -> &[u8] {
         match self {

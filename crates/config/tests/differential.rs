@@ -18,6 +18,7 @@ const OTHER_DEFAULTS: &[(&str, &str)] = &[
     ("port", "the server compared with is started without one"),
     ("sanitize-dump-payload", "the server compared with is started with it"),
     ("unixsocket", "the server compared with is started with one"),
+    ("save", "the server compared with is started without"),
 ];
 
 /// Values which the two servers handle differently: setting, value (empty: any), reason.

@@ -5,7 +5,7 @@ use config::load::{FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX, INCLUDE_FILES_M
 use config::rewrite::{MARK, rewrite};
 use config::source::{Answer, Known, Question};
 use config::value::{BIND_MAX, HOSTNAME_MAX};
-use config::{Access, Bind, Config, LogLevel, THREADS_MAX, find, parse};
+use config::{Access, Bind, Config, LogLevel, RdbVersion, ShutdownWords, THREADS_MAX, find, parse};
 use proptest::prelude::*;
 use std::path::PathBuf;
 
@@ -107,7 +107,8 @@ fn without_arguments_every_setting_has_its_default() {
     assert_eq!((c.port, c.command.databases, c.maxclients), (6379, 16, 10_000));
     assert_eq!((c.busy_poll_us, c.threads, hz(&c)), (50, 0, 10));
     assert_eq!(c.dir, std::env::current_dir().expect("a folder"));
-    assert_eq!(text_of(&c, "save"), b"");
+    assert_eq!(c.save_points, [(3600, 1), (300, 100), (60, 10_000)]);
+    assert_eq!((c.rdb_version, c.on_sigterm), (RdbVersion::Automatic, ShutdownWords::default()));
     assert_eq!(c.output_limits[1].hard_bytes, 256 << 20);
     assert_eq!(c.enable_debug_command, Access::No);
 }
@@ -149,6 +150,7 @@ fn values_are_parsed_in_their_common_spellings() {
     assert_eq!(*c.password, *b"a b\x01\n");
     assert_eq!(c.latency_percentiles, [50.0, 99.9]);
     assert_eq!(text_of(&c, "shutdown-on-sigterm"), b"nosave now");
+    assert_eq!(c.on_sigterm, ShutdownWords { save: Some(false), now: true, force: false });
 }
 
 #[test]
@@ -200,7 +202,7 @@ fn errors_name_place_problem_and_remedy() {
             "line 1: 'appendonly yes' needs persistence, which this version does not have; set \
              'appendonly no' or remove it",
         ),
-        ("save 900 1", "line 1: 'save 900 1' needs persistence"),
+        ("save 900", "line 1: 'save 900': Invalid save parameters; 'save' takes pairs of seconds"),
         ("replicaof a 1", "line 1: 'replicaof a 1' needs replication"),
         ("user x on", "line 1: 'user ...' needs access control lists"),
         ("rename-command CONFIG \"\"", "line 1: 'rename-command CONFIG ' needs renaming"),
@@ -238,13 +240,14 @@ fn errors_name_place_problem_and_remedy() {
 fn every_refused_line_is_reported() {
     let folder = Folder::new("all");
     let more = folder.file("more.conf", "tls-port 1\nport 7\n");
-    let text =
-        format!("appendonly yes\nport 1\nsave 60\ninclude {more}\nprot 7\nmaxclients x\nhz 20\n");
+    let text = format!(
+        "appendonly yes\nport 1\nappendonly x\ninclude {more}\nprot 7\nmaxclients x\nhz 20\n"
+    );
     let file = folder.file("a.conf", &text);
     let message = started(&[&file, "--replicaof", "a", "1"]).expect_err("refused");
     let expected = [
         "a.conf line 1: 'appendonly yes' needs persistence",
-        "a.conf line 3: 'save 60' needs persistence",
+        "a.conf line 3: 'appendonly x' needs persistence",
         "more.conf line 1: 'tls-port 1' needs TLS",
         "a.conf line 5: unknown setting 'prot'",
         "a.conf line 6: 'maxclients x': argument couldn't be parsed",
@@ -288,11 +291,35 @@ fn settings_without_effect_are_listed() {
 /// For a refused setting the refusal is reported even if its value is malformed.
 #[test]
 fn a_refused_setting_is_reported_for_any_value() {
-    for value in ["60", "60 1", "x"] {
-        let why = Config::default().set(&[(b"save", value.as_bytes())], true).expect_err("refused");
-        assert!(why.to_string().contains(&format!("'save {value}' needs persistence")), "{why}");
+    for value in ["60", "yes", "x"] {
+        let pairs: [(&[u8], &[u8]); 1] = [(b"appendonly", value.as_bytes())];
+        let why = Config::default().set(&pairs, true).expect_err("refused");
+        assert!(why.to_string().contains(&format!("'appendonly {value}' needs persi")), "{why}");
     }
-    assert!(Config::default().set(&[(b"save", b"")], true).is_ok());
+    assert!(Config::default().set(&[(b"appendonly", b"no")], true).is_ok());
+}
+
+/// As Redis 7.0: the first line replaces the default, further lines and options add to it.
+#[test]
+fn save_points_of_several_lines_add_up() {
+    let folder = Folder::new("points");
+    let cases: &[(&str, &[&str], &str)] = &[
+        ("", &[], "3600 1 300 100 60 10000"),
+        ("save 10 1\nsave 20 2\n", &[], "10 1 20 2"),
+        ("save 10 1 20 2\n", &[], "10 1 20 2"),
+        ("save 10 1\nsave \"\"\nsave 20 2\n", &[], "20 2"),
+        ("save \"\"\n", &[], ""),
+        ("save 10 1\n", &["--save", "5", "5", "--save", "6 6"], "10 1 5 5 6 6"),
+        ("save \"\"\n", &["--save", "1", "1"], "1 1"),
+        ("save 10 1\n", &["--save", ""], ""),
+    ];
+    for (text, options, expected) in cases {
+        let file = folder.file("a.conf", text);
+        let words: Vec<&str> = [&*file].into_iter().chain(options.iter().copied()).collect();
+        assert_eq!(text_of(&config(&words), "save"), expected.as_bytes(), "{text:?} {options:?}");
+    }
+    let (c, _) = config(&[]).set(&[(b"save", b"7 7")], true).expect("valid");
+    assert_eq!(text_of(&c, "save"), b"7 7", "CONFIG SET replaces them");
 }
 
 /// The configuration which Debian ships is accepted unchanged.
@@ -328,11 +355,12 @@ fn a_rewrite_changes_only_lines_which_differ() {
         (b"requirepass", b"a \"b\x01"),
         (b"client-output-buffer-limit", b"pubsub 1gb 2gb 7"),
         (b"latency-tracking-info-percentiles", b""),
+        (b"save", b"10 1 20 2"),
     ];
     let (c, changed) = c.set(pairs, true).expect("valid settings");
     assert_eq!(changed.len(), pairs.len());
     rewrite_file(&c);
-    let expected = "# my comment\nport 7000\nhz 10\n# hz 20\nmaxmemory 1536kb\n\nsave \"\"\n\
+    let expected = "# my comment\nport 7000\nhz 10\n# hz 20\nmaxmemory 1536kb\n\nsave 10 1\nsave 20 2\n\
                     client-output-buffer-limit normal 1mb 2kb 3\n\
                     client-output-buffer-limit slave 256mb 64mb 60\n\
                     client-output-buffer-limit pubsub 1gb 2gb 7\nappendonly no\n\
@@ -354,15 +382,18 @@ fn a_rewrite_changes_only_lines_which_differ() {
 #[test]
 fn a_rewrite_overrides_included_files() {
     let folder = Folder::new("included");
-    let other = folder.file("other.conf", "timeout 7\nhz 20\nloglevel warning\n");
+    let other =
+        folder.file("other.conf", "timeout 7\nhz 20\nloglevel warning\nsave 10 1\nsave 20 2\n");
     let text = format!("timeout 3\ninclude {other}\nport 7000\n");
     let file = folder.file("a.conf", &text);
     let c = config(&[&file]);
     assert_eq!(c.timeout_s, 7);
-    let (c, _) = c.set(&[(b"timeout", b"3"), (b"hz", b"10")], true).expect("valid settings");
+    let pairs: &[(&[u8], &[u8])] = &[(b"timeout", b"3"), (b"hz", b"10"), (b"save", b"20 2")];
+    let (c, _) = c.set(pairs, true).expect("valid settings");
     rewrite_file(&c);
     let written = std::fs::read_to_string(&file).expect("readable");
     assert!(written.starts_with(&text) && written.contains("\nhz 10\n"), "{written}");
+    assert!(written.contains("\nsave \"\"\nsave 20 2\n"), "{written}");
     let again = config(&[&file]);
     assert_eq!(again.get([&b"*"[..]].into_iter()), c.get([&b"*"[..]].into_iter()));
     rewrite_file(&again);

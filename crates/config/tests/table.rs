@@ -7,7 +7,7 @@ use config::{Config, WorkerCopy, docs, find, is_secret, refusal};
 use std::collections::BTreeSet;
 
 /// Settings which only this server has.
-const OWN: [&str; 15] = [
+const OWN: [&str; 17] = [
     "admin-bind",
     "admin-port",
     "admin-token",
@@ -22,6 +22,8 @@ const OWN: [&str; 15] = [
     "ingest-window",
     "io-backend",
     "threads",
+    "rdb-key-save-delay",
+    "rdb-version",
     "work-at-once-elements",
 ];
 
@@ -166,9 +168,6 @@ const ASKING: &[(&str, &str)] = &[
     ("oom-score-adj", "yes"),
     ("rdma-port", "6379"),
     ("replicaof", "10.0.0.1 6379"),
-    ("save", "900 1"),
-    ("shutdown-on-sigint", "save"),
-    ("shutdown-on-sigterm", "save force"),
     ("slaveof", "10.0.0.1 6379"),
     ("socket-mark-id", "7"),
     ("syslog-enabled", "yes"),

@@ -60,7 +60,7 @@ pub(crate) struct Worker {
     /// What is recorded about the uses of keys, and the bits for a key that is used or created now.
     pub uses: Uses,
     pub uses_now: u32,
-    /// The version of the setting that `uses` has.
+    /// The version of the settings that `uses` and the undo log's listeners have.
     uses_version: u32,
     /// Decides at random whether a use raises a counter.
     dice: Prng,
@@ -160,8 +160,9 @@ impl Access {
     /// before its first command, and ends with [`Access::leave`].
     #[inline]
     pub fn enter_or_stay_beside(&mut self) -> bool {
-        self.w.follow_uses(&self.ks);
         let inside = self.w.stand.enter(&self.ks.gate, self.w.index);
+        // Behind the gate: whoever enters after a cut, which is made under World, sees it.
+        self.w.follow(&self.ks);
         if !inside {
             self.step_beside();
         }
@@ -190,7 +191,7 @@ impl Access {
     /// section, World, a part of a lock set. The lock of a single slot and the growth token stay
     /// taken for ever.
     #[inline]
-    fn finish_forgotten(&mut self) {
+    pub(crate) fn finish_forgotten(&mut self) {
         if !(self.w.undo.is_empty() && self.w.held.is_empty() && self.w.graveyard.is_empty()) {
             self.finish_forgotten_changes();
         }
@@ -216,6 +217,7 @@ impl Access {
         match self.ks.gate.close(self.w.index, self.w.me, self.w.world_tries) {
             Ok(()) => {
                 self.w.world_tries = 0;
+                self.w.follow(&self.ks);
                 add(&self.ks.stats(self.w.index).worlds, 1);
                 Ok(())
             }
@@ -530,15 +532,21 @@ impl Worker {
         self.uses.counted(before, self.now, self.dice.draw())
     }
 
-    /// Adopts the setting of what is recorded about uses, if it has changed.
+    /// Adopts what is recorded about uses, and the snapshot that runs, if either has changed.
     #[inline]
-    pub fn follow_uses(&mut self, ks: &Keyspace) {
+    pub fn follow(&mut self, ks: &Keyspace) {
         let version = ks.uses.version();
         if version != self.uses_version {
-            self.uses_version = version;
-            self.uses = ks.uses.get();
-            self.uses_now = self.uses.word(self.now);
+            self.adopt(ks, version);
         }
+    }
+
+    #[cold]
+    fn adopt(&mut self, ks: &Keyspace, version: u32) {
+        self.uses_version = version;
+        self.uses = ks.uses.get();
+        self.uses_now = self.uses.word(self.now);
+        self.undo.adopt_snapshot(ks.snapshot.running());
     }
 
     #[inline(always)]

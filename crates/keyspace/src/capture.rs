@@ -1,10 +1,11 @@
-//! Announcements before changes: the hook for a snapshot, which must copy an entry that it has not
-//! written yet before the entry changes. Until there are snapshots, announcements are only counted,
-//! so that tests can verify that each kind of change is announced.
+//! Announcements before changes: the hook for a snapshot, which needs an entry that it has not
+//! walked yet as it was before the change (`snapshot.rs`). Announcements are also counted, so that
+//! tests can verify that each kind of change is announced.
 
 use crate::entry::EntryPtr;
 use crate::event::listeners;
 use crate::guard::Guard;
+use crate::snapshot::Door;
 use crate::undo::{Change, Place, Undo};
 use base::DbIndex;
 use std::collections::BTreeMap;
@@ -12,8 +13,10 @@ use std::collections::BTreeMap;
 /// What is about to change.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject {
-    /// An entry.
+    /// An entry, in its place.
     Entry(Place, EntryPtr),
+    /// An entry that leaves its table unchanged: it is replaced or removed.
+    Leaving(Place, EntryPtr),
     /// A place without an entry.
     Vacant(Place),
     /// A whole physical database.
@@ -40,6 +43,8 @@ pub(crate) struct Capture {
     /// Each with the index in the log that its change would get.
     announced: Vec<(usize, Subject)>,
     pub census: Census,
+    /// The way to the snapshot that runs, for this worker's changes.
+    pub door: Option<Box<Door>>,
 }
 
 /// Whether anybody listens to a change, read once before the change. The functions that notify
@@ -77,12 +82,25 @@ impl Guard<'_> {
     #[cold]
     #[inline(never)]
     fn announce(&mut self, subject: Subject) {
+        if self.w.undo.listeners & listeners::SNAPSHOT != 0 {
+            self.keep_pre_image(subject);
+        }
         let undo = &mut self.w.undo;
         if undo.listeners & listeners::CAPTURE != 0 {
             undo.commit_work += 1; // so that the commit counts
             let at = undo.changes.len();
             undo.capture.announced.push((at, subject));
         }
+    }
+
+    /// Passes the changes that are about to be committed to those who listen.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn before_commit(&mut self) {
+        if self.w.undo.listeners & listeners::CAPTURE != 0 {
+            self.w.undo.count_announced();
+        }
+        self.hand_over();
     }
 }
 
@@ -150,12 +168,15 @@ impl Change {
             ) => entry.address() == announced.address(),
             (
                 Self::Expiry { place, entry, .. }
-                | Self::Replaced { place, old: entry, .. }
-                | Self::Removed { place, old: entry }
-                | Self::Expired { place, old: entry, .. }
                 | Self::Edited { place, entry, .. }
                 | Self::Moved { place, from: entry, .. },
                 Subject::Entry(at, announced),
+            )
+            | (
+                Self::Replaced { place, old: entry, .. }
+                | Self::Removed { place, old: entry }
+                | Self::Expired { place, old: entry, .. },
+                Subject::Leaving(at, announced),
             ) => entry.address() == announced.address() && place == at,
             (Self::Inserted { place, .. }, Subject::Vacant(at)) => place == at,
             (Self::Swapped(a, b), Subject::Names(c, d)) => (a, b) == (c, d),

@@ -16,7 +16,7 @@
 #![allow(unsafe_code)]
 
 use crate::capture::{Listeners, Subject};
-use crate::entry::{EntryPtr, Room};
+use crate::entry::{EntryPtr, Gone, Room};
 use crate::event::Event;
 use crate::guard::Guard;
 use crate::keyspace::Key;
@@ -210,6 +210,13 @@ impl<'a> Guard<'a> {
         new
     }
 
+    /// Builds an entry equal to another one, in no table. A value outside is shared.
+    pub(crate) fn build_aside(&mut self, of: EntryPtr) -> Gone {
+        let copy = self.build(of.key(), of.payload(), of.expiry(), of.uses());
+        // SAFETY: 1. It is in no table. 2. Once. 3. Nobody else knows it.
+        unsafe { copy.into_gone() }
+    }
+
     #[inline(never)]
     #[allow(clippy::too_many_arguments)]
     fn create(
@@ -239,6 +246,7 @@ impl<'a> Guard<'a> {
         let listeners = self.before(|| Subject::Vacant(place));
         if listeners.any() {
             self.notify_before(Event::NEW, db, new);
+            self.skip_if_ahead(place, new);
         }
         self.link(place, slot, table, new);
         self.w.undo.changes.push(Change::Inserted { place, new });
@@ -337,9 +345,10 @@ impl<'a> Guard<'a> {
         old: EntryPtr,
         new: EntryPtr,
     ) -> Listeners {
-        let listeners = self.before_change(place, old);
+        let listeners = self.before(|| Subject::Leaving(place, old));
         if listeners.any() {
             self.notify_before(first, db, new);
+            self.skip_if_ahead(place, new);
         }
         let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, old);
         add(&self.ks.stats(self.w.index).used, new.memory() as i64);
@@ -419,7 +428,7 @@ impl<'a> Guard<'a> {
         found: &Found<'_>,
     ) {
         let old = found.entry;
-        let listeners = self.before_change(place, old);
+        let listeners = self.before(|| Subject::Leaving(place, old));
         if listeners.any() {
             self.notify_before(first, db, old);
         }

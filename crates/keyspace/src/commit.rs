@@ -3,7 +3,6 @@
 
 use crate::capture::Listeners;
 use crate::entry::{EntryPtr, Gone};
-use crate::event::listeners;
 use crate::guard::Guard;
 use crate::payload::Payload;
 use crate::slab::Source;
@@ -90,10 +89,10 @@ impl Guard<'_> {
 
     #[inline(never)]
     fn commit_changes(&mut self) {
-        let w = &mut *self.w;
-        if w.undo.listeners & listeners::CAPTURE != 0 {
-            w.undo.count_announced();
+        if self.w.undo.listeners != 0 {
+            self.before_commit();
         }
+        let w = &mut *self.w;
         for change in &w.undo.changes {
             match *change {
                 Change::Replaced { old, .. }

@@ -4,6 +4,7 @@
 //! import mode) and in a frozen slot nothing is removed; then *remove* becomes *hide*. The rule is
 //! evaluated only when a lookup finds something that is due.
 
+use crate::capture::Subject;
 use crate::entry::EntryPtr;
 use crate::guard::Guard;
 use crate::keyspace::Keyspace;
@@ -125,7 +126,7 @@ impl Guard<'_> {
     pub(crate) fn remove_expired(&mut self, db: DbIndex, place: Place, old: EntryPtr, fields: u64) {
         let table = self.table_of(place);
         let found = table.find_entry(&self.ks.mem, place.hash, old);
-        let listeners = self.before_change(place, old);
+        let listeners = self.before(|| Subject::Leaving(place, old));
         self.unlink(place, table, &found);
         self.w.undo.commit_work += 1;
         self.w.undo.changes.push(Change::Expired { place, old, fields });

@@ -9,21 +9,22 @@
 //!                                                          `big`: 0..7 bytes of padding, then
 //!                                                            8 bytes: Blob, or Box<Big>
 //!   header
-//!    63                  40 39  36 35   34   33   32  31    28 27  24 23      16 15           0
-//!   +----------------------+------+----+---+----+----+--------+------+----------+--------------+
-//!   | last use, or a count |  0   |gone|big|long|ttl |encoding| type | key len  | value len    |
-//!   +----------------------+------+----+---+----+----+--------+------+----------+--------------+
-//!     `uses.rs`                                                        0 if long  inline bytes: 8
-//!                                                                                 for an integer
-//!                                                                                 and for `big`
+//!    63        40 39 37  36   35   34   33   32  31    28 27  24 23      16 15           0
+//!   +------------+-----+----+----+---+----+----+--------+------+----------+--------------+
+//!   | uses       |  0  |skip|gone|big|long|ttl |encoding| type | key len  | value len    |
+//!   +------------+-----+----+----+---+----+----+--------+------+----------+--------------+
+//!     last use, or a                                            0 if long  inline bytes: 8
+//!     count: `uses.rs`                                                     for an integer
+//!                                                                          and for `big`
 //!   SET k 12345     8 + 1 + 8  = 17 bytes: header, key, i64
 //!   SET k v EX 9    8 + 8 + 1 + 1 = 18 bytes: header, expiry, key, value
 //! ```
 //!
 //! A key above 255 bytes is `long`. A string above [`INLINE_MAX`] bytes is a [`Blob`], a collection
 //! that is not packed a `Box<Big>`: both stand outside the entry. When such a collection moves to
-//! another entry, the old one is `gone`: it no longer owns the box, and is in no table. The
-//! allocation has the size of its class (`slab/classes.rs`). The class follows from the content, so
+//! another entry, the old one is `gone`: it no longer owns the box, and is in no table. The walker
+//! of a snapshot passes over an entry with `skip` (`snapshot.rs`); without a snapshot no entry has
+//! it. The allocation has the size of its class (`slab/classes.rs`). The class follows from the content, so
 //! it is not stored.
 #![allow(unsafe_code)]
 
@@ -39,6 +40,7 @@ const TTL: u64 = 1 << 32;
 const LONG_KEY: u64 = 1 << 33;
 const BIG: u64 = 1 << 34;
 const GONE: u64 = 1 << 35;
+const SKIP: u64 = 1 << 36;
 const FORM_SHIFT: u32 = 24;
 const KIND_MASK: u64 = 15 << FORM_SHIFT;
 const ENC_SHIFT: u32 = 28;
@@ -417,6 +419,17 @@ impl EntryPtr {
     pub fn set_uses(self, uses: u32) {
         let others = self.header().0 & ((1 << USES_SHIFT) - 1);
         self.set_header(Header(others | u64::from(uses) << USES_SHIFT));
+    }
+
+    /// True if the walker of the snapshot skips it (`snapshot.rs`).
+    pub fn is_skipped(self) -> bool {
+        self.header().0 & SKIP != 0
+    }
+
+    /// Sets whether the walker of the snapshot skips it.
+    pub fn set_skipped(self, skip: bool) {
+        let others = self.header().0 & !SKIP;
+        self.set_header(Header(if skip { others | SKIP } else { others }));
     }
 
     /// When it expires.

@@ -117,6 +117,9 @@ pub(crate) mod listeners {
     pub const CAPTURE: u32 = 2;
     /// A panic is armed ([`crate::Guard::panic_after`]).
     pub const FUSE: u32 = 4;
+    /// A snapshot runs: it gets the entries that it has not walked yet before they change
+    /// (`snapshot.rs`).
+    pub const SNAPSHOT: u32 = 8;
 }
 
 impl Guard<'_> {

@@ -90,6 +90,16 @@ impl Gate {
         self.used.fetch_max(index + 1, Ordering::SeqCst);
     }
 
+    /// The number of sections.
+    pub fn sections_max(&self) -> usize {
+        self.sections.len()
+    }
+
+    /// The number of sections that were ever used, which are the first ones.
+    pub fn sections_used(&self) -> usize {
+        self.used.load(Ordering::SeqCst)
+    }
+
     /// True if the gate is open for the only Access there is. Acquires everything that further
     /// Accesses did.
     #[inline(always)]

@@ -79,7 +79,7 @@ impl<'a> Guard<'a> {
 
     /// Adopts the latest [`Keyspace::set_uses`], within a batch.
     pub fn follow_uses(&mut self) {
-        self.w.follow_uses(self.ks);
+        self.w.follow(self.ks);
     }
 
     /// The time at which the command runs: the same for all of it.

@@ -17,7 +17,9 @@ use crate::reclaim::{Captured, Reclaimer};
 use crate::slab::{EntryCache, EntryMem, EntryPages, Source};
 use crate::slot::{Held, Slot};
 use crate::slots::Slots;
+use crate::snapshot::Current;
 use crate::stats::{self, Contention, ExpiryStats, Memory, WorkerStats};
+use crate::table::HeldTable;
 use crate::turn::Turns;
 use crate::uses::{Uses, UsesKept};
 use crate::workspace::Workspace;
@@ -90,6 +92,7 @@ pub struct Keyspace {
     further: Box<[OnceLock<Box<CachePadded<WorkerStats>>>]>,
     pub(crate) claims: Claims,
     pub(crate) uses: UsesKept,
+    pub(crate) snapshot: Box<Current>,
 }
 
 impl Keyspace {
@@ -131,6 +134,7 @@ impl Keyspace {
             further: (0..FURTHER_MAX).map(|_| OnceLock::new()).collect(),
             claims: Claims::new(workers),
             uses: UsesKept::default(),
+            snapshot: Box::default(),
         }
     }
 
@@ -457,17 +461,21 @@ impl Drop for Keyspace {
         let (mut pages, mut scratch) = (PageCache::new(), Vec::new());
         let mut cache = EntryCache::continuing(0);
         let mut source = Source { mem: &self.entries, cache: &mut cache };
+        let mut free = |entry: Gone| entry.free(&mut source);
+        let mut flushed = Vec::new();
+        if let Some(running) = self.snapshot.running() {
+            running.drain_last(&mut free, |table| flushed.push(table));
+        }
+        let mut work = Workspace {
+            mem: &self.mem,
+            pages: &mut pages,
+            hasher: &self.hasher,
+            scratch: &mut scratch,
+        };
+        let mut end = |table: HeldTable<'_>| while table.pop_bucket(&mut work, &mut free) {};
+        flushed.iter_mut().for_each(|table| end(HeldTable::of_mut(table)));
         for slot in self.slots.iter_mut() {
-            let mut work = Workspace {
-                mem: &self.mem,
-                pages: &mut pages,
-                hasher: &self.hasher,
-                scratch: &mut scratch,
-            };
-            for (_, table) in Held::of_mut(slot).tables() {
-                let mut free = |entry: Gone| entry.free(&mut source);
-                while table.pop_bucket(&mut work, &mut free) {}
-            }
+            Held::of_mut(slot).tables().for_each(|(_, table)| end(table));
         }
     }
 }

@@ -62,6 +62,7 @@ mod shape;
 mod slab;
 mod slot;
 mod slots;
+pub mod snapshot;
 mod stand;
 mod stats;
 mod survey;

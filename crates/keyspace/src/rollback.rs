@@ -12,6 +12,10 @@ impl Guard<'_> {
     #[cold]
     pub fn rollback(&mut self) {
         self.undo_to(0);
+        if self.w.undo.listeners != 0 {
+            self.keep_pre_images_of(0);
+            self.hand_over();
+        }
         let expired = self.expired_from(0);
         self.w.undo.events.extend(expired);
         for change in &self.w.undo.changes {
@@ -30,6 +34,9 @@ impl Guard<'_> {
     #[cold]
     pub fn rollback_to(&mut self, mark: Mark) {
         self.undo_to(mark.changes);
+        if self.w.undo.listeners != 0 {
+            self.keep_pre_images_of(mark.changes);
+        }
         if self.w.undo.changes.is_empty() {
             self.w.undo.clear();
         } else {

@@ -95,6 +95,12 @@ impl UsesKept {
         *self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes every Access adopt again what it reads when it goes inside: for the other state that
+    /// hangs on the version, which is the snapshot.
+    pub fn raise(&self) {
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
     #[inline]
     pub fn version(&self) -> u32 {
         self.version.load(Ordering::Acquire)

@@ -186,6 +186,8 @@ impl Saver {
 #[derive(Debug, Default)]
 pub(crate) struct StreamWriter {
     at: Place,
+    /// The released entries of the group at hand.
+    released: Vec<StreamId>,
 }
 
 /// What is written next.
@@ -197,8 +199,10 @@ enum Place {
     Group(usize),
     /// The pending entries of a group from this id on.
     Rows(usize, StreamId),
-    /// The consumers of a group.
+    /// The number of consumers of a group.
     Consumers(usize),
+    /// Of a group the consumer of this rank: its entries from this id on.
+    Consumer(usize, usize, StreamId),
 }
 
 impl Default for Place {
@@ -209,7 +213,7 @@ impl Default for Place {
 
 impl StreamWriter {
     /// Writes until that are `count` bytes, or nothing is left; true after the last step. The
-    /// consumers of a group are written in one step.
+    /// released entries of a group are written in one step.
     pub fn step(
         &mut self,
         saver: &mut Saver,
@@ -234,12 +238,57 @@ impl StreamWriter {
                     None => Place::Consumers(at),
                 },
                 Place::Consumers(at) => {
-                    put_consumers(stream.group(at), out);
-                    Place::Group(at + 1)
+                    self.consumers(stream.group(at), out);
+                    Place::Consumer(at, 0, StreamId::MIN)
+                }
+                Place::Consumer(at, rank, from) => {
+                    match self.consumer(stream.group(at), (rank, from), out, end) {
+                        Some((rank, from)) => Place::Consumer(at, rank, from),
+                        None => Place::Group(at + 1),
+                    }
                 }
             };
         }
         false
+    }
+
+    /// How many consumers a group has; and one without a name, if there is none and it needs one.
+    fn consumers(&mut self, group: &Group, out: &mut Vec<u8>) {
+        // Released entries are written as pending for the consumer without a name, because older
+        // servers need a consumer for each.
+        let rows = group.pending_from(StreamId::MIN);
+        let released = rows.filter(|row| row.consumer == ConsumerId::NOBODY).map(|row| row.id);
+        self.released = released.collect();
+        let is_alone = !self.released.is_empty() && group.find(b"").is_none();
+        put_length(out, group.consumers().len() as u64 + u64::from(is_alone));
+        if is_alone {
+            put_consumer(b"", 0, self.released.len(), out);
+            put_ids(&self.released, out);
+        }
+    }
+
+    /// The consumer of this rank, or the rest of its entries; what comes next.
+    fn consumer(
+        &self,
+        group: &Group,
+        (rank, from): (usize, StreamId),
+        out: &mut Vec<u8>,
+        end: usize,
+    ) -> Option<(usize, StreamId)> {
+        let consumer = group.consumer(group.consumer_at(rank)?);
+        let further = if consumer.name().is_empty() { &self.released[..] } else { &[] };
+        if from == StreamId::MIN {
+            let count = consumer.pending() as usize + further.len();
+            put_consumer(consumer.name(), consumer.seen_ms, count, out);
+        }
+        for id in consumer.pending_from(from) {
+            if out.len() >= end && *id > from {
+                return Some((rank, *id));
+            }
+            put_ids(std::slice::from_ref(id), out);
+        }
+        put_ids(further, out);
+        Some((rank + 1, StreamId::MIN))
     }
 }
 
@@ -283,36 +332,15 @@ fn rows(group: &Group, from: StreamId, out: &mut Vec<u8>, end: usize) -> Option<
     None
 }
 
-fn put_consumers(group: &Group, out: &mut Vec<u8>) {
-    // Released entries are written as pending for the consumer without a name, because older
-    // servers need a consumer for each.
-    let rows = group.pending_from(StreamId::MIN);
-    let released = rows.filter(|row| row.consumer == ConsumerId::NOBODY).map(|row| row.id);
-    let released: Vec<StreamId> = released.collect();
-    let is_alone = !released.is_empty() && group.find(b"").is_none();
-    put_length(out, group.consumers().len() as u64 + u64::from(is_alone));
-    if is_alone {
-        put_consumer(b"", 0, released.iter(), released.len(), out);
-    }
-    for (_, consumer) in group.consumers() {
-        let further = if consumer.name().is_empty() { &released[..] } else { &[] };
-        let count = consumer.pending() as usize + further.len();
-        let ids = consumer.pending_from(StreamId::MIN).chain(further);
-        put_consumer(consumer.name(), consumer.seen_ms, ids, count, out);
-    }
-}
-
-fn put_consumer<'i>(
-    name: &[u8],
-    seen_ms: i64,
-    ids: impl Iterator<Item = &'i StreamId>,
-    count: usize,
-    out: &mut Vec<u8>,
-) {
+/// Appends what stands before the entries of a consumer.
+fn put_consumer(name: &[u8], seen_ms: i64, count: usize, out: &mut Vec<u8>) {
     put_string(out, name, None);
     out.extend_from_slice(&seen_ms.to_le_bytes());
     put_length(out, count as u64);
-    ids.for_each(|id| out.extend_from_slice(&id.to_bytes()));
+}
+
+fn put_ids(ids: &[StreamId], out: &mut Vec<u8>) {
+    ids.iter().for_each(|id| out.extend_from_slice(&id.to_bytes()));
 }
 
 /// A node as Redis packs it, without what was deleted.

@@ -2,9 +2,9 @@
 //!
 //! One folder per idea: `boot` starts and ends the process, `worker` is the turn of a thread,
 //! `execute` the way of a command, `sessions` the connections of clients and their replies,
-//! `ingest` those of producers, `migrate` MIGRATE, `persist` the data on disk, `admin` the commands that administer, `figures`
-//! what the server knows of itself, `web` the admin port, `settings` the configuration at run time,
-//! `log` the log. `shared` is what all threads share.
+//! `ingest` those of producers, `migrate` MIGRATE, `persist` the data on disk, `admin` the commands
+//! that administer, `figures` what the server knows of itself, `web` the admin port, `settings` the
+//! configuration at run time, `log` the log. `shared` is what all threads share.
 
 pub mod admin;
 pub mod boot;

@@ -5,6 +5,8 @@ use crate::boot::allocator::AllocatorTools;
 use crate::figures::totals::{IoTotals, Samples};
 use crate::ingest::ports::IngestPorts;
 use crate::persist::load::state::Load;
+use crate::persist::save::status::Saves;
+use crate::persist::save::walker::Walkers;
 use crate::sessions::card::Registry;
 use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
@@ -117,6 +119,10 @@ pub struct Shared {
     pub config: Mutex<Config>,
     /// Writes the configuration file (CONFIG REWRITE).
     pub rewriter: Rewriter,
+    /// What is known about saves of the data.
+    pub saves: Saves,
+    /// The threads that save.
+    pub walkers: Walkers,
     /// The file that is loaded at the start.
     pub load: Load,
     /// Raised with every change of `config`; workers compare it when they follow a fence.

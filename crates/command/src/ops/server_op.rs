@@ -19,6 +19,10 @@ pub enum ServerOp {
     Info(Vec<Bytes>),
     /// `MIGRATE`.
     Migrate(Box<Migrate>),
+    /// `LASTSAVE`.
+    LastSave,
+    /// `SAVE` and `BGSAVE`.
+    Save(SaveMode),
     /// `SHUTDOWN`.
     Shutdown(ShutdownOp),
     /// `COMMANDLOG`, and `SLOWLOG` for that of slow commands.
@@ -74,6 +78,15 @@ pub enum FlushMode {
     Async,
     /// Before the reply.
     Sync,
+}
+
+/// When a command that saves is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveMode {
+    /// `SAVE`: when the file is written.
+    Foreground,
+    /// `BGSAVE [SCHEDULE]`: when the moment which the file will show has been taken.
+    Background,
 }
 
 /// What `SHUTDOWN` is asked for.

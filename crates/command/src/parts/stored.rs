@@ -45,7 +45,6 @@ impl<'a> Stored<'a> {
     }
 
     /// A string.
-    #[cfg(test)]
     pub fn text(text: Str<'a>) -> Self {
         Self { kind: Kind::String, encoding: Encoding::Raw, form: Form::Text(text) }
     }

@@ -29,6 +29,8 @@ impl Flags {
     pub const FAST: Flags = Flags(1 << 12);
     /// Allowed without authentication.
     pub const NO_AUTH: Flags = Flags(1 << 13);
+    /// Not while data is being loaded beside older data that is served.
+    pub const NO_ASYNC_LOADING: Flags = Flags(1 << 16);
     /// Not inside a transaction.
     pub const NO_MULTI: Flags = Flags(1 << 17);
     /// The key specs do not tell all keys by position.
@@ -37,7 +39,7 @@ impl Flags {
     pub const ALLOW_BUSY: Flags = Flags(1 << 19);
 
     /// Names in the order in which they are shown.
-    pub const NAMES: [(Flags, &'static str); 14] = [
+    pub const NAMES: [(Flags, &'static str); 15] = [
         (Flags::WRITE, "write"),
         (Flags::READONLY, "readonly"),
         (Flags::DENYOOM, "denyoom"),
@@ -49,6 +51,7 @@ impl Flags {
         (Flags::SKIP_SLOWLOG, "skip_slowlog"),
         (Flags::FAST, "fast"),
         (Flags::NO_AUTH, "no_auth"),
+        (Flags::NO_ASYNC_LOADING, "no_async_loading"),
         (Flags::NO_MULTI, "no_multi"),
         (Flags::MOVABLEKEYS, "movablekeys"),
         (Flags::ALLOW_BUSY, "allow_busy"),
@@ -120,6 +123,9 @@ impl Traits {
     pub const COMMITS_IN_PARTS: Traits = Traits(1 << 11);
     /// Leaves watches at its keys, which take memory: refused where memory is full.
     pub const WATCHES: Traits = Traits(1 << 12);
+    /// Tells who watches the server that its saves fail: refused like a write while they stop
+    /// writes (`stop-writes-on-bgsave-error`).
+    pub const TELLS_SAVE_ERRORS: Traits = Traits(1 << 13);
 
     /// The union of a list, for tables.
     pub const fn of(list: &[Traits]) -> Traits {

@@ -560,6 +560,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -1,
         flags: F::FAST,
+        traits: T::TELLS_SAVE_ERRORS,
         handler: Handler::Data(connection::ping),
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         docs: &Docs {

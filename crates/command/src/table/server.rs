@@ -19,6 +19,22 @@ const FLUSH_TYPE: Arg = Arg::one_of(
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
     CommandSpec {
+        name: "bgsave",
+        full_name: "bgsave",
+        since: "1.0.0",
+        arity: -1,
+        flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::NO_ASYNC_LOADING]),
+        handler: Handler::Server(server::bgsave),
+        docs: &Docs {
+            summary: "Asynchronously saves the database(s) to disk.",
+            complexity: "O(1)",
+            history: &[("3.2.2", "Added the `SCHEDULE` option.")],
+            args: &[Arg::token("schedule", "SCHEDULE").optional().since("3.2.2")],
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "command",
         full_name: "command",
         since: "2.8.13",
@@ -337,6 +353,22 @@ pub static COMMANDS: &[CommandSpec] = &[
         ..BASE
     },
     CommandSpec {
+        name: "lastsave",
+        full_name: "lastsave",
+        since: "1.0.0",
+        arity: 1,
+        flags: F::of(&[F::LOADING, F::STALE, F::FAST]),
+        acl: Acl::of(&[Acl::ADMIN, Acl::DANGEROUS]),
+        handler: Handler::Server(server::lastsave),
+        tips: &["nondeterministic_output"],
+        docs: &Docs {
+            summary: "Returns the Unix timestamp of the last successful save to disk.",
+            complexity: "O(1)",
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "module",
         full_name: "module",
         since: "4.0.0",
@@ -375,6 +407,20 @@ pub static COMMANDS: &[CommandSpec] = &[
         handler: Handler::Session(connection::monitor),
         docs: &Docs {
             summary: "Listens for all requests received by the server in real-time.",
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
+        name: "save",
+        full_name: "save",
+        since: "1.0.0",
+        arity: 1,
+        flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::NO_ASYNC_LOADING, F::NO_MULTI]),
+        handler: Handler::Server(server::save),
+        docs: &Docs {
+            summary: "Synchronously saves the database(s) to disk.",
+            complexity: "O(N) where N is the total number of keys in all databases",
             ..Docs::NONE
         },
         ..BASE

@@ -214,8 +214,15 @@ impl Walk {
                 continue;
             };
             let mut reader = Reader::new(rest);
-            match self.step(op, &mut reader, further) {
-                Ok(()) => *at = bytes.len() - reader.rest().len(),
+            match self.step(op, &mut reader) {
+                Ok(()) => {
+                    let rest = reader.rest().len();
+                    *at = bytes.len() - rest;
+                    // What is repeated takes a byte at least.
+                    if self.frames[self.depth].left > further.saturating_add(rest as u64) {
+                        return Err(Error::Short);
+                    }
+                }
                 Err(Error::Short) if further > 0 => return Ok(Walked::More),
                 Err(error) => return Err(error),
             }
@@ -223,7 +230,7 @@ impl Walk {
     }
 
     /// Takes a step as far as it has to be read; the rest of it is skipped.
-    fn step(&mut self, op: Op, reader: &mut Reader<'_>, further: u64) -> Result<(), Error> {
+    fn step(&mut self, op: Op, reader: &mut Reader<'_>) -> Result<(), Error> {
         let frame = &mut self.frames[self.depth];
         match op {
             Text => self.skip = text(reader)?,
@@ -236,10 +243,6 @@ impl Walk {
             }
             Times(ops) => {
                 let left = reader.length()?;
-                // (Each takes a byte at least.)
-                if left > further.saturating_add(reader.rest().len() as u64) {
-                    return Err(Error::Corrupt);
-                }
                 frame.at += 1;
                 if left > 0 {
                     self.depth += 1;

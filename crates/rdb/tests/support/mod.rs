@@ -4,6 +4,8 @@
 #[path = "../../../base/tests/support/live.rs"]
 pub mod live;
 
+pub mod files;
+
 use base::UnixMs;
 use base::prng::Prng;
 use rdb::{Field, Owned};

@@ -1,43 +1,87 @@
-//! SHUTDOWN.
+//! SHUTDOWN, and the signals that end the server.
+//!
+//! Before a save the server goes on: reads are served, writes wait. Behind a successful save it
+//! ends. A failed one ends the shutdown instead, unless it was forced.
 
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::log;
+use crate::persist::save::status::Why;
+use crate::sessions::session::Suspended;
 use crate::worker::core::Core;
-use base::DbIndex;
+use crate::worker::message::Message;
 use command::Error;
 use command::ops::ShutdownOp;
+use resp::OutBuf;
+
+/// What Linux calls Ctrl-C.
+const SIGINT: i32 = 2;
 
 impl Core {
-    /// Ends the server; there is no reply on success, the connection just closes. SAVE promises
-    /// what this version cannot keep: with data it is refused, unless FORCE says to end whatever
-    /// fails.
+    /// Ends the server; there is no reply on success, the connection just closes.
     pub(crate) fn shutdown_op(
         &mut self,
+        out: &mut OutBuf,
         caller: &Caller,
         op: ShutdownOp,
     ) -> Result<Outcome, Error> {
-        match op {
-            ShutdownOp::Abort => Err(Error::NoShutdown),
-            ShutdownOp::End { save: Some(true), force: false, .. } if self.has_data() => {
-                Err(Error::NoPersistence)
+        let (save, force) = match op {
+            ShutdownOp::Abort if self.shared.saves.is_final() => {
+                self.abort_shutdown();
+                caller.reply(out).ok();
+                return Ok(Outcome::Done);
             }
-            ShutdownOp::End { save, .. } => {
-                if save == Some(true) && self.has_data() {
-                    log::warning(format_args!(
-                        "SHUTDOWN SAVE FORCE: this version cannot save to disk, all data is lost"
-                    ));
-                }
-                log::notice(format_args!("User requested shutdown..."));
-                self.finish(caller);
-                self.shared.begin_shutdown();
-                Ok(Outcome::Done)
-            }
+            ShutdownOp::Abort => return Err(Error::NoShutdown),
+            ShutdownOp::End { save, force, .. } => (save, force),
+        };
+        log::notice(format_args!("User requested shutdown..."));
+        if self.end_server(save, force) {
+            self.finish(caller);
+            return Ok(Outcome::Done);
+        }
+        self.tasks.saving.enders.push(caller.conn());
+        self.suspend(caller, Suspended::Saving(self.clock.now()));
+        Ok(Outcome::Waiting)
+    }
+
+    /// SHUTDOWN ABORT during the save before the end.
+    fn abort_shutdown(&mut self) {
+        self.shared.saves.set_final(false);
+        self.give_up_save("SHUTDOWN ABORT");
+        for worker in 0..self.shared.workers.len() {
+            self.shared.post(worker, Message::ShutdownFailed);
         }
     }
 
-    fn has_data(&self) -> bool {
-        let databases = (0..self.settings.command.databases).map(DbIndex::new);
-        databases.into_iter().any(|db| self.shared.keyspace.db_len(db) > 0)
+    /// A signal has come that ends the server.
+    pub(crate) fn on_signal(&mut self, signal: i32) {
+        let words = {
+            let config =
+                self.shared.config.lock().expect("no panic while the configuration is held");
+            if signal == SIGINT { config.on_sigint } else { config.on_sigterm }
+        };
+        let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
+        log::notice(format_args!("Received {name} scheduling shutdown..."));
+        self.end_server(words.save, words.force);
+    }
+
+    /// Ends the server now (true), or behind a save: as `save` says, or where there are save
+    /// points.
+    fn end_server(&mut self, save: Option<bool>, force: bool) -> bool {
+        // What is not loaded yet must not be overwritten.
+        let may_save = !self.shared.load.is_on();
+        if !(may_save && save.unwrap_or(!self.settings.save_points.is_empty())) {
+            self.shared.begin_shutdown();
+            return true;
+        }
+        if self.shared.saves.set_final(true) {
+            log::notice(format_args!("Saving the final RDB snapshot before exiting."));
+            self.give_up_save("the server ends behind another one");
+            self.want_save(Why::Shutdown { force });
+            // No worker executes a write by the old rules behind the moment of this save, because
+            // that is taken under World, and who enters behind it follows the fence.
+            self.publish_fence();
+        }
+        false
     }
 }

@@ -26,6 +26,7 @@ impl Core {
         let outcome = match op {
             ServerOp::FlushAll(mode) => {
                 let keys = guard.flush_all();
+                self.save_flushed();
                 self.free_flushed(out, caller, keys, mode)
             }
             ServerOp::FlushDb(mode) => {
@@ -37,7 +38,13 @@ impl Core {
             ServerOp::Debug(op) => return self.debug_op(guard, out, caller, op),
             ServerOp::Info(sections) => self.info_op(out, caller, &sections),
             ServerOp::Migrate(op) => self.migrate(guard, out, caller, *op)?,
-            ServerOp::Shutdown(op) => self.shutdown_op(caller, op)?,
+            ServerOp::LastSave => {
+                let seconds = self.shared.saves.state().last_save_s;
+                caller.reply(out).integer(seconds);
+                Outcome::Done
+            }
+            ServerOp::Save(mode) => self.save_op(out, caller, mode)?,
+            ServerOp::Shutdown(op) => self.shutdown_op(out, caller, op)?,
             ServerOp::CommandLog(kind, op) => self.log_op(out, caller, kind, op),
             ServerOp::Latency(op) => self.latency_op(out, caller, op)?,
             ServerOp::Memory(op) => self.memory_op(out, caller, op),

@@ -10,6 +10,8 @@ use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::persist::load::state::{self, Listener, Load, News};
+use crate::persist::save::status::Saves;
+use crate::persist::save::walker::Walkers;
 use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
 use crate::shared::{Facts, Pause, Shared, VERSION, WorkerCounters};
@@ -254,6 +256,7 @@ where
     for handle in handles {
         handle.join().expect("a worker's panic ends the process");
     }
+    shared.walkers.end();
     shared.load.join();
     shared.keyspace.reclaimer().close();
     freeing.join().expect("a panic of this thread ends the process");
@@ -268,7 +271,7 @@ fn run_worker<D: Driver<Message = Message>>(id: usize, worker: Worker<D>) {
 /// Runs a thread which the server cannot do without. A panic that nothing inside has caught ends
 /// the process: without a worker, its clients would hang, its share of the keys would not expire,
 /// and new connections would still be sent to it.
-fn run_or_exit(who: std::fmt::Arguments<'_>, run: impl FnOnce()) {
+pub(crate) fn run_or_exit(who: std::fmt::Arguments<'_>, run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         log::warning(format_args!("Panic in {who}, outside of any command: the server exits"));
         base::sync::exit(1);
@@ -417,6 +420,8 @@ pub fn make_shared<D: Driver<Message = Message>>(
         keyspace,
         config: Mutex::new(config),
         rewriter: crate::settings::rewriter::Rewriter::default(),
+        saves: Saves::new(driver.refresh_now(), driver.unix_ms().0 / 1000),
+        walkers: Walkers::default(),
         load: Load::default(),
         config_version: AtomicU64::new(1),
         safe_seq: AtomicU64::new(u64::MAX),

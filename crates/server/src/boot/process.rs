@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Where a background server without a `pidfile` leaves its process id.
 pub const PIDFILE_DEFAULT: &str = "/var/run/sheafdb.pid";
 
-/// How long a supervisor waits for the next word while the server loads; longer by far than the
+/// How long a supervisor waits for the next word while the server loads or saves; longer by far than the
 /// time between two words.
 const EXTENSION: Duration = Duration::from_secs(60);
 
@@ -151,6 +151,13 @@ pub fn notify_ready(supervised: Supervised) {
         let me = rustix::process::getpid();
         let _ = rustix::process::kill_process(me, rustix::process::Signal::STOP);
     }
+}
+
+/// Tells systemd that the end takes longer, because the server saves: it waits for so long from now
+/// on.
+pub fn notify_saving(supervised: Supervised) {
+    let text = format!("EXTEND_TIMEOUT_USEC={}\nSTATUS=Saving\n", EXTENSION.as_micros());
+    notify_systemd(supervised, text.as_bytes());
 }
 
 /// Tells systemd that the start takes longer: it waits for so long from now on, however long it

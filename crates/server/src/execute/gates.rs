@@ -14,7 +14,7 @@ use resp::Args;
 pub mod closed {
     /// `maxmemory` is exceeded.
     pub const MEMORY: u32 = 1;
-    /// CLIENT PAUSE is on.
+    /// CLIENT PAUSE is on, or writes wait for a save.
     pub const PAUSE: u32 = 1 << 1;
     /// DEBUG PANIC-IN-COMMAND is armed.
     pub const ARMED: u32 = 1 << 2;
@@ -27,8 +27,10 @@ pub mod closed {
     pub const MONITOR: u32 = 1 << 5;
     /// Changes draw numbers (DEBUG SAFE-UP-TO).
     pub const NUMBERED: u32 = 1 << 6;
+    /// Background saves fail, and writes stop for that (`stop-writes-on-bgsave-error`).
+    pub const UNSAVED: u32 = 1 << 7;
     /// A file is being loaded.
-    pub const LOADING: u32 = 1 << 7;
+    pub const LOADING: u32 = 1 << 8;
 }
 
 /// What the gates decided.
@@ -87,6 +89,9 @@ impl Core {
         if self.gates & closed::MEMORY != 0 && denied_by_memory(session, spec) {
             return Verdict::Refuse(Some(id), Error::OutOfMemory);
         }
+        if self.gates & closed::UNSAVED != 0 && denied_unsaved(session, spec) {
+            return Verdict::Refuse(Some(id), Error::MisconfiguredSave);
+        }
         if self.gates & closed::LOADING != 0 && self.denied_by_loading(spec) {
             return Verdict::Refuse(Some(id), Error::Loading);
         }
@@ -119,6 +124,9 @@ impl Core {
     }
 
     fn held_by_pause(&self, session: &Session, spec: &CommandSpec) -> bool {
+        if self.is_save_holding_writes() {
+            return any_of(session, spec, CommandSpec::may_change);
+        }
         let pause = &self.shared.pause;
         if pause.until_ms.load(Relaxed) <= self.turn.unix_ms().0 {
             return false;
@@ -143,6 +151,12 @@ fn denied_by_memory(session: &Session, spec: &CommandSpec) -> bool {
     is_queued
         || spec.traits.contains(Traits::WATCHES)
         || any_of(session, spec, |spec| spec.flags.contains(Flags::DENYOOM))
+}
+
+/// Writes are denied, and as in Redis also PING, which tells who watches the server.
+fn denied_unsaved(session: &Session, spec: &CommandSpec) -> bool {
+    spec.traits.contains(Traits::TELLS_SAVE_ERRORS)
+        || any_of(session, spec, |spec| spec.flags.contains(Flags::WRITE))
 }
 
 /// True for the first word of an HTTP request: a web page may make a browser send one here.

@@ -48,7 +48,8 @@ impl Core {
                 Suspended::Task(_)
                 | Suspended::TaskParked(_)
                 | Suspended::Migrating
-                | Suspended::Rewriting(_) => {
+                | Suspended::Rewriting(_)
+                | Suspended::Saving(_) => {
                     let request = HeldRequest::new(s, resp::OwnedRequest::new(args), 0);
                     s.long = Some(Box::new(LongCommand { id, request, ns, sizes }));
                     return;

@@ -7,11 +7,13 @@
 pub mod ingest;
 pub mod io;
 pub mod rates;
+pub mod saves;
 pub mod totals;
 
 use crate::figures::ingest::IngestFigures;
 use crate::figures::io::IoFigures;
 use crate::figures::rates::{Rates, totals};
+use crate::figures::saves::SaveFigures;
 use crate::figures::totals::IoTotals;
 use crate::persist::load::state::Progress;
 use crate::sessions::card::flag;
@@ -50,8 +52,8 @@ pub struct Figures {
     pub ingest: IngestFigures,
     /// Times the listen queue was full.
     pub listen_overflows: u64,
-    /// Changes since the start, which no snapshot has saved.
-    pub changes: u64,
+    /// Saves.
+    pub saves: SaveFigures,
     /// How far the file is loaded, while it is.
     pub loading: Option<Progress>,
 }
@@ -225,7 +227,7 @@ impl Figures {
             io: IoFigures::gather(shared),
             ingest: IngestFigures::gather(shared),
             listen_overflows: shared.listen_overflows.load(Relaxed),
-            changes: shared.keyspace.changes(),
+            saves: SaveFigures::gather(shared, now),
             loading: shared.load.progress(now),
             settings,
         }

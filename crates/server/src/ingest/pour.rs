@@ -129,10 +129,13 @@ impl Core {
         max > 0 && self.shared.ingest_memory() > max / 2
     }
 
-    /// True while CLIENT PAUSE holds writes back.
+    /// True while CLIENT PAUSE or a save holds writes back, or saves fail and writes stop for that.
     pub(crate) fn are_writes_paused(&self) -> bool {
-        self.gates & closed::PAUSE != 0
-            && self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0
+        let is_paused = || {
+            self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0
+                || self.is_save_holding_writes()
+        };
+        self.gates & closed::UNSAVED != 0 || (self.gates & closed::PAUSE != 0 && is_paused())
     }
 
     /// Locks the needed slots and writes. `committed` counts the messages which stay in the key

@@ -1,3 +1,4 @@
 //! The data on disk: snapshot files.
 
 pub mod load;
+pub(crate) mod save;

@@ -115,6 +115,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             | Suspended::TaskParked(_)
             | Suspended::Migrating
             | Suspended::Rewriting(_)
+            | Suspended::Saving(_)
             | Suspended::Releasing => return,
         }
         let Some(session) = self.core.session_mut(conn) else { return };
@@ -284,6 +285,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             Message::Migrated(trip) => self.core.tasks.trips.push_back(*trip),
             Message::Rewritten { run, written } => self.on_rewritten(run, &written),
+            Message::Saver { number, what } => self.on_walker(number, what),
+            Message::GiveUpSave(why) => self.core.give_up_own_save(why),
+            Message::ShutdownFailed => self.on_shutdown_failed(),
             Message::Loading => self.tend_loading(),
             Message::Served(served) => self.on_served(*served),
             Message::ServingPanicked { conn, ticket } => self.on_serving_panicked(conn, &ticket),

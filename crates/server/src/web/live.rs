@@ -29,6 +29,7 @@ struct Live<'a> {
     memory: Memory,
     counts: Counts,
     keys: Keys,
+    saves: Saves,
     expire_lag_ms: u64,
     batches: Batches,
     workers: Vec<Worker>,
@@ -97,6 +98,25 @@ struct Keys {
     all: u64,
     expiring: u64,
     databases: usize,
+}
+
+#[derive(Serialize)]
+struct Saves {
+    /// Changes which no snapshot file holds.
+    changes: u64,
+    /// The last save, or the start.
+    last_unix_s: i64,
+    /// The last background save has failed.
+    failed: bool,
+    /// A save is under way.
+    running: bool,
+    /// Its keys so far, and all.
+    keys: u64,
+    keys_total: u64,
+    /// Its bytes so far.
+    bytes: u64,
+    /// What is captured for it.
+    captured: u64,
 }
 
 #[derive(Serialize)]
@@ -173,6 +193,7 @@ pub(crate) fn json(
         memory: memory(f),
         counts: counts(f),
         keys: keys(f),
+        saves: saves(f),
         expire_lag_ms: f.stats.expire_lag_ms,
         batches: batches(f),
         workers: f.io.each.iter().map(worker).collect(),
@@ -245,6 +266,20 @@ fn keys(f: &Figures) -> Keys {
         all: f.databases.iter().map(|d| d.keys).sum(),
         expiring: f.databases.iter().map(|d| d.expires).sum(),
         databases: f.databases.len(),
+    }
+}
+
+fn saves(f: &Figures) -> Saves {
+    let s = &f.saves;
+    Saves {
+        changes: s.changes,
+        last_unix_s: s.last_s,
+        failed: s.has_failed,
+        running: s.current_s.is_some(),
+        keys: s.keys.0,
+        keys_total: s.keys.1,
+        bytes: s.bytes,
+        captured: s.captured.0,
     }
 }
 

@@ -42,6 +42,7 @@ impl Core {
             has_housekeeping.then_some(self.timers.housekeeping_at),
             self.tasks.next_wake(now),
             self.pause_ends_at(),
+            self.timers.save_at,
         ];
         times.into_iter().flatten().min()
     }
@@ -77,6 +78,17 @@ impl Core {
         if self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0 {
             gates |= closed::PAUSE;
         }
+        if self.is_save_holding_writes() {
+            gates |= closed::PAUSE;
+            let is_new = !was_paused && self.shared.keyspace.is_capture_over_bound();
+            self.shared.saves.held.fetch_add(u64::from(is_new), Relaxed);
+        }
+        if self.settings.stop_writes_on_save_error
+            && self.shared.saves.has_failed()
+            && !self.settings.save_points.is_empty()
+        {
+            gates |= closed::UNSAVED;
+        }
         if self.shared.load.is_on() {
             gates |= closed::LOADING;
         }
@@ -96,6 +108,12 @@ impl Core {
             self.turn.mark_pause_changed();
         }
         self.gates = gates;
+    }
+
+    /// True while writes wait for a save: it captures more than it writes, or the server ends behind
+    /// it.
+    pub(crate) fn is_save_holding_writes(&self) -> bool {
+        self.shared.saves.is_final() || self.shared.keyspace.is_capture_over_bound()
     }
 
     /// Clients without a request for `timeout` seconds.
@@ -152,6 +170,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.expire();
         if self.core.turn.now() >= self.core.timers.housekeeping_at {
             self.housekeeping();
+        }
+        if self.core.timers.save_at.is_some_and(|at| at <= self.core.turn.now()) {
+            self.core.check_save_points();
+        }
+        self.begin_saves();
+        if self.core.gates & closed::PAUSE != 0 {
+            self.extend_final_save();
         }
         if self.is_shutting_down() {
             self.shut_down();
@@ -244,6 +269,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.close_now(conn);
         }
         self.check_soft_limits();
+        self.core.check_save_points();
         self.publish();
     }
 
@@ -273,11 +299,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if started == now {
             self.cancel_loading();
             self.finish_ingest();
+            self.core.tasks.saving.wanted.clear();
+            self.core.give_up_own_save("the server ends");
         }
         self.flush();
         let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
         let late = now.since(started) > FLUSH_LIMIT_NS;
-        let is_writing = self.core.tasks.rewriting.is_some();
+        let tasks = &self.core.tasks;
+        let is_writing = tasks.rewriting.is_some() || tasks.saving.running.is_some();
         if (open.is_empty() && self.ingest.is_empty() && !is_writing) || late {
             for conn in open {
                 self.close_now(conn);

@@ -1,5 +1,6 @@
 //! Operations on files: started at the end of a turn, and passed to who has asked for them.
 
+use crate::persist::save::writing::Part;
 use crate::worker::Worker;
 use crate::worker::message::Message;
 use crate::worker::tasks::FileUser;
@@ -25,9 +26,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
     #[cold]
     pub(crate) fn on_file(&mut self, done: FileDone) {
         const REWRITING: u64 = FileUser::Rewriting as u64;
+        const SAVING: u64 = FileUser::Saving as u64;
+        const SAVING_WRITE: u64 = FileUser::SavingWrite as u64;
+        const SAVING_SYNC: u64 = FileUser::SavingSync as u64;
         const LOADING: u64 = FileUser::Loading as u64;
         match done.token & 0xff {
             REWRITING => self.on_rewriting(done.outcome),
+            SAVING => self.on_saving(Part::Stage, done.outcome),
+            SAVING_WRITE => self.on_saving(Part::Write, done.outcome),
+            SAVING_SYNC => self.on_saving(Part::EarlySync, done.outcome),
             LOADING => self.on_loading_file(done),
             token => unreachable!("nobody has this token: {token}"),
         }

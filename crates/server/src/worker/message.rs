@@ -66,6 +66,17 @@ pub enum Message {
         /// How it ended.
         written: crate::settings::rewriter::Written,
     },
+    /// The thread of a save.
+    Saver {
+        /// Its number.
+        number: u64,
+        /// What it tells.
+        what: crate::persist::save::FromWalker,
+    },
+    /// The save of this worker is given up, for this reason.
+    GiveUpSave(&'static str),
+    /// The server does not end: the save before its end has failed.
+    ShutdownFailed,
     /// The threads that load a file have room for another block, or have ended.
     Loading,
     /// The thread of a MIGRATE is back.

@@ -136,7 +136,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Event::Closed { conn, why } => self.on_closed(conn, why),
             Event::Accepted { listener, socket, peer } => self.on_accepted(listener, socket, peer),
             Event::Message(message) => self.on_message(message),
-            Event::Signal(_) => self.core.shared.begin_shutdown(),
+            Event::Signal(signal) => self.core.on_signal(signal),
             Event::File(done) => self.on_file(done),
         }
     }

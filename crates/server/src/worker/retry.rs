@@ -17,11 +17,13 @@ pub enum Work {
     Trips,
     /// Serving clients that wait for deferred keys.
     Deferred,
+    /// The moment of a save.
+    Save,
 }
 
 /// The earliest time of the next attempt, by kind; in the past for work which met no obstacle.
 #[derive(Default)]
-pub struct Retries([MonoNs; 3]);
+pub struct Retries([MonoNs; 4]);
 
 impl Retries {
     /// Postpones work which met the gate or a slot that is held for long.

@@ -7,6 +7,7 @@
 
 use crate::migrate::conversation::Trip;
 use crate::persist::load::loading::Loading;
+use crate::persist::save::Saving;
 use crate::settings::rewriting::Rewriting;
 use crate::worker::left::Releases;
 use crate::worker::retry::{Retries, Work};
@@ -20,8 +21,14 @@ use std::collections::{BTreeSet, VecDeque};
 pub(crate) enum FileUser {
     /// CONFIG REWRITE, with one operation in flight.
     Rewriting = 1,
+    /// A save: the operation that its stage is about.
+    Saving = 2,
+    /// A save: writes, a bounded number of them in flight.
+    SavingWrite = 3,
+    /// A save: a sync while it writes.
+    SavingSync = 4,
     /// Loading at the start, with several reads in flight.
-    Loading = 2,
+    Loading = 5,
 }
 
 impl FileUser {
@@ -55,6 +62,8 @@ pub struct Tasks {
     pub(crate) file_ops: Vec<(FileUser, FileOp)>,
     /// The run of CONFIG REWRITE that this worker makes.
     pub(crate) rewriting: Option<Box<Rewriting>>,
+    /// The saves of this worker.
+    pub(crate) saving: Saving,
     /// The file that this worker loads.
     pub(crate) loading: Option<Box<Loading>>,
     /// When work that met a closed gate or a long holder is retried.
@@ -74,6 +83,7 @@ impl Tasks {
             self.retries.next(Work::Releases, !self.releases.is_empty(), now),
             self.retries.next(Work::Trips, !self.trips.is_empty(), now),
             self.sleeping.map(|(_, until)| until),
+            self.retries.next(Work::Save, !self.saving.wanted.is_empty(), now),
         ];
         times.into_iter().flatten().min()
     }

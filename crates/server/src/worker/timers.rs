@@ -17,6 +17,8 @@ pub struct Timers {
     pub is_busy: bool,
     /// The next reading of listen-queue overflows.
     pub overflows_at: MonoNs,
+    /// When save points are to be checked, if one may be due.
+    pub save_at: Option<MonoNs>,
 }
 
 impl Timers {
@@ -29,6 +31,7 @@ impl Timers {
             housekeeping_at: now,
             is_busy: true,
             overflows_at: now,
+            save_at: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::admin::info::memory::memory_section;
 use crate::admin::info::text::{field, line};
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
+use crate::figures::saves::SaveFigures;
 use crate::figures::{self, os_name};
 use crate::persist::load::state::Progress;
 use crate::shared::Shared;
@@ -237,21 +238,26 @@ master_replid2:0000000000000000000000000000000000000000\nmaster_repl_offset:0\ns
 repl_backlog_active:0\nrepl_backlog_size:1048576\nrepl_backlog_first_byte_offset:0\n\
 repl_backlog_histlen:0\n";
 
+/// `current_cow_*` and `rdb_last_cow_size` are bytes of captured values: nothing is copied by pages
+/// here.
 fn persistence_section(t: &mut String, shared: &Shared, now: MonoNs) {
     line(t, "# Persistence", "");
-    let progress = shared.load.progress(now);
+    let (progress, saves) = (shared.load.progress(now), SaveFigures::gather(shared, now));
     field(t, "loading", u8::from(progress.is_some()));
-    t.push_str(
-        "async_loading:0\ncurrent_cow_peak:0\ncurrent_cow_size:0\ncurrent_cow_size_age:0\n\
-         current_fork_perc:0.00\ncurrent_save_keys_processed:0\ncurrent_save_keys_total:0\n",
-    );
-    field(t, "rdb_changes_since_last_save", shared.keyspace.changes());
-    t.push_str("rdb_bgsave_in_progress:0\n");
-    field(t, "rdb_last_save_time", shared.facts.started_ms / 1000);
-    t.push_str(
-        "rdb_last_bgsave_status:ok\nrdb_last_bgsave_time_sec:-1\nrdb_current_bgsave_time_sec:-1\n\
-         rdb_saves:0\nrdb_last_cow_size:0\n",
-    );
+    field(t, "async_loading", 0);
+    field(t, "current_cow_peak", saves.captured.1);
+    field(t, "current_cow_size", saves.captured.0);
+    t.push_str("current_cow_size_age:0\ncurrent_fork_perc:0.00\n");
+    field(t, "current_save_keys_processed", saves.keys.0);
+    field(t, "current_save_keys_total", saves.keys.1);
+    field(t, "rdb_changes_since_last_save", saves.changes);
+    field(t, "rdb_bgsave_in_progress", u8::from(saves.current_s.is_some()));
+    field(t, "rdb_last_save_time", saves.last_s);
+    field(t, "rdb_last_bgsave_status", if saves.has_failed { "err" } else { "ok" });
+    field(t, "rdb_last_bgsave_time_sec", saves.last_took_s.unwrap_or(-1));
+    field(t, "rdb_current_bgsave_time_sec", saves.current_s.map_or(-1, |s| s as i64));
+    field(t, "rdb_saves", saves.saves);
+    field(t, "rdb_last_cow_size", saves.last_captured);
     let loaded = shared.load.loaded();
     field(t, "rdb_last_load_keys_expired", loaded.expired);
     field(t, "rdb_last_load_keys_loaded", loaded.keys);

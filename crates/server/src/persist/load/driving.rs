@@ -116,6 +116,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Ok(summary) => {
                 let seconds = self.core.clock.now().since(loading.began) as f64 / S as f64;
                 report::done(&path, load.loaded(), &summary, load.functions().len(), seconds);
+                // What was loaded is saved already.
+                shared.saves.forget_changes(shared.keyspace.changes());
                 load.become_ready()
             }
             Err(e) => Err(format!("{} cannot be loaded: {}", path.display(), e.text)),

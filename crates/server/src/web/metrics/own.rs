@@ -16,6 +16,36 @@ const BYTE_BUCKETS: usize = 21;
 /// The metrics.
 pub(crate) const METRICS: &[Metric] = &[
     many("sheafdb_info", Gauge, &["version", "io_backend"], info, "1, with facts as labels"),
+    one(
+        "sheafdb_save_keys",
+        Gauge,
+        |f| f.saves.keys.0 as f64,
+        "keys that the save under way has written",
+    ),
+    one(
+        "sheafdb_save_keys_all",
+        Gauge,
+        |f| f.saves.keys.1 as f64,
+        "keys that the save under way has to write",
+    ),
+    one(
+        "sheafdb_save_bytes",
+        Gauge,
+        |f| f.saves.bytes as f64,
+        "bytes that the save under way has written",
+    ),
+    one(
+        "sheafdb_save_captured_bytes",
+        Gauge,
+        |f| f.saves.captured.0 as f64,
+        "bytes that are captured for the save under way",
+    ),
+    one(
+        "sheafdb_save_holds_total",
+        Counter,
+        |f| f.saves.held as f64,
+        "times a worker held writes because too much was captured",
+    ),
     one("sheafdb_workers", Gauge, |f| f.io.each.len() as f64, "worker threads"),
     one(
         "sheafdb_commands_per_second",

@@ -182,18 +182,52 @@ pub(crate) const METRICS: &[Metric] = &[
     one(
         "redis_rdb_changes_since_last_save",
         Gauge,
-        |f| f.changes as f64,
-        "changes since the start: nothing is saved",
+        |f| f.saves.changes as f64,
+        "changes which no snapshot file holds",
     ),
-    many(
+    one(
         "redis_rdb_last_save_timestamp_seconds",
         Gauge,
-        &[],
-        |r, put| {
-            put.put("", &[], (r.shared.facts.started_ms / 1000) as f64);
-        },
-        "start of the server, as in Redis before the first save",
+        |f| f.saves.last_s as f64,
+        "the last successful save, or the start",
     ),
+    one(
+        "redis_loading_dump_file",
+        Gauge,
+        |f| f64::from(u8::from(f.loading.is_some())),
+        "1 while the snapshot file is loaded",
+    ),
+    one(
+        "redis_rdb_bgsave_in_progress",
+        Gauge,
+        |f| f64::from(u8::from(f.saves.current_s.is_some())),
+        "1 while a save is under way",
+    ),
+    one(
+        "redis_rdb_last_bgsave_status",
+        Gauge,
+        |f| f64::from(u8::from(!f.saves.has_failed)),
+        "0 if the last background save has failed",
+    ),
+    one(
+        "redis_rdb_last_bgsave_duration_sec",
+        Gauge,
+        |f| f.saves.last_took_s.unwrap_or(-1) as f64,
+        "how long the last background save took; -1: there was none",
+    ),
+    one(
+        "redis_rdb_current_bgsave_duration_sec",
+        Gauge,
+        |f| f.saves.current_s.map_or(-1.0, |s| s as f64),
+        "for how long a save is under way; -1: none is",
+    ),
+    one(
+        "redis_rdb_last_cow_size_bytes",
+        Gauge,
+        |f| f.saves.last_captured as f64,
+        "the most that captured values took during the last save",
+    ),
+    one("redis_rdb_saves_total", Counter, |f| f.saves.saves as f64, "saves that were begun"),
     one("redis_net_input_bytes_total", Counter, |f| f.stats.io.bytes_in as f64, "bytes received"),
     one("redis_net_output_bytes_total", Counter, |f| f.stats.io.bytes_out as f64, "bytes sent"),
     one(
@@ -355,7 +389,6 @@ pub(crate) const METRICS: &[Metric] = &[
 const SCRIPTS: &str = "scripts";
 const DEFRAG: &str = "active defragmentation";
 const AOF: &str = "the append-only file";
-const RDB: &str = "snapshots";
 const REPLICATION: &str = "replication";
 const PUBSUB: &str = "publish and subscribe";
 const TRACKING: &str = "client-side caching";
@@ -391,7 +424,6 @@ pub(crate) const OFF: &[Metric] = &[
     off("redis_io_threaded_writes_processed", Counter, 0.0, IO_THREADS),
     off("redis_io_threads_active", Gauge, 0.0, IO_THREADS),
     off("redis_latest_fork_seconds", Gauge, 0.0, "child processes"),
-    off("redis_loading_dump_file", Gauge, 0.0, RDB),
     off("redis_master_repl_offset", Gauge, 0.0, REPLICATION),
     off("redis_mem_clients_slaves", Gauge, 0.0, REPLICATION),
     off("redis_mem_not_counted_for_eviction_bytes", Gauge, 0.0, "eviction"),
@@ -408,11 +440,6 @@ pub(crate) const OFF: &[Metric] = &[
     off("redis_number_of_cached_scripts", Gauge, 0.0, SCRIPTS),
     off("redis_pubsub_channels", Gauge, 0.0, PUBSUB),
     off("redis_pubsub_patterns", Gauge, 0.0, PUBSUB),
-    off("redis_rdb_bgsave_in_progress", Gauge, 0.0, RDB),
-    off("redis_rdb_current_bgsave_duration_sec", Gauge, -1.0, RDB),
-    off("redis_rdb_last_bgsave_duration_sec", Gauge, -1.0, RDB),
-    off("redis_rdb_last_bgsave_status", Gauge, 1.0, RDB),
-    off("redis_rdb_last_cow_size_bytes", Gauge, 0.0, RDB),
     off("redis_repl_backlog_first_byte_offset", Gauge, 0.0, REPLICATION),
     off("redis_repl_backlog_history_bytes", Gauge, 0.0, REPLICATION),
     off("redis_repl_backlog_is_active", Gauge, 0.0, REPLICATION),

@@ -1,0 +1,212 @@
+//! A snapshot on its way into a file: what the walker finds, as bytes of an RDB file.
+
+use crate::parts::Stored;
+use base::{Blob, DbIndex, UnixMs};
+use keyspace::snapshot::{AtCut, Root, Sink};
+use keyspace::{Entry, Uses};
+use rdb::Item;
+use rdb::file::{FileWriter, LongSource, LongText, LongValue, Meta, NeedsVersion};
+use std::collections::VecDeque;
+use value::{Encoding, Str};
+
+pub use rdb::file::FileOptions;
+
+/// Bytes of a long string that one step reads.
+const TEXT_STEP: usize = 256 << 10;
+/// A shorter string may be stored as a number, so it is written whole.
+const SHORT_TEXT_MAX: usize = 20;
+
+/// What a file says about how keys are used: what the eviction policy looks at, as in Redis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// Nothing.
+    Nothing,
+    /// For how long they were not used.
+    Idle,
+    /// How often they are used.
+    Frequency(Uses),
+}
+
+/// Writes entries of a snapshot. Small ones are written at once; long ones wait for
+/// [`SnapshotFile::step`], because the walker may hold a lock.
+pub struct SnapshotFile {
+    writer: FileWriter,
+    recorded: Recorded,
+    now: UnixMs,
+    /// Databases whose counts are not written yet.
+    counts: Vec<AtCut>,
+    long: VecDeque<Long>,
+    /// Keys that are written, or wait to be.
+    keys: u64,
+    failure: Option<NeedsVersion>,
+}
+
+/// A long value that waits, or is under way.
+struct Long {
+    db: DbIndex,
+    key: Vec<u8>,
+    meta: Meta,
+    encoding: Encoding,
+    root: Root,
+    under_way: Option<UnderWay>,
+}
+
+enum UnderWay {
+    Text(LongText),
+    Value(LongValue),
+}
+
+impl SnapshotFile {
+    /// A file of this moment. `aux` are the fields at its beginning, `functions` the libraries.
+    pub fn begin(
+        options: FileOptions,
+        (databases, now): (&[AtCut], UnixMs),
+        recorded: Recorded,
+        aux: &[(&str, &[u8])],
+        functions: &[impl AsRef<[u8]>],
+    ) -> Self {
+        let mut writer = FileWriter::new(options, Vec::new());
+        writer.begin(aux);
+        for library in functions {
+            writer.function(library.as_ref());
+        }
+        let counts = databases.to_vec();
+        Self { writer, recorded, now, counts, long: VecDeque::new(), keys: 0, failure: None }
+    }
+
+    /// Bytes that wait to be taken.
+    pub fn len(&self) -> usize {
+        self.writer.len()
+    }
+
+    /// True if none do.
+    pub fn is_empty(&self) -> bool {
+        self.writer.is_empty()
+    }
+
+    /// Bytes of the file so far.
+    pub fn total(&self) -> u64 {
+        self.writer.total()
+    }
+
+    /// Keys so far.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Takes the bytes so far and goes on in an empty buffer.
+    pub fn take(&mut self, empty: Vec<u8>) -> Vec<u8> {
+        self.writer.take(empty)
+    }
+
+    /// The end of the file. Nothing long may wait.
+    pub fn end(&mut self) {
+        debug_assert!(self.long.is_empty(), "long values come before the end");
+        self.writer.end();
+    }
+
+    /// Why an entry could not be written: the file is useless.
+    pub fn failure(&self) -> Option<NeedsVersion> {
+        self.failure
+    }
+
+    /// Writes a part of the long values that wait; false if none does. Needs no lock.
+    pub fn step(&mut self) -> bool {
+        let Some(long) = self.long.front_mut() else { return false };
+        match long.step(&mut self.writer, &mut self.counts) {
+            Ok(false) => return true,
+            Ok(true) => {}
+            Err(failure) => self.failure = Some(failure),
+        }
+        self.long.pop_front();
+        true
+    }
+
+    fn meta(&self, entry: Entry<'_>) -> Meta {
+        let (mut idle_seconds, mut frequency) = (None, None);
+        match self.recorded {
+            Recorded::Nothing => {}
+            Recorded::Idle => idle_seconds = Some(entry.idle_seconds(self.now)),
+            Recorded::Frequency(uses) => frequency = entry.frequency(uses, self.now),
+        }
+        Meta { expiry: entry.expiry(), idle_seconds, frequency }
+    }
+}
+
+impl Sink for SnapshotFile {
+    fn small(&mut self, db: DbIndex, entry: Entry<'_>) {
+        let meta = self.meta(entry);
+        select(&mut self.writer, &mut self.counts, db);
+        self.keys += 1;
+        if let Err(failure) = self.writer.value(entry.key(), &meta, &Stored::of(entry)) {
+            self.failure = Some(failure);
+        }
+    }
+
+    fn large(&mut self, db: DbIndex, entry: Entry<'_>, value: Root) {
+        self.keys += 1;
+        self.long.push_back(Long {
+            db,
+            key: entry.key().to_vec(),
+            meta: self.meta(entry),
+            encoding: entry.encoding(),
+            root: value,
+            under_way: None,
+        });
+    }
+}
+
+/// Selects a database; before its first key come its counts.
+fn select(writer: &mut FileWriter, counts: &mut Vec<AtCut>, db: DbIndex) {
+    let at = counts.iter().position(|counts| counts.db == db);
+    let counts = at.map(|at| counts.swap_remove(at));
+    writer.database(db, counts.map(|counts| (counts.keys, counts.expires)));
+}
+
+impl Long {
+    /// True when all of it is written.
+    fn step(
+        &mut self,
+        writer: &mut FileWriter,
+        counts: &mut Vec<AtCut>,
+    ) -> Result<bool, NeedsVersion> {
+        if self.under_way.is_none() {
+            select(writer, counts, self.db);
+        }
+        match (&self.root, &mut self.under_way) {
+            (Root::String(text), None) if text.len() <= SHORT_TEXT_MAX => {
+                writer.value(&self.key, &self.meta, &Stored::text(Str::Blob(text)))?;
+                Ok(true)
+            }
+            (Root::String(text), under_way) => {
+                let begin = || begin_text(writer, &self.key, &self.meta, text);
+                let UnderWay::Text(text) = under_way.get_or_insert_with(begin) else {
+                    unreachable!("it is a string")
+                };
+                Ok(text.step(writer, TEXT_STEP))
+            }
+            (Root::Collection(value), under_way) => {
+                let source = Stored::captured(value, self.encoding);
+                let under_way = match under_way {
+                    Some(under_way) => under_way,
+                    None => {
+                        let begun = writer.begin_long(&self.key, &self.meta, &source)?;
+                        under_way.insert(UnderWay::Value(begun))
+                    }
+                };
+                let UnderWay::Value(value) = under_way else { unreachable!("it is a collection") };
+                Ok(value.step(writer, &source))
+            }
+        }
+    }
+}
+
+fn begin_text(writer: &mut FileWriter, key: &[u8], meta: &Meta, text: &Blob) -> UnderWay {
+    UnderWay::Text(writer.begin_text(key, meta, text.clone()))
+}
+
+impl LongSource for Stored<'_> {
+    fn each_from(&self, from: u64, item: &mut dyn FnMut(Item<'_>) -> bool) {
+        self.each_while(from, u64::MAX, item);
+    }
+}

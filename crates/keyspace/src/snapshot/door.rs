@@ -1,0 +1,179 @@
+//! Capturing: what a worker does for the snapshot when it changes an entry.
+//!
+//! ```text
+//! Guard::before            the entry is ahead of the walker, not skipped, and not seen in this log
+//!   it changes in place      -> its pre-image: a copy, or a new reference to its root
+//!   it leaves its table      -> nothing: the log keeps it, unchanged, until the commit
+//! link of a new entry      ahead of the walker -> skip
+//! commit                   pre-images -> lane, and their entries -> skip
+//!                          entries that left -> lane instead of the graveyard
+//!                          flushed tables -> the walker instead of the worker's garbage
+//! rollback                 drops the pre-images of what it takes back; headers get their old bits
+//! ```
+//!
+//! Only the commit sets `skip` of an entry that is in a table. So a header that the log has saved
+//! has the bit of the present, and putting it back changes nothing.
+#![allow(unsafe_code)]
+
+use crate::capture::Subject;
+use crate::entry::EntryPtr;
+use crate::event::listeners;
+use crate::guard::Guard;
+use crate::snapshot::Running;
+use crate::snapshot::item::Item;
+use crate::undo::{Change, Place, Undo};
+use base::sync::Arc;
+use std::collections::HashMap;
+
+/// What the changes in a worker's log owe to the snapshot.
+pub(crate) struct Door {
+    running: Arc<Running>,
+    /// By address, the entries that the log has changed first. No address is reused before the
+    /// guard drops, because entries are freed after that.
+    seen: HashMap<u64, Seen>,
+    /// Pre-images of entries that were changed in place, in the order of the changes.
+    images: Vec<Image>,
+}
+
+/// An entry that the changes in the log concern.
+struct Seen {
+    /// The index of its first change.
+    at: usize,
+    /// That change takes it out of its table, and it has no pre-image.
+    leaves: bool,
+}
+
+/// The pre-image of an entry.
+struct Image {
+    /// The index of the change.
+    at: usize,
+    of: EntryPtr,
+    item: Item,
+}
+
+impl Undo {
+    /// Adopts the snapshot that runs. No change is under way for another one: a snapshot begins
+    /// under World, and ends when nothing is ahead of its walker.
+    pub fn adopt_snapshot(&mut self, running: Option<Arc<Running>>) {
+        self.set_listeners(listeners::SNAPSHOT, running.is_some());
+        let door = &mut self.capture.door;
+        match (&door, running) {
+            (Some(door), Some(running)) if Arc::ptr_eq(&door.running, &running) => {}
+            (_, running) => {
+                debug_assert!(door.as_ref().is_none_or(|door| door.images.is_empty()));
+                let open = |running| Door { running, seen: HashMap::new(), images: Vec::new() };
+                *door = running.map(|running| Box::new(open(running)));
+            }
+        }
+    }
+}
+
+impl Guard<'_> {
+    /// Keeps the pre-image of an entry, if the snapshot needs it.
+    #[cold]
+    pub(crate) fn keep_pre_image(&mut self, subject: Subject) {
+        let (place, entry, leaves) = match subject {
+            Subject::Entry(place, entry) => (place, entry, false),
+            Subject::Leaving(place, entry) => (place, entry, true),
+            Subject::Vacant(_) | Subject::Database(_) | Subject::Names(..) => return,
+        };
+        let undo = &mut self.w.undo;
+        let Some(door) = &mut undo.capture.door else { return };
+        if entry.is_skipped() || !door.running.is_ahead(place) {
+            return;
+        }
+        if door.seen.contains_key(&entry.address()) {
+            return;
+        }
+        if undo.changes.is_empty() {
+            // A panic before the change is logged must find something to roll back.
+            undo.changes.push(Change::Nothing);
+        }
+        undo.commit_work += 1;
+        let at = undo.changes.len();
+        door.seen.insert(entry.address(), Seen { at, leaves });
+        if !leaves {
+            let item = Item::copy_of(self, place.physical, entry).counted();
+            if let Some(door) = &mut self.w.undo.capture.door {
+                door.images.push(Image { at, of: entry, item });
+            }
+        }
+    }
+
+    /// Makes the walker skip a new entry, which is no part of the snapshot, if it will meet it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn skip_if_ahead(&mut self, place: Place, new: EntryPtr) {
+        if let Some(door) = &self.w.undo.capture.door
+            && door.running.is_ahead(place)
+        {
+            new.set_skipped(true);
+        }
+    }
+
+    /// Gives the snapshot what the changes in the log owe to it, before they are committed.
+    pub(crate) fn hand_over(&mut self) {
+        let w = &mut *self.w;
+        let Some(door) = &mut w.undo.capture.door else { return };
+        if !(door.seen.is_empty() && door.images.is_empty()) {
+            let Door { running, seen, images } = &mut **door;
+            let kept = images.drain(..).map(|image| {
+                image.of.set_skipped(true);
+                image.item
+            });
+            let left = w.undo.changes.iter_mut().filter_map(|change| {
+                let (Change::Replaced { place, old, .. }
+                | Change::Removed { place, old }
+                | Change::Expired { place, old, .. }) = *change
+                else {
+                    return None;
+                };
+                if !seen.remove(&old.address()).is_some_and(|seen| seen.leaves) {
+                    return None;
+                }
+                *change = Change::Nothing;
+                // SAFETY: 1. The change took it out of its table. 2. The line of the log that said
+                // so is gone. 3. While a key is changed there is no reference into its entry.
+                let gone = unsafe { old.into_gone() };
+                Some(Item::moved(place.physical, gone).counted())
+            });
+            running.capture(self.ks, w.index, kept.chain(left));
+            seen.clear();
+        }
+        if !w.undo.flushed.is_empty() {
+            let flushed = std::mem::take(&mut w.undo.flushed);
+            let passed = flushed.into_iter().filter_map(|detached| door.running.inherit(detached));
+            w.garbage.extend(passed);
+        }
+    }
+
+    /// Drops the pre-images of changes that were taken back: those behind the first `len` in the
+    /// log, except the removals of expired keys that stand there.
+    #[cold]
+    pub(crate) fn keep_pre_images_of(&mut self, len: usize) {
+        let w = &mut *self.w;
+        let stats = self.ks.stats(w.index);
+        let Some(door) = &mut w.undo.capture.door else { return };
+        let stays: Vec<u64> = w.undo.changes[len.min(w.undo.changes.len())..]
+            .iter()
+            .filter_map(|change| match change {
+                Change::Expired { old, .. } => Some(old.address()),
+                _ => None,
+            })
+            .collect();
+        door.seen.retain(|address, seen| {
+            let stays = stays.contains(address);
+            if stays {
+                seen.at = seen.at.min(len); // its line has moved forward
+            }
+            stays || seen.at < len
+        });
+        for image in std::mem::take(&mut door.images) {
+            if image.at < len {
+                door.images.push(image);
+            } else {
+                w.graveyard.push(image.item.into_gone(stats));
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! An entry on its way to the sink, which is in no table.
+
+use crate::entry::{EntryPtr, Gone};
+use crate::guard::Guard;
+use crate::stats::{WorkerStats, add};
+
+/// What a captured root counts at most: an estimate of what writers copy of the nodes that they
+/// share with it.
+const ROOT_BYTES_MAX: usize = 64 << 10;
+
+/// An entry that only the owner of this value can reach. It must be freed through
+/// [`Item::into_gone`]: it has no `Drop`.
+pub(crate) struct Item {
+    /// Its physical database.
+    pub physical: u16,
+    gone: Gone,
+    /// It is a copy, whose value outside is counted by the original.
+    is_copy: bool,
+    /// The bytes that it counts as captured.
+    pub bytes: u64,
+}
+
+impl Item {
+    /// An entry that has left its table.
+    pub fn moved(physical: u16, gone: Gone) -> Self {
+        Self { physical, gone, is_copy: false, bytes: 0 }
+    }
+
+    /// A copy of an entry. Its value outside is shared.
+    pub fn copy_of(guard: &mut Guard<'_>, physical: u16, entry: EntryPtr) -> Self {
+        let copy = guard.build_aside(entry);
+        add(&guard.ks.stats(guard.w.index).used, copy.entry().class() as i64);
+        Self { physical, gone: copy, is_copy: true, bytes: 0 }
+    }
+
+    /// The same, counted as captured.
+    pub fn counted(mut self) -> Self {
+        let entry = self.gone.entry();
+        let shares_pages = entry.blob().is_none_or(base::Blob::is_paged);
+        let outside = if entry.header().is_big() { entry.outside() } else { 0 };
+        // Of a root the writers copy the nodes that they change; a block they copy whole.
+        let copied =
+            if self.is_copy && shares_pages { outside.min(ROOT_BYTES_MAX) } else { outside };
+        self.bytes = (entry.class() + copied) as u64;
+        self
+    }
+
+    /// The entry, to be read while this value lives.
+    pub fn entry(&self) -> EntryPtr {
+        self.gone.entry()
+    }
+
+    /// The entry, to be freed as one of a table.
+    pub fn into_gone(self, stats: &WorkerStats) -> Gone {
+        if self.is_copy && self.gone.entry().header().is_big() {
+            add(&stats.used, self.gone.entry().outside() as i64);
+        }
+        self.gone
+    }
+
+    /// As [`Item::into_gone`], when the counters end together with the keyspace.
+    pub fn into_last(self) -> Gone {
+        self.gone
+    }
+}

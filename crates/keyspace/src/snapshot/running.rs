@@ -1,0 +1,247 @@
+//! What writers and the walker of a snapshot share.
+
+use crate::entry::Gone;
+use crate::keyspace::Keyspace;
+use crate::snapshot::SnapshotRuns;
+use crate::snapshot::item::Item;
+use crate::snapshot::walk::Walk;
+use crate::table::Table;
+use crate::undo::{Detached, Place};
+use base::sync::atomic::{AtomicBool, Ordering};
+use base::sync::hint::AtomicU64;
+use base::sync::{Arc, CachePadded, Mutex, MutexGuard, PoisonError};
+use base::{DbIndex, SLOTS, SlotId};
+use std::collections::VecDeque;
+
+/// The position of a slot that was walked to its end.
+const WALKED: u64 = u64::MAX;
+/// A writer adds up all captured bytes when it has captured so many more.
+const CHECKED_BYTES: u64 = 64 << 10;
+
+/// The snapshot that runs.
+pub(crate) struct Running {
+    /// Per slot the position that the walker visits next: 0 at first. Read and written under the
+    /// slot's lock.
+    ///
+    /// ```text
+    /// 63     49 48                 32 31                                       0
+    /// +--------+---------------------+------------------------------------------+
+    /// |   0    | physical database   | upper 32 bits of a bit-reversed hash     |   all ones:
+    /// +--------+---------------------+------------------------------------------+   walked
+    /// ```
+    positions: Box<[AtomicU64]>,
+    /// By physical database the logical one at the cut.
+    logical: Box<[DbIndex]>,
+    /// Captured entries: one lane per Access, so that writers do not wait for each other.
+    lanes: Box<[CachePadded<Lane>]>,
+    /// Tables that were flushed before the walker had passed them.
+    inherited: Mutex<VecDeque<Inherited>>,
+    /// Captured bytes that the walker has passed on or freed.
+    done_bytes: AtomicU64,
+    captured_max: u64,
+}
+
+#[derive(Default)]
+struct Lane {
+    items: Mutex<Vec<Item>>,
+    /// Bytes captured so far; only the owner of the lane writes it.
+    bytes: AtomicU64,
+}
+
+/// The tables of a flushed database, each with the position at which the walker was.
+pub(crate) struct Inherited {
+    pub physical: u16,
+    pub tables: Vec<(u64, Table)>,
+    /// The expiry indexes of these tables, to be freed with them.
+    _rest: Detached,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each holder makes one move of values, so a panic leaves nothing half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The position of a key.
+fn position_of(place: Place) -> u64 {
+    position_at(place.physical, place.hash.reverse_bits())
+}
+
+/// The position of a point (a bit-reversed hash) that begins a bucket. Buckets share at most 32
+/// bits of a hash, so no bit of their beginnings is lost.
+pub(crate) fn position_at(physical: u16, point: u64) -> u64 {
+    u64::from(physical) << 32 | point >> 32
+}
+
+impl Running {
+    pub fn new(ks: &Keyspace, captured_max: u64) -> Self {
+        Self {
+            positions: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
+            logical: (0..ks.databases()).map(|physical| ks.logical(physical)).collect(),
+            lanes: (0..ks.gate.sections_max()).map(|_| CachePadded::default()).collect(),
+            inherited: Mutex::default(),
+            done_bytes: AtomicU64::new(0),
+            captured_max,
+        }
+    }
+
+    /// The logical database at the cut.
+    pub fn logical(&self, physical: u16) -> DbIndex {
+        self.logical[physical as usize]
+    }
+
+    /// The position of a slot that the caller holds; none if it was walked.
+    pub fn position(&self, slot: SlotId) -> Option<u64> {
+        let position = self.positions[slot.index()].load(Ordering::Relaxed);
+        (position != WALKED).then_some(position)
+    }
+
+    /// Sets the position of a slot that the caller holds; none: it was walked.
+    pub fn set_position(&self, slot: SlotId, position: Option<u64>) {
+        self.positions[slot.index()].store(position.unwrap_or(WALKED), Ordering::Relaxed);
+    }
+
+    /// True if the walker has not passed this place. The caller holds its slot.
+    pub fn is_ahead(&self, place: Place) -> bool {
+        self.position(place.slot).is_some_and(|position| position_of(place) >= position)
+    }
+
+    /// Queues captured entries for the walker, for the Access with this number.
+    pub fn capture(&self, ks: &Keyspace, index: usize, items: impl Iterator<Item = Item>) {
+        let lane = &self.lanes[index];
+        let before = lane.bytes.load(Ordering::Relaxed);
+        let mut after = before;
+        lock(&lane.items).extend(items.inspect(|item| after += item.bytes));
+        lane.bytes.store(after, Ordering::Relaxed);
+        if before / CHECKED_BYTES != after / CHECKED_BYTES {
+            self.check_bound(ks);
+        }
+    }
+
+    /// Moves all captured entries to `items`.
+    pub fn drain(&self, ks: &Keyspace, items: &mut VecDeque<Item>) {
+        for lane in &self.lanes[..ks.gate.sections_used()] {
+            items.extend(std::mem::take(&mut *lock(&lane.items)));
+        }
+    }
+
+    /// Puts items back of which the walker has passed on none.
+    pub fn put_back(&self, items: VecDeque<Item>) {
+        lock(&self.lanes[0].items).extend(items);
+    }
+
+    /// Notes that the walker has passed on so many captured bytes.
+    pub fn finish_bytes(&self, ks: &Keyspace, bytes: u64) {
+        let done = self.done_bytes.load(Ordering::Relaxed);
+        self.done_bytes.store(done + bytes, Ordering::Relaxed);
+        self.check_bound(ks);
+    }
+
+    fn check_bound(&self, ks: &Keyspace) {
+        ks.snapshot.set_over_bound(self.captured_bytes() > self.captured_max);
+    }
+
+    /// Bytes captured since the cut.
+    pub fn captured_in_all(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.bytes.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Bytes of captured entries that wait.
+    pub fn captured_bytes(&self) -> u64 {
+        let done = self.done_bytes.load(Ordering::Relaxed);
+        self.captured_in_all().saturating_sub(done)
+    }
+
+    /// Takes over the tables of a flushed database that the walker has not passed. The caller holds
+    /// World. Returns what it does not need.
+    pub fn inherit(&self, mut detached: Detached) -> Option<Detached> {
+        let physical = detached.physical;
+        let end = position_at(physical, u64::MAX);
+        let (mut tables, mut rest) = (Vec::new(), Vec::new());
+        for (slot, table) in detached.tables.drain(..) {
+            match self.position(slot) {
+                Some(position) if position <= end => tables.push((position, table)),
+                _ => rest.push((slot, table)),
+            }
+        }
+        if tables.is_empty() {
+            detached.tables = rest;
+            return Some(detached);
+        }
+        let passed = Detached { physical, tables: rest, ..Detached::default() };
+        lock(&self.inherited).push_back(Inherited { physical, tables, _rest: detached });
+        Some(passed)
+    }
+
+    /// The next flushed database.
+    pub fn next_inherited(&self) -> Option<Inherited> {
+        lock(&self.inherited).pop_front()
+    }
+
+    /// Puts back one that was not walked to its end.
+    pub fn put_back_inherited(&self, inherited: Inherited) {
+        lock(&self.inherited).push_front(inherited);
+    }
+
+    /// Passes everything that waits to those who free it, when the keyspace ends.
+    pub fn drain_last(&self, mut entry: impl FnMut(Gone), mut table: impl FnMut(Table)) {
+        let mut items = VecDeque::new();
+        for lane in &self.lanes {
+            items.extend(std::mem::take(&mut *lock(&lane.items)));
+        }
+        items.into_iter().for_each(|item| entry(item.into_last()));
+        while let Some(inherited) = self.next_inherited() {
+            inherited.tables.into_iter().for_each(|(_, inner)| table(inner));
+        }
+    }
+}
+
+/// Which snapshot runs. Every Access adopts it when it goes inside (`Worker::follow`).
+#[derive(Default)]
+pub(crate) struct Current {
+    running: Mutex<Option<Arc<Running>>>,
+    /// The walk of a snapshot that was dropped before its end.
+    abandoned: Mutex<Option<Box<Walk>>>,
+    is_over_bound: AtomicBool,
+}
+
+impl Current {
+    pub fn running(&self) -> Option<Arc<Running>> {
+        lock(&self.running).clone()
+    }
+
+    /// Begins a snapshot, if none runs.
+    pub fn begin(&self, snapshot: &Arc<Running>) -> Result<(), SnapshotRuns> {
+        let mut running = lock(&self.running);
+        if running.is_some() {
+            return Err(SnapshotRuns);
+        }
+        *running = Some(Arc::clone(snapshot));
+        Ok(())
+    }
+
+    /// The walker has passed everything.
+    pub fn end(&self) {
+        *lock(&self.running) = None;
+        self.set_over_bound(false);
+    }
+
+    pub fn abandon(&self, walk: Box<Walk>) {
+        *lock(&self.abandoned) = Some(walk);
+    }
+
+    pub fn take_abandoned(&self) -> Option<(Arc<Running>, Box<Walk>)> {
+        let walk = lock(&self.abandoned).take()?;
+        let running = self.running().expect("an abandoned snapshot runs");
+        Some((running, walk))
+    }
+
+    pub fn is_over_bound(&self) -> bool {
+        self.is_over_bound.load(Ordering::Relaxed)
+    }
+
+    fn set_over_bound(&self, is_over: bool) {
+        if self.is_over_bound() != is_over {
+            self.is_over_bound.store(is_over, Ordering::Relaxed);
+        }
+    }
+}

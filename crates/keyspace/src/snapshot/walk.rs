@@ -1,0 +1,292 @@
+//! The walker: the steps of a snapshot.
+//!
+//! A step does one of these, in this order: it passes captured entries to the sink; it takes a
+//! bucket of a flushed table apart; it walks slots, each under its lock. So what costs memory goes
+//! first. What the sink may not get under a lock (a value outside its entry, a long one inside) is
+//! copied by its root, or by its bytes, and passed like a captured entry.
+
+use crate::access::Access;
+use crate::entry::EntryPtr;
+use crate::guard::Guard;
+use crate::may::Intent;
+use crate::snapshot::item::Item;
+use crate::snapshot::running::{Inherited, Running, position_at};
+use crate::snapshot::{Progress, Root, SMALL_MAX, Sink, Snapshot, Step};
+use crate::stats::set;
+use crate::table::HeldTable;
+use crate::view::Entry;
+use crate::workspace::Workspace;
+use base::prefetch::prefetch;
+use base::{SLOTS, SlotId};
+use std::collections::VecDeque;
+
+/// Entries after which a slot is released; a bucket is walked to its end.
+const BURST: usize = 16;
+/// Slots that a step visits.
+const SLOTS_MAX: usize = 64;
+/// Captured entries that a step passes to the sink.
+const CAPTURED_MAX: usize = 64;
+
+/// Where the walker is. The positions within slots are in [`Running`].
+#[derive(Default)]
+pub(crate) struct Walk {
+    /// The first slot that was not visited yet.
+    next: usize,
+    /// Slots that were held for long.
+    later: VecDeque<SlotId>,
+    /// What the next step passes to the sink.
+    items: VecDeque<Item>,
+    /// A flushed database that is taken apart.
+    inherited: Option<Inherited>,
+    /// No sink is there any more.
+    pub is_aborted: bool,
+    /// Reused: the entries of a bucket.
+    bucket: Vec<EntryPtr>,
+}
+
+impl Walk {
+    /// Walks these slots alone.
+    #[cfg(all(test, shuttle))]
+    pub fn of(slots: &[SlotId]) -> Self {
+        Self { next: SLOTS, later: slots.iter().copied().collect(), ..Self::default() }
+    }
+
+    /// Returns everything that it has taken to the queues.
+    fn put_back(&mut self, running: &Running) {
+        running.put_back(std::mem::take(&mut self.items));
+        if let Some(inherited) = self.inherited.take() {
+            running.put_back_inherited(inherited);
+        }
+    }
+}
+
+/// What a step works with.
+struct Stride<'s, S> {
+    running: &'s Running,
+    walk: &'s mut Walk,
+    progress: &'s mut Progress,
+    sink: &'s mut S,
+}
+
+impl Snapshot {
+    /// Does a bounded part of the walk: about 16 entries under one slot's lock, or 64 captured
+    /// entries. `access` is outside its section, where it is again afterwards; it is a further
+    /// Access ([`Access::further`]) if the caller has its own thread.
+    ///
+    /// A panic of the sink costs the snapshot, not the data: drop it, and walk
+    /// [`Access::abandoned_snapshot`] to its end.
+    pub fn step(&mut self, access: &mut Access, sink: &mut impl Sink) -> Step {
+        let Some(walk) = &mut self.walk else { return Step::Complete };
+        let (running, progress) = (&*self.running, &mut self.progress);
+        let mut stride = Stride { running, walk, progress, sink };
+        if stride.pass_items(access) || stride.take_apart(access) {
+            return Step::More;
+        }
+        let step = stride.walk_slots(access);
+        if step == Step::Complete {
+            self.walk = None;
+            self.ks.snapshot.end();
+            self.ks.uses.raise();
+        }
+        step
+    }
+
+    /// Returns what the walker has taken to the queues, when it ends early.
+    pub(super) fn put_back(&self, walk: &mut Walk) {
+        walk.put_back(&self.running);
+    }
+}
+
+impl<S: Sink> Stride<'_, S> {
+    /// Passes captured entries to the sink, and those that wait for the end of a lock. False if
+    /// there are none.
+    fn pass_items(&mut self, access: &mut Access) -> bool {
+        if self.walk.items.is_empty() {
+            self.running.drain(&access.ks, &mut self.walk.items);
+        }
+        if self.walk.items.is_empty() {
+            return false;
+        }
+        let mut bytes = 0;
+        for _ in 0..CAPTURED_MAX {
+            let Some(item) = self.walk.items.front() else { break };
+            if !self.walk.is_aborted {
+                let entry = item.entry();
+                pass(access, self.sink, self.running, item.physical, entry);
+                self.progress.entries += 1;
+                self.progress.captured += u64::from(item.bytes > 0);
+            }
+            if let Some(item) = self.walk.items.pop_front() {
+                bytes += item.bytes;
+                let gone = item.into_gone(access.ks.stats(access.w.index));
+                access.w.graveyard.push(gone);
+            }
+        }
+        access.w.free_graveyard(&access.ks);
+        self.running.finish_bytes(&access.ks, bytes);
+        true
+    }
+
+    /// Takes buckets of flushed tables apart. False if there are none.
+    fn take_apart(&mut self, access: &mut Access) -> bool {
+        let walk = &mut *self.walk;
+        if walk.inherited.is_none() {
+            walk.inherited = self.running.next_inherited();
+        }
+        let Some(inherited) = &mut walk.inherited else { return false };
+        let (ks, w, physical) = (&*access.ks, &mut access.w, inherited.physical);
+        for _ in 0..BURST {
+            let Some((from, table)) = inherited.tables.last_mut() else {
+                walk.inherited = None;
+                break;
+            };
+            let (pages, scratch) = (&mut w.pages, &mut w.scratch);
+            let mut work = Workspace { mem: &ks.mem, pages, hasher: &ks.hasher, scratch };
+            let more = HeldTable::of_mut(table).pop_bucket(&mut work, |gone| {
+                let entry = gone.entry();
+                let point = ks.hasher.hash(entry.key()).reverse_bits();
+                if entry.is_skipped() || position_at(physical, point) < *from {
+                    w.graveyard.push(gone);
+                } else {
+                    walk.items.push_back(Item::moved(physical, gone));
+                }
+            });
+            if !more {
+                inherited.tables.pop();
+            }
+        }
+        set(&ks.stats(w.index).buckets, w.pages.buckets);
+        w.free_graveyard(ks);
+        true
+    }
+
+    /// Walks slots until it has met enough entries.
+    fn walk_slots(&mut self, access: &mut Access) -> Step {
+        if self.walk.next == SLOTS && self.walk.later.is_empty() {
+            return Step::Complete;
+        }
+        if !access.enter() {
+            return Step::Waits;
+        }
+        let mut step = Step::More;
+        let (mut left, mut refused) = (BURST, 0);
+        for _ in 0..SLOTS_MAX {
+            let Some(slot) = self.walk.slot() else { break };
+            let now = access.w.now;
+            let walked = access
+                .free(now)
+                .visit(slot, Intent::Read, |guard| self.walk_slot(guard, slot, &mut left));
+            match walked {
+                Ok(true) => {
+                    self.walk.pass_slot();
+                    self.progress.slots += 1;
+                }
+                Ok(false) => break,
+                Err(_) => {
+                    self.walk.pass_slot();
+                    self.walk.later.push_back(slot);
+                    refused += 1;
+                    if self.walk.next == SLOTS && refused >= self.walk.later.len() {
+                        step = Step::Waits;
+                        break;
+                    }
+                }
+            }
+        }
+        access.leave();
+        step
+    }
+
+    /// Walks a slot that the guard covers until `left` entries were met. True at its end.
+    fn walk_slot(&mut self, guard: &mut Guard<'_>, slot: SlotId, left: &mut usize) -> bool {
+        let line = guard.owned(slot);
+        while let Some(position) = self.running.position(slot) {
+            let ahead = |physical: u16| position_at(physical, u64::MAX) >= position;
+            let tables = line.tables().filter(|(p, table)| ahead(*p) && table.len() > 0);
+            let Some((physical, table)) = tables.min_by_key(|(physical, _)| *physical) else {
+                self.running.set_position(slot, None);
+                break;
+            };
+            if *left == 0 {
+                return false;
+            }
+            let start = position_at(physical, 0);
+            let point = position.saturating_sub(start) << 32;
+            let next = self.walk_bucket(guard, physical, table, point, left);
+            let next = next.map_or(start + (1 << 32), |next| position_at(physical, next));
+            self.running.set_position(slot, Some(next));
+        }
+        true
+    }
+
+    /// Walks the bucket at a point of a table. Returns the next point.
+    fn walk_bucket(
+        &mut self,
+        guard: &mut Guard<'_>,
+        physical: u16,
+        table: HeldTable<'_>,
+        point: u64,
+        left: &mut usize,
+    ) -> Option<u64> {
+        // A bucket that was merged since the last step begins behind the walker.
+        let is_cut = point > table.bucket_start(point);
+        let ks = guard.keyspace();
+        let mut bucket = std::mem::take(&mut self.walk.bucket);
+        bucket.clear();
+        let next = table.visit(&ks.mem, point, |entry| {
+            prefetch(entry.address() as usize);
+            bucket.push(entry);
+        });
+        for &entry in &bucket {
+            if is_cut && ks.hasher.hash(entry.key()).reverse_bits() < point {
+                continue;
+            }
+            *left = left.saturating_sub(1);
+            if entry.is_skipped() {
+                entry.set_skipped(false);
+            } else if self.walk.is_aborted {
+                // Nobody gets it.
+            } else if entry.header().is_big() || entry.class() > SMALL_MAX {
+                self.walk.items.push_back(Item::copy_of(guard, physical, entry));
+            } else {
+                self.sink.small(self.running.logical(physical), Entry::new(entry));
+                self.progress.entries += 1;
+            }
+        }
+        self.walk.bucket = bucket;
+        next
+    }
+}
+
+impl Walk {
+    /// The slot that is visited now.
+    fn slot(&self) -> Option<SlotId> {
+        if self.next < SLOTS {
+            Some(SlotId::new(self.next as u16))
+        } else {
+            self.later.front().copied()
+        }
+    }
+
+    /// Goes to the next slot.
+    fn pass_slot(&mut self) {
+        if self.next < SLOTS {
+            self.next += 1;
+        } else {
+            self.later.pop_front();
+        }
+    }
+}
+
+/// Passes an entry that is in no table to the sink.
+fn pass(access: &Access, sink: &mut impl Sink, running: &Running, physical: u16, entry: EntryPtr) {
+    let db = running.logical(physical);
+    let view = Entry::new(entry);
+    if let Some(big) = entry.big() {
+        sink.large(db, view, Root::Collection(access.ks.capture(big)));
+    } else if let Some(string) = entry.blob() {
+        sink.large(db, view, Root::String(string.clone()));
+    } else {
+        sink.small(db, view);
+    }
+}

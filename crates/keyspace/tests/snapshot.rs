@@ -1,0 +1,380 @@
+//! Snapshots beside real threads: each holds an invariant across many keys that every command
+//! keeps, and slots that are held long are taken later.
+#![cfg(not(shuttle))]
+
+use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use base::sync::{Arc, thread};
+use base::{DbIndex, SlotId, UnixMs};
+use keyspace::snapshot::{CAPTURED_BYTES_MAX, Root, Sink, Snapshot, Step};
+use keyspace::{Access, Big, Encoding, Entry, Event, Guard, Intent, Keyspace, Options};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+use value::{List, Log, NewStr};
+
+const QUIET: Event = Event::SILENT;
+const NOW: UnixMs = UnixMs(1_000_000);
+const WORKERS: usize = 4;
+const RUN: Duration = Duration::from_secs(1);
+/// Accounts of each kind, and what each has at first.
+const ACCOUNTS: u64 = 150;
+const AMOUNT: u64 = 100;
+
+/// A xorshift generator, so that a failing run can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) % n
+    }
+}
+
+fn keyspace(workers: usize) -> Arc<Keyspace> {
+    Arc::new(Keyspace::new(&Options { databases: 2, hash_secret: 21, workers }))
+}
+
+fn enter(access: &mut Access) {
+    while !access.enter() {
+        thread::yield_now();
+    }
+}
+
+fn take_world(access: &mut Access) {
+    while access.try_world().is_err() {
+        thread::yield_now();
+    }
+}
+
+fn cut(access: &mut Access) -> Snapshot {
+    take_world(access);
+    let snapshot = access.cut(CAPTURED_BYTES_MAX).expect("no other one runs");
+    access.open_world();
+    snapshot
+}
+
+fn number(n: u64) -> String {
+    format!("number{n}")
+}
+
+fn list(n: u64) -> String {
+    format!("list{n}")
+}
+
+/// The database that has the key: every account is in one of two.
+fn home(guard: &mut Guard<'_>, name: &str) -> DbIndex {
+    let key = guard.keyspace().key(name.as_bytes());
+    let db = [DbIndex(0), DbIndex(1)].into_iter().find(|&db| guard.contains(db, &key));
+    db.expect("an account is never lost")
+}
+
+fn add(guard: &mut Guard<'_>, name: &str, amount: i64, anew: bool) {
+    let db = home(guard, name);
+    let key = guard.keyspace().key(name.as_bytes());
+    let mut entry = guard.entry_mut(QUIET, db, &key).expect("it is there");
+    let value = entry.str().as_int().expect("a number") + amount;
+    if anew {
+        entry.remove();
+        guard.insert(QUIET, db, &key, NewStr::Int(value), None);
+    } else {
+        entry.set_int(value);
+    }
+}
+
+/// Moves an element from one list to another, unless the first is empty.
+fn shift(guard: &mut Guard<'_>, from: &str, to: &str) {
+    let (from_db, to_db) = (home(guard, from), home(guard, to));
+    let (from, to) = (guard.keyspace().key(from.as_bytes()), guard.keyspace().key(to.as_bytes()));
+    let edit = |big: &mut Big, log: &mut Log, takes: bool| match big {
+        Big::List(list) if takes && list.is_empty() => false,
+        Big::List(list) if takes => {
+            list.remove(list.len() - 1, log, |_| ());
+            true
+        }
+        Big::List(list) => {
+            list.push_back(b"coin", log);
+            true
+        }
+        _ => panic!("a list"),
+    };
+    let mut entry = guard.entry_mut(QUIET, from_db, &from).expect("it is there");
+    if entry.edit(|big, log| edit(big, log, true)) {
+        let mut entry = guard.entry_mut(QUIET, to_db, &to).expect("it is there");
+        entry.edit(|big, log| edit(big, log, false));
+    }
+}
+
+fn transfer(guard: &mut Guard<'_>, random: &mut Random, kind: u64, a: &str, b: &str) {
+    if kind == 0 {
+        let amount = random.below(9) as i64;
+        add(guard, a, -amount, random.below(4) == 0);
+        add(guard, b, amount, random.below(4) == 0);
+    } else {
+        shift(guard, a, b);
+    }
+    if random.below(6) == 0 {
+        let (from, key) = (home(guard, a), guard.keyspace().key(a.as_bytes()));
+        let to = DbIndex::new(1 - from.0 as u16);
+        assert!(guard.move_entry([QUIET; 2], from, &key, to, &key));
+    }
+}
+
+/// Commands of one worker: transfers, of which some are rolled back or end with a panic, and
+/// changes of the map of databases.
+fn work(ks: &Arc<Keyspace>, worker: usize, ends: &AtomicBool) -> u64 {
+    let mut access = Access::new(Arc::clone(ks), worker);
+    let mut random = Random(worker as u64 + 1);
+    let mut commands = 0;
+    while !ends.load(Ordering::Relaxed) {
+        commands += 1;
+        if random.below(400) == 0 {
+            take_world(&mut access);
+            access.world(NOW).swap_db(DbIndex(0), DbIndex(1));
+            access.open_world();
+        }
+        let kind = random.below(2);
+        let name = if kind == 0 { number } else { list };
+        let (a, b) = (name(random.below(ACCOUNTS)), name(random.below(ACCOUNTS)));
+        let mut slots: Vec<SlotId> = [&a, &b].map(|name| ks.key(name.as_bytes()).slot).to_vec();
+        slots.sort_unstable();
+        slots.dedup();
+        enter(&mut access);
+        let run = AssertUnwindSafe(|| {
+            let mut guard = access.lock(&slots, NOW, Intent::Write).expect("no long holder");
+            match random.below(40) {
+                0 => guard.panic_after(1 + random.below(3) as u32),
+                1..4 => {
+                    transfer(&mut guard, &mut random, kind, &a, &b);
+                    return guard.rollback();
+                }
+                _ => {}
+            }
+            transfer(&mut guard, &mut random, kind, &a, &b);
+        });
+        let _ = catch_unwind(run); // a panic that was asked for
+        access.leave();
+    }
+    commands
+}
+
+/// The sums of what a snapshot passes on.
+#[derive(Default)]
+struct Sums {
+    keys: BTreeSet<Vec<u8>>,
+    numbers: i64,
+    coins: u64,
+    roots: Vec<keyspace::Captured>,
+}
+
+impl Sink for Sums {
+    fn small(&mut self, _: DbIndex, entry: Entry<'_>) {
+        assert!(self.keys.insert(entry.key().to_vec()), "each key once");
+        self.numbers += entry.str().as_int().expect("a number");
+    }
+
+    fn large(&mut self, _: DbIndex, entry: Entry<'_>, value: Root) {
+        assert!(self.keys.insert(entry.key().to_vec()), "each key once");
+        let Root::Collection(root) = value else { panic!("a list") };
+        self.roots.push(root);
+        if self.roots.len() > 20 {
+            self.count();
+        }
+    }
+}
+
+impl Sums {
+    fn count(&mut self) {
+        self.coins += self.roots.drain(..).map(|root| root.len()).sum::<u64>();
+    }
+}
+
+fn fill(access: &mut Access) {
+    take_world(access);
+    let mut guard = access.world(NOW);
+    for n in 0..ACCOUNTS {
+        let ks = guard.keyspace();
+        let (number, name) = (number(n), list(n));
+        guard.insert(QUIET, DbIndex(0), &ks.key(number.as_bytes()), NewStr::Int(100), None);
+        let (mut list, mut log) = (List::new(), Log::default());
+        (0..AMOUNT).for_each(|_| list.push_back(b"coin", &mut log));
+        let (key, list) = (ks.key(name.as_bytes()), Big::List(list));
+        guard.insert_big(QUIET, DbIndex(1), &key, Encoding::Quicklist, list, None);
+    }
+    drop(guard);
+    access.open_world();
+}
+
+#[test]
+fn every_snapshot_holds_an_invariant_across_keys() {
+    let ks = keyspace(WORKERS + 1);
+    let mut access = Access::new(Arc::clone(&ks), WORKERS);
+    fill(&mut access);
+    let (ends, commands) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (mut snapshots, mut captured) = (0, 0);
+    thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let (ks, ends, commands) = (&ks, &ends, &commands);
+            scope.spawn(move || commands.fetch_add(work(ks, worker, ends), Ordering::Relaxed));
+        }
+        let mut walker = access.further().expect("there is room");
+        let start = Instant::now();
+        let checked = catch_unwind(AssertUnwindSafe(|| {
+            while start.elapsed() < RUN || snapshots == 0 {
+                assert!(start.elapsed() < Duration::from_secs(60), "the walker makes no progress");
+                let mut snapshot = cut(&mut access);
+                let mut sums = Sums::default();
+                while snapshot.step(&mut walker, &mut sums) != Step::Complete {
+                    thread::yield_now();
+                }
+                sums.count();
+                assert_eq!(sums.keys.len() as u64, 2 * ACCOUNTS);
+                assert_eq!(sums.numbers as u64, ACCOUNTS * AMOUNT, "a transfer was cut in two");
+                assert_eq!(sums.coins, ACCOUNTS * AMOUNT, "a transfer was cut in two");
+                snapshots += 1;
+                captured += snapshot.progress().captured;
+            }
+        }));
+        ends.store(true, Ordering::Relaxed);
+        checked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+    let commands = commands.load(Ordering::Relaxed);
+    println!("{snapshots} snapshots beside {commands} commands, {captured} entries captured");
+    assert!(captured > 0, "commands and snapshots met");
+}
+
+/// Counts what it gets.
+#[derive(Default)]
+struct Count(u64);
+
+impl Sink for Count {
+    fn small(&mut self, _: DbIndex, _: Entry<'_>) {
+        self.0 += 1;
+    }
+
+    fn large(&mut self, _: DbIndex, _: Entry<'_>, _: Root) {
+        self.0 += 1;
+    }
+}
+
+fn set(guard: &mut Guard<'_>, name: &str, text: &[u8]) {
+    let key = guard.keyspace().key(name.as_bytes());
+    guard.insert(QUIET, DbIndex(0), &key, NewStr::Raw(text), None);
+}
+
+#[test]
+fn slots_that_are_held_long_and_a_closed_gate_are_waited_for() {
+    let ks = keyspace(2);
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    let mut cutter = Access::new(Arc::clone(&ks), 1);
+    take_world(&mut access);
+    let mut guard = access.world(NOW);
+    ["a", "b", "c"].iter().for_each(|name| set(&mut guard, name, b"v"));
+    let frozen = ks.key(b"b").slot;
+    guard.freeze(&[frozen]);
+    drop(guard);
+    access.open_world();
+    let mut snapshot = cut(&mut cutter);
+    let mut walker = cutter.further().expect("there is room");
+    let mut count = Count::default();
+    enter(&mut access);
+    let slot = ks.key(b"a").slot;
+    let mut guard = access.lock_one(slot, NOW, Intent::Write).expect("free");
+    guard.mark_long();
+    while snapshot.step(&mut walker, &mut count) == Step::More {}
+    assert_eq!(count.0, 2, "a frozen slot is read; one that is held long comes later");
+    assert_eq!(snapshot.progress().slots, base::SLOTS as u64 - 1);
+    assert_eq!(snapshot.step(&mut walker, &mut count), Step::Waits);
+    set(&mut guard, "a", b"changed");
+    drop(guard);
+    access.leave();
+    take_world(&mut access);
+    assert_eq!(snapshot.step(&mut walker, &mut count), Step::More, "what was captured needs none");
+    assert_eq!(snapshot.step(&mut walker, &mut count), Step::Waits, "the gate is closed");
+    access.open_world();
+    while snapshot.step(&mut walker, &mut count) != Step::Complete {}
+    assert_eq!(count.0, 3);
+    ks.thaw(&[frozen]);
+}
+
+#[test]
+fn captured_bytes_are_bounded_and_counted() {
+    let ks = keyspace(2);
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    let mut cutter = Access::new(Arc::clone(&ks), 1);
+    let texts: Vec<String> = (0..200).map(|n| format!("{{t}}{n}")).collect();
+    let write = |access: &mut Access, byte: u8| {
+        for name in &texts {
+            enter(access);
+            let slot = ks.key(name.as_bytes()).slot;
+            let mut guard = access.lock_one(slot, NOW, Intent::Write).expect("free");
+            set(&mut guard, name, &[byte; 2000]);
+            drop(guard);
+            access.leave();
+        }
+    };
+    write(&mut access, b'a');
+    let before = ks.memory().entries;
+    take_world(&mut cutter);
+    let mut snapshot = cutter.cut(100_000).expect("none runs");
+    cutter.open_world();
+    write(&mut access, b'b');
+    assert!(ks.is_capture_over_bound());
+    let captured = ks.captured_bytes();
+    assert!((400_000..500_000).contains(&captured), "200 entries of 2,000 bytes: {captured}");
+    assert_eq!(ks.memory().entries, before + captured, "they are counted as memory");
+    write(&mut access, b'c');
+    assert_eq!(ks.captured_bytes(), captured, "each entry is captured once");
+    let mut walker = cutter.further().expect("there is room");
+    let mut count = Count::default();
+    while snapshot.step(&mut walker, &mut count) != Step::Complete {}
+    assert_eq!((count.0, snapshot.progress().captured), (200, 200));
+    assert_eq!((ks.captured_bytes(), ks.is_capture_over_bound()), (0, false));
+    assert_eq!((ks.memory().entries, snapshot.progress().captured_bytes), (before, captured));
+}
+
+/// A sink that fails costs the snapshot alone.
+#[test]
+fn a_panic_of_the_sink_leaves_a_keyspace_for_the_next_snapshot() {
+    struct Fails(u64);
+    impl Sink for Fails {
+        fn small(&mut self, _: DbIndex, _: Entry<'_>) {
+            self.0 -= 1;
+            assert!(self.0 > 0, "no room left");
+        }
+
+        fn large(&mut self, db: DbIndex, entry: Entry<'_>, _: Root) {
+            self.small(db, entry);
+        }
+    }
+    let ks = keyspace(2);
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    take_world(&mut access);
+    let mut guard = access.world(NOW);
+    (0..500).for_each(|n| set(&mut guard, &format!("{{t}}{n}"), b"v"));
+    (0..20).for_each(|n| set(&mut guard, &format!("{{u}}{n}"), &[b'x'; 20_000]));
+    drop(guard);
+    access.open_world();
+    for fails_after in [1, 7, 300, 505, 520] {
+        let mut snapshot = cut(&mut access);
+        let mut walker = access.further().expect("there is room");
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let mut sink = Fails(fails_after);
+            while snapshot.step(&mut walker, &mut sink) != Step::Complete {}
+        }));
+        assert!(ran.is_err(), "the sink has failed");
+        drop((snapshot, walker));
+        assert!(ks.is_snapshot_running());
+        let mut rest = access.abandoned_snapshot().expect("it was dropped before its end");
+        let mut walker = access.further().expect("there is room");
+        let mut none = Count::default();
+        while rest.step(&mut walker, &mut none) != Step::Complete {}
+        assert_eq!(none.0, 0, "an abandoned snapshot has no sink");
+    }
+    let mut snapshot = cut(&mut access);
+    let mut walker = access.further().expect("there is room");
+    let mut count = Count::default();
+    while snapshot.step(&mut walker, &mut count) != Step::Complete {}
+    assert_eq!(count.0, 520);
+}

@@ -1,0 +1,58 @@
+//! Figures of saves.
+
+use crate::shared::Shared;
+use base::MonoNs;
+use base::sync::atomic::Ordering::Relaxed;
+
+/// What is known about saves.
+#[derive(Clone, Debug)]
+pub struct SaveFigures {
+    /// Changes which no snapshot file holds.
+    pub changes: u64,
+    /// For how long a save is under way, seconds.
+    pub current_s: Option<u64>,
+    /// Keys that it has written, and that it has to write.
+    pub keys: (u64, u64),
+    /// Bytes that it has written.
+    pub bytes: u64,
+    /// Bytes that are captured for it now, and the most that were.
+    pub captured: (u64, u64),
+    /// The last successful save, or the start, in Unix seconds.
+    pub last_s: i64,
+    /// The last background save has failed.
+    pub has_failed: bool,
+    /// How long the last background save took, seconds.
+    pub last_took_s: Option<i64>,
+    /// SAVE and background saves so far.
+    pub saves: u64,
+    /// The most that was captured for the last save, bytes.
+    pub last_captured: u64,
+    /// How often a worker held writes because too much was captured.
+    pub held: u64,
+}
+
+impl SaveFigures {
+    /// The current figures.
+    pub fn gather(shared: &Shared, now: MonoNs) -> Self {
+        let (state, progress) = (shared.saves.state().clone(), &shared.saves.progress);
+        let is_running = state.run.is_some();
+        let running = |figure: u64| if is_running { figure } else { 0 };
+        let captured = running(shared.keyspace.captured_bytes());
+        Self {
+            changes: shared.keyspace.changes().saturating_sub(state.saved_changes),
+            current_s: state.run.map(|run| now.since(run.since.0) / 1_000_000_000),
+            keys: (
+                running(progress.keys.load(Relaxed)),
+                running(progress.keys_total.load(Relaxed)),
+            ),
+            bytes: running(progress.bytes.load(Relaxed)),
+            captured: (captured, running(progress.captured_peak.load(Relaxed).max(captured))),
+            last_s: state.last_save_s,
+            has_failed: shared.saves.has_failed(),
+            last_took_s: state.last_time_s,
+            saves: state.saves,
+            last_captured: state.last_captured,
+            held: shared.saves.held.load(Relaxed),
+        }
+    }
+}

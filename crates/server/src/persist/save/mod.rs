@@ -1,0 +1,94 @@
+//! Saving a snapshot file: SAVE, BGSAVE, save points, FLUSHALL, SHUTDOWN.
+//!
+//! ```text
+//! a command, a save point, a signal
+//!    |  Wanted                       begin.rs: claims the only run, takes World for a moment
+//!    v
+//! the moment (keyspace::snapshot)    the file will show this state
+//!    |
+//!    v
+//! thread "saver" (walker.rs)         walks, writes what it finds into buffers of 1 MiB
+//!    |  Message::Saver               pipe.rs: a bounded number of buffers is under way
+//!    v
+//! the worker that began (run.rs)     writing.rs: which operations on files follow each other
+//!    |
+//!    v
+//! end of the run (run.rs)            status.rs: what INFO tells, LASTSAVE, when to retry
+//! ```
+//!
+//! There is one run at a time in a server. It stays at the worker which began it. No worker waits
+//! for the disk or for the walk. A run that is given up (FLUSHALL, SHUTDOWN, a full disk) ends for
+//! everybody at once; its thread ends the walk without writing, and the next moment is taken
+//! behind that.
+
+pub(crate) mod begin;
+pub(crate) mod pipe;
+pub(crate) mod points;
+pub(crate) mod run;
+pub mod status;
+pub(crate) mod walker;
+pub(crate) mod writing;
+
+use crate::persist::save::pipe::Pipe;
+use crate::persist::save::status::Why;
+use crate::persist::save::writing::Writing;
+use base::MonoNs;
+use base::sync::Arc;
+use driver::ConnId;
+
+/// The saves of a worker.
+#[derive(Default)]
+pub(crate) struct Saving {
+    /// Saves which wait for their moment: at most one of each kind.
+    pub wanted: Vec<Wanted>,
+    /// The save whose file this worker writes.
+    pub running: Option<Box<Running>>,
+    /// Sessions that have sent a SHUTDOWN which saves.
+    pub enders: Vec<ConnId>,
+    /// When a supervisor is told next that the shutdown takes longer.
+    pub extend_at: MonoNs,
+}
+
+/// A save which waits for its moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Why.
+    pub why: Why,
+    /// The session of SAVE or BGSAVE.
+    pub asker: Option<ConnId>,
+    /// It is the run of the server already.
+    pub is_claimed: bool,
+}
+
+/// A save under way.
+pub(crate) struct Running {
+    /// Its number: that of its thread.
+    pub number: u64,
+    /// Why.
+    pub why: Why,
+    /// The session of SAVE.
+    pub asker: Option<ConnId>,
+    /// The operations on files.
+    pub writing: Writing,
+    /// The buffers.
+    pub pipe: Arc<Pipe>,
+    /// Changes of the keyspace up to its moment.
+    pub changes: u64,
+    /// Since when.
+    pub since: MonoNs,
+    /// Somebody gave it up: that is no failure of saving.
+    pub is_given_up: bool,
+}
+
+/// What the thread that walks tells the worker that writes.
+#[derive(Debug)]
+pub enum FromWalker {
+    /// The next bytes of the file.
+    Bytes(Vec<u8>),
+    /// The file is complete.
+    End,
+    /// The file cannot be written, for this reason.
+    Failed(Box<str>),
+    /// The walk is over, and the thread ends.
+    Over,
+}

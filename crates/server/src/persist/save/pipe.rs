@@ -1,0 +1,115 @@
+//! The buffers between the thread that walks and the worker that writes: a bounded number is under
+//! way. The thread waits for a buffer; the worker never waits.
+
+use base::sync::{Condvar, Mutex, MutexGuard};
+
+/// Bytes of the file that are written at a time.
+pub(crate) const BUFFER_BYTES: usize = 1 << 20;
+/// Buffers which are filled and not written yet, at most.
+pub(crate) const BUFFERS_MAX: usize = 4;
+/// A buffer which a large value has made longer than this is freed instead of being filled again.
+const KEPT_BYTES_MAX: usize = 2 * BUFFER_BYTES;
+
+/// What the thread that walks has to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Write.
+    #[default]
+    Write,
+    /// Nobody wants the file any more: end the walk without writing.
+    Abort,
+    /// The server ends: leave everything as it is.
+    Quit,
+}
+
+/// Shared by the thread and the worker.
+#[derive(Default)]
+pub(crate) struct Pipe {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Buffers that were sent and did not come back.
+    under_way: usize,
+    free: Vec<Vec<u8>>,
+    order: Order,
+}
+
+impl Pipe {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while the buffers are held")
+    }
+
+    /// What the thread has to do.
+    pub(crate) fn order(&self) -> Order {
+        self.state().order
+    }
+
+    /// Tells the thread what to do. An order to quit stays.
+    pub(crate) fn give_order(&self, order: Order) {
+        let mut state = self.state();
+        if state.order != Order::Quit {
+            state.order = order;
+        }
+        self.changed.notify_all();
+    }
+
+    /// The thread is about to send a buffer. Waits until few enough are under way, and returns an
+    /// empty one to go on with; `None` if nothing is to be written any more.
+    pub(crate) fn send(&self) -> Option<Vec<u8>> {
+        let mut state = self.state();
+        while state.order == Order::Write && state.under_way >= BUFFERS_MAX {
+            state = self.changed.wait(state).expect("no panic while the buffers are held");
+        }
+        if state.order != Order::Write {
+            return None;
+        }
+        state.under_way += 1;
+        Some(
+            state.free.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 8)),
+        )
+    }
+
+    /// The worker returns a buffer.
+    pub(crate) fn give_back(&self, mut buffer: Vec<u8>) {
+        let mut state = self.state();
+        state.under_way -= 1;
+        if buffer.capacity() <= KEPT_BYTES_MAX && state.free.len() < BUFFERS_MAX {
+            buffer.clear();
+            state.free.push(buffer);
+        }
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bounded_number_of_buffers_is_under_way() {
+        let pipe = Pipe::default();
+        for _ in 0..BUFFERS_MAX {
+            pipe.send().expect("it writes");
+        }
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| pipe.send().expect("it writes").capacity());
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            assert!(!waiter.is_finished(), "one more than the bound");
+            pipe.give_back(Vec::with_capacity(7));
+            assert_eq!(waiter.join().expect("no panic"), 7, "it gets what came back");
+            let waiter = scope.spawn(|| pipe.send());
+            pipe.give_order(Order::Abort);
+            assert_eq!(waiter.join().expect("no panic"), None);
+        });
+        pipe.give_order(Order::Quit);
+        pipe.give_order(Order::Abort);
+        assert_eq!(pipe.order(), Order::Quit);
+        for len in [0, KEPT_BYTES_MAX + 1] {
+            pipe.give_back(Vec::with_capacity(len));
+        }
+        assert_eq!(pipe.state().free.len(), 1, "a large buffer is freed");
+    }
+}

@@ -1,0 +1,221 @@
+//! A save under way, at the worker which writes its file; and its end.
+
+use crate::boot::process;
+use crate::execute::caller::Caller;
+use crate::log;
+use crate::persist::save::pipe::Order;
+use crate::persist::save::status::Why;
+use crate::persist::save::writing::{Failure, Part};
+use crate::persist::save::{FromWalker, Running};
+use crate::sessions::session::{Session, Suspended};
+use crate::worker::Worker;
+use crate::worker::core::Core;
+use crate::worker::message::Message;
+use crate::worker::tasks::FileUser;
+use base::sync::atomic::Ordering::Relaxed;
+use command::Error;
+use driver::{ConnId, Driver, FileError, FileValue};
+
+/// How often a supervisor is told that a shutdown saves.
+const EXTEND_EVERY_NS: u64 = 5_000_000_000;
+
+/// The reply to a session that has waited for a save.
+pub(crate) enum Answer {
+    Ok,
+    Text(&'static str),
+    Error(Error),
+}
+
+impl Core {
+    /// Hands the operations of the run to the driver, and written buffers to its thread.
+    fn drain_writing(&mut self) {
+        let Some(running) = &mut self.tasks.saving.running else { return };
+        for buffer in running.writing.take_returned() {
+            running.pipe.give_back(buffer);
+        }
+        let user = |part| match part {
+            Part::Stage => FileUser::Saving,
+            Part::Write => FileUser::SavingWrite,
+            Part::EarlySync => FileUser::SavingSync,
+        };
+        let ops = running.writing.take_ops().into_iter();
+        self.tasks.file_ops.extend(ops.map(|(part, op)| (user(part), op)));
+    }
+
+    /// Gives the run of the server up, wherever it is.
+    pub(crate) fn give_up_save(&mut self, why: &'static str) {
+        let Some(run) = self.shared.saves.state().run else { return };
+        if run.worker == self.id {
+            self.give_up_own_save(why);
+        } else {
+            self.shared.post(run.worker, Message::GiveUpSave(why));
+        }
+    }
+
+    /// Gives the run of this worker up. The file that is there stays.
+    pub(crate) fn give_up_own_save(&mut self, why: &'static str) {
+        let Some(running) = &mut self.tasks.saving.running else { return };
+        running.writing.give_up(why);
+        if running.writing.has_failed() {
+            running.is_given_up = true;
+            running.pipe.give_order(Order::Abort);
+        }
+        self.drain_writing();
+    }
+}
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// The thread that walks has sent something.
+    pub(crate) fn on_walker(&mut self, number: u64, what: FromWalker) {
+        if matches!(what, FromWalker::Over) {
+            return self.core.shared.walkers.join(number);
+        }
+        let core = &mut self.core;
+        let Some(running) = core.tasks.saving.running.as_mut().filter(|r| r.number == number)
+        else {
+            return; // of a run that has ended without it
+        };
+        match what {
+            FromWalker::Bytes(bytes) => running.writing.push(bytes),
+            FromWalker::End => running.writing.end(),
+            FromWalker::Failed(why) => running.writing.give_up(&why),
+            FromWalker::Over => unreachable!("it is handled above"),
+        }
+        core.drain_writing();
+        self.end_save_if_over();
+    }
+
+    /// An operation on the file has completed.
+    pub(crate) fn on_saving(&mut self, part: Part, outcome: Result<FileValue, FileError>) {
+        let core = &mut self.core;
+        let running = core.tasks.saving.running.as_mut().expect("its operation was in flight");
+        running.writing.complete(part, outcome);
+        if running.writing.has_failed() {
+            running.pipe.give_order(Order::Abort);
+        }
+        core.drain_writing();
+        self.end_save_if_over();
+    }
+
+    /// Ends the run if nothing of it is left to do.
+    pub(crate) fn end_save_if_over(&mut self) {
+        let is_over = |r: &mut Box<Running>| r.writing.outcome().is_some();
+        if let Some(running) = self.core.tasks.saving.running.take_if(is_over) {
+            let outcome = running.writing.outcome().expect("it is over").map_err(Clone::clone);
+            self.end_save(&running, outcome);
+        }
+    }
+
+    fn end_save(&mut self, running: &Running, outcome: Result<u64, Failure>) {
+        let now = (self.core.turn.now(), self.core.turn.unix_ms().0 / 1000);
+        let seconds = now.0.since(running.since) as f64 / 1e9;
+        let saves = &self.core.shared.saves;
+        let keys = saves.progress.keys.load(Relaxed);
+        match &outcome {
+            Ok(bytes) => log::notice(format_args!(
+                "DB saved on disk: {keys} keys, {bytes} bytes in {seconds:.3} seconds"
+            )),
+            Err(why) if running.is_given_up => {
+                log::notice(format_args!("Saving was given up: {why}"));
+            }
+            Err(why) => log::warning(format_args!("{}: {why}", error_of(running.why))),
+        }
+        if running.is_given_up {
+            saves.end_given_up();
+        } else {
+            saves.end(now, outcome.is_ok().then_some(running.changes));
+        }
+        match running.why {
+            Why::Command => {
+                let answer = outcome.map_or(Answer::Error(Error::SaveFailed), |_| Answer::Ok);
+                self.answer_saver(running.asker, answer);
+            }
+            Why::Background | Why::Flush => {}
+            Why::Shutdown { force } => self.end_final_save(outcome.is_ok(), force),
+        }
+    }
+
+    /// A save could not begin.
+    pub(crate) fn fail_save(&mut self, why: Why, asker: Option<ConnId>, text: &str) {
+        let now = (self.core.turn.now(), self.core.turn.unix_ms().0 / 1000);
+        log::warning(format_args!("{}: {text}", error_of(why)));
+        self.core.shared.saves.end(now, None);
+        let answer = match why {
+            Why::Command | Why::Background => Answer::Error(Error::made(format!("ERR {text}"))),
+            Why::Flush => return,
+            Why::Shutdown { force } => return self.end_final_save(false, force),
+        };
+        self.answer_saver(asker, answer);
+    }
+
+    /// The save before the end of the server is over. If it has failed, the server goes on, unless
+    /// it was told to end in any case.
+    fn end_final_save(&mut self, is_saved: bool, force: bool) {
+        let shared = self.core.shared.clone();
+        if !shared.saves.is_final() && !shared.shutting_down.load(Relaxed) {
+            return; // SHUTDOWN ABORT
+        }
+        if is_saved || force || shared.shutting_down.load(Relaxed) {
+            if !is_saved {
+                log::warning(format_args!("Error trying to save the DB. Exit anyway."));
+            }
+            return shared.begin_shutdown();
+        }
+        log::warning(format_args!(
+            "Errors trying to shut down the server. Check the logs for more information."
+        ));
+        shared.saves.set_final(false);
+        for worker in 0..shared.workers.len() {
+            shared.post(worker, Message::ShutdownFailed);
+        }
+    }
+
+    /// Tells a supervisor now and then that the save before the end is still under way.
+    pub(crate) fn extend_final_save(&mut self) {
+        let saving = &mut self.core.tasks.saving;
+        let is_here = |why| matches!(why, Why::Shutdown { .. });
+        let here = saving.running.iter().map(|r| r.why).chain(saving.wanted.iter().map(|w| w.why));
+        let now = self.core.turn.now();
+        if now >= saving.extend_at && here.into_iter().any(is_here) {
+            saving.extend_at = now.plus(EXTEND_EVERY_NS);
+            let shared = &self.core.shared;
+            let config = shared.config.lock().expect("no panic while the configuration is held");
+            process::notify_saving(config.supervised);
+        }
+    }
+
+    /// The server does not end: answers the sessions which wanted that.
+    pub(crate) fn on_shutdown_failed(&mut self) {
+        for conn in std::mem::take(&mut self.core.tasks.saving.enders) {
+            self.answer_saver(Some(conn), Answer::Error(Error::ShutdownFailed));
+        }
+        self.core.refresh_gates();
+    }
+
+    /// Answers a session which has waited for a save, if it is still there.
+    pub(crate) fn answer_saver(&mut self, conn: Option<ConnId>, answer: Answer) {
+        let Some(conn) = conn else { return };
+        let waits = |s: &&mut Session| matches!(s.suspended, Suspended::Saving(_));
+        let Some(s) = self.core.session_mut(conn).filter(waits) else { return };
+        let (caller, long) = (Caller::of_step(s), s.take_long());
+        let Suspended::Saving(since) = s.suspended else { unreachable!("it waits for a save") };
+        let id = long.as_ref().and_then(|long| long.id);
+        if let Some(long) = &long {
+            let ns = long.ns + self.core.clock.now().since(since);
+            self.core.record_command(&caller, id, long.request.args(), ns, long.sizes);
+        }
+        self.answer(conn, |core, out| match &answer {
+            Answer::Ok => caller.reply(out).ok(),
+            Answer::Text(text) => caller.reply(out).simple(text),
+            Answer::Error(e) => core.refuse(out, caller.proto, id, e, true),
+        });
+    }
+}
+
+fn error_of(why: Why) -> &'static str {
+    match why {
+        Why::Background | Why::Flush => "Background saving error",
+        Why::Command => "Error saving the DB",
+        Why::Shutdown { .. } => "Error trying to save the DB",
+    }
+}

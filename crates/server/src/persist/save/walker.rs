@@ -1,0 +1,222 @@
+//! The thread that walks over a snapshot, writes what it finds into buffers, and sends them to the
+//! worker that writes the file.
+
+use crate::boot::run_or_exit;
+use crate::persist::save::FromWalker;
+use crate::persist::save::pipe::{BUFFER_BYTES, Order, Pipe};
+use crate::shared::Shared;
+use crate::worker::message::Message;
+use base::UnixMs;
+use base::sync::atomic::Ordering::Relaxed;
+use base::sync::thread::JoinHandle;
+use base::sync::{Arc, Mutex};
+use command::REDIS_VERSION;
+use command::save::{FileOptions, Recorded, SnapshotFile};
+use keyspace::Access;
+use keyspace::snapshot::{Snapshot, Step};
+
+use std::time::Duration;
+
+/// How long the walk waits when every slot that is left is held for long.
+const NAP: Duration = Duration::from_millis(1);
+
+/// What the thread is given.
+pub(crate) struct Job {
+    pub snapshot: Snapshot,
+    pub access: Access,
+    /// How the file is written; nothing of a walk that only has to end.
+    pub file: Option<FileOptions>,
+    pub recorded: Recorded,
+    pub now: UnixMs,
+    /// Libraries of functions, which are kept and not run.
+    pub functions: Vec<Arc<[u8]>>,
+    /// Memory in use, for the file.
+    pub used_bytes: u64,
+    /// `rdb-key-save-delay`: the thread sleeps so long for each key, microseconds.
+    pub key_delay_us: u64,
+}
+
+impl Job {
+    /// A walk that only has to end.
+    pub(crate) fn ending(snapshot: Snapshot, access: Access, now: UnixMs) -> Self {
+        Self {
+            snapshot,
+            access,
+            file: None,
+            recorded: Recorded::Nothing,
+            now,
+            functions: Vec::new(),
+            used_bytes: 0,
+            key_delay_us: 0,
+        }
+    }
+}
+
+/// The threads of saves which have not ended.
+#[derive(Default)]
+pub struct Walkers(Mutex<Threads>);
+
+#[derive(Default)]
+struct Threads {
+    last: u64,
+    running: Vec<(u64, Arc<Pipe>, JoinHandle<()>)>,
+}
+
+impl Walkers {
+    /// Starts a thread that sends what it writes to `worker`. Returns its number.
+    pub(crate) fn start(
+        &self,
+        shared: &Arc<Shared>,
+        worker: usize,
+        pipe: &Arc<Pipe>,
+        job: Job,
+    ) -> std::io::Result<u64> {
+        let mut threads = self.0.lock().expect("no panic while the threads are held");
+        threads.last += 1;
+        let number = threads.last;
+        let walker = Walker { shared: Arc::clone(shared), worker, number, pipe: Arc::clone(pipe) };
+        let thread = driver::spawn_helper("saver", move || {
+            run_or_exit(format_args!("the thread that saves"), || walker.run(job));
+        })?;
+        threads.running.push((number, Arc::clone(pipe), thread));
+        Ok(number)
+    }
+
+    /// A thread has said that it ends.
+    pub(crate) fn join(&self, number: u64) {
+        let mut threads = self.0.lock().expect("no panic while the threads are held");
+        if let Some(at) = threads.running.iter().position(|(n, ..)| *n == number) {
+            let (.., thread) = threads.running.swap_remove(at);
+            thread.join().expect("a panic of this thread ends the process");
+        }
+    }
+
+    /// The server ends: so do they, wherever they are.
+    pub(crate) fn end(&self) {
+        let mut threads = self.0.lock().expect("no panic while the threads are held");
+        for (_, pipe, thread) in threads.running.drain(..) {
+            pipe.give_order(Order::Quit);
+            thread.join().expect("a panic of this thread ends the process");
+        }
+    }
+}
+
+struct Walker {
+    shared: Arc<Shared>,
+    worker: usize,
+    number: u64,
+    pipe: Arc<Pipe>,
+}
+
+impl Walker {
+    fn run(self, mut job: Job) {
+        if let Some(options) = job.file {
+            self.write(&mut job, options);
+        }
+        job.snapshot.abort();
+        let mut nothing = Nothing;
+        while self.pipe.order() != Order::Quit {
+            match job.snapshot.step(&mut job.access, &mut nothing) {
+                Step::More => {}
+                Step::Waits => base::sync::thread::sleep(NAP),
+                Step::Complete => break,
+            }
+        }
+        drop(job); // before the worker joins
+        self.tell(FromWalker::Over);
+    }
+
+    /// Writes the file, unless it is told to stop.
+    fn write(&self, job: &mut Job, options: FileOptions) {
+        let file = &mut begin(job, options);
+        let mut is_complete = false;
+        while !is_complete {
+            if self.pipe.order() != Order::Write {
+                return;
+            }
+            match job.snapshot.step(&mut job.access, file) {
+                Step::More => {}
+                Step::Waits => base::sync::thread::sleep(NAP),
+                Step::Complete => is_complete = true,
+            }
+            loop {
+                self.note(job, file);
+                if file.len() >= BUFFER_BYTES && !self.send(file) {
+                    return;
+                }
+                if !file.step() {
+                    break;
+                }
+            }
+            if let Some(failure) = file.failure() {
+                return self.tell(FromWalker::Failed(failure.to_string().into()));
+            }
+        }
+        file.end();
+        if self.send(file) {
+            self.tell(FromWalker::End);
+        }
+    }
+
+    /// Sends what is written; false if nothing is wanted any more.
+    fn send(&self, file: &mut SnapshotFile) -> bool {
+        let Some(empty) = self.pipe.send() else { return false };
+        self.tell(FromWalker::Bytes(file.take(empty)));
+        true
+    }
+
+    /// Publishes how far the save is.
+    fn note(&self, job: &Job, file: &SnapshotFile) {
+        let progress = &self.shared.saves.progress;
+        let keys = file.keys();
+        let before = progress.keys.swap(keys, Relaxed);
+        progress.bytes.store(file.total(), Relaxed);
+        progress.captured_peak.fetch_max(job.snapshot.captured_bytes(), Relaxed);
+        if job.key_delay_us > 0 {
+            let us = job.key_delay_us.saturating_mul(keys.saturating_sub(before));
+            self.sleep(Duration::from_micros(us));
+        }
+    }
+
+    /// Sleeps, unless the file is not wanted any more.
+    fn sleep(&self, mut left: Duration) {
+        while !left.is_zero() && self.pipe.order() == Order::Write {
+            base::sync::thread::sleep(left.min(NAP));
+            left = left.saturating_sub(NAP);
+        }
+    }
+
+    fn tell(&self, what: FromWalker) {
+        self.shared.post(self.worker, Message::Saver { number: self.number, what });
+    }
+}
+
+/// The file with its beginning.
+fn begin(job: &Job, options: FileOptions) -> SnapshotFile {
+    let (ctime, used) = ((job.now.0 / 1000).to_string(), job.used_bytes.to_string());
+    let bits = usize::BITS.to_string();
+    let aux: [(&str, &[u8]); 5] = [
+        ("redis-ver", REDIS_VERSION.as_bytes()),
+        ("redis-bits", bits.as_bytes()),
+        ("ctime", ctime.as_bytes()),
+        ("used-mem", used.as_bytes()),
+        ("aof-base", b"0"),
+    ];
+    let moment = (job.snapshot.databases(), job.now);
+    SnapshotFile::begin(options, moment, job.recorded, &aux, &job.functions)
+}
+
+/// Takes nothing: for a walk that only has to end.
+struct Nothing;
+
+impl keyspace::snapshot::Sink for Nothing {
+    fn small(&mut self, _db: base::DbIndex, _entry: keyspace::Entry<'_>) {}
+
+    fn large(
+        &mut self,
+        _db: base::DbIndex,
+        _entry: keyspace::Entry<'_>,
+        _value: keyspace::snapshot::Root,
+    ) {
+    }
+}

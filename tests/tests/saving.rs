@@ -1,0 +1,479 @@
+//! Snapshot files of a server under load: loaded by the reference, and what ends a save.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use sheafdb_tests::big::figure;
+use sheafdb_tests::render;
+use sheafdb_tests::rng::Rng;
+use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
+use sheafdb_tests::wire::{Value, Wire, encode};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A folder of this test's own, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sheafdb-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("plain")
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("dump.rdb")
+    }
+
+    /// What is in it.
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).expect("readable");
+        let name = |e: std::io::Result<std::fs::DirEntry>| {
+            e.expect("readable").file_name().into_string().expect("plain")
+        };
+        let mut names: Vec<String> = entries.map(name).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server whose files are in a folder that outlives it; `None` if the reference is under test.
+fn start(folder: &Folder, extra: &[&str]) -> Option<ServerProcess> {
+    let binary = Binary::under_test();
+    (binary.kind == Kind::SheafDb).then(|| {
+        let own = ["--dir", folder.path(), "--enable-protected-configs", "yes"];
+        let args: Vec<&str> = own.iter().chain(extra).copied().collect();
+        ServerProcess::start(&binary, &args)
+    })
+}
+
+/// The reference with the file of this folder.
+fn redis_with(folder: &Folder) -> ServerProcess {
+    let redis = ServerProcess::start(&Binary::redis(), &["--dir", folder.path()]);
+    let (mut wire, started) = (redis.connect(), Instant::now());
+    while ask(&mut wire, "DBSIZE").starts_with("-LOADING") {
+        assert!(started.elapsed() < LIMIT, "{}", redis.log());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    redis
+}
+
+fn ask(wire: &mut Wire, line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    match wire.command(&words) {
+        Ok(reply) => render::line(&reply),
+        Err(_) => "closed".into(),
+    }
+}
+
+fn send(wire: &mut Wire, line: &str) {
+    let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+    wire.send(&encode(&words)).expect("the connection is open");
+}
+
+/// Waits until no save is under way.
+fn await_save(wire: &mut Wire) {
+    let started = Instant::now();
+    while figure(wire, "persistence", "rdb_bgsave_in_progress") > 0 {
+        assert!(started.elapsed() < LIMIT, "the save does not end");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Values of all types and sizes, in several databases.
+fn fill(wire: &mut Wire) {
+    let long = "x".repeat(100_000);
+    for db in [0, 3, 15] {
+        assert_eq!(ask(wire, &format!("SELECT {db}")), "+OK");
+        for i in 0..300 {
+            for line in [
+                format!("SET s:{i} {i}"),
+                format!("SET t:{i} value{i} EX {}", 1000 + i),
+                format!("RPUSH l:{i} a b {i}"),
+                format!("SADD i:{i} 1 2 {i}"),
+                format!("SADD u:{i} a b {i}"),
+                format!("HSET h:{i} a 1 b {i}"),
+                format!("ZADD z:{i} 1 a 2.5 {i}"),
+                format!("XADD x:{i} 1-{} a {i}", i + 1),
+            ] {
+                assert!(!ask(wire, &line).starts_with('-'), "{line}");
+            }
+        }
+        let number = |i: u32| (i.wrapping_mul(2_654_435_761) % 100_003).to_string();
+        for (command, key) in [("RPUSH", "L"), ("SADD", "S"), ("HSET", "H"), ("ZADD", "Z")] {
+            for from in (0..4_000).step_by(100) {
+                let mut line = format!("{command} {key}");
+                for i in from..from + 100 {
+                    let pair = if command == "RPUSH" || command == "SADD" {
+                        format!(" element{}", number(i))
+                    } else {
+                        format!(" {} {}", number(i), number(i + 7))
+                    };
+                    line += &pair;
+                }
+                assert!(!ask(wire, &line).starts_with('-'));
+            }
+        }
+        for i in 1..3_000 {
+            assert!(!ask(wire, &format!("XADD X {i}-1 field {i}")).starts_with('-'));
+        }
+        ask(wire, "XGROUP CREATE X g 0");
+        ask(wire, "XREADGROUP GROUP g consumer COUNT 500 STREAMS X >");
+        ask(wire, "XACK X g 1-1 2-1");
+        assert_eq!(ask(wire, &format!("SET long {long}")), "+OK");
+        assert_eq!(ask(wire, &format!("SETRANGE longer 3000000 {long}")), ":3100000");
+        assert_eq!(ask(wire, &format!("RPUSH far {long} b {long}")), ":3");
+    }
+}
+
+/// The digest of the reference's data, computed by a server of ours: each computes its own.
+fn digest_of(redis: &mut Wire) -> String {
+    let copy = ServerProcess::start(&Binary::under_test(), &[]);
+    let wire = &mut copy.connect();
+    for db in 0..16 {
+        let select = format!("SELECT {db}");
+        assert_eq!((ask(wire, &select), ask(redis, &select)), ("+OK".into(), "+OK".into()));
+        let Value::Array(keys) = redis.command(&["KEYS", "*"]).expect("a reply") else {
+            panic!("a list of keys")
+        };
+        for key in keys {
+            let Value::Bulk(key) = key else { panic!("a key") };
+            let mut of = |command: &[u8]| redis.command(&[command, &key]).expect("a reply");
+            let (Value::Bulk(payload), Value::Int(ttl)) = (of(b"DUMP"), of(b"PTTL")) else {
+                panic!("a payload and a time")
+            };
+            let ttl = ttl.max(0).to_string();
+            let restored = wire.command(&[b"RESTORE", &*key, ttl.as_bytes(), &payload]);
+            assert_eq!(restored.expect("a reply"), Value::Simple(b"OK".to_vec()));
+        }
+    }
+    ask(wire, "DEBUG DIGEST")
+}
+
+/// The reference loads our file, and has the same data.
+#[test]
+fn the_reference_loads_our_files() {
+    for (threads, extra) in [("1", "rdbcompression"), ("2", "rdbchecksum"), ("3", "")] {
+        let folder = Folder::new(&format!("loads-{threads}"));
+        let mut args = vec!["--threads", threads];
+        let name = format!("--{extra}");
+        if !extra.is_empty() {
+            args.extend([&*name, "no"]);
+        }
+        let Some(server) = start(&folder, &args) else { return };
+        let wire = &mut server.connect();
+        fill(wire);
+        assert_eq!(ask(wire, "SAVE"), "+OK");
+        let log = server.log();
+        assert!(log.contains("DB saved on disk"), "{log}");
+        assert_eq!(folder.names(), ["dump.rdb"]);
+        let redis = redis_with(&folder);
+        let other = &mut redis.connect();
+        for db in [0, 1, 3, 15] {
+            let size = format!("SELECT {db}");
+            assert_eq!((ask(wire, &size), ask(other, &size)), ("+OK".into(), "+OK".into()));
+            assert_eq!(ask(wire, "DBSIZE"), ask(other, "DBSIZE"));
+        }
+        assert_eq!(ask(wire, "DEBUG DIGEST"), digest_of(other));
+        let left = |wire: &mut Wire| {
+            let ttl = ask(wire, "TTL t:7");
+            ttl[1..].parse::<i64>().unwrap_or_else(|_| panic!("a number: {ttl}"))
+        };
+        assert!((left(wire) - left(other)).abs() <= 1);
+    }
+}
+
+/// What a server has saved before its end it has at the next start, and none of it counts as a
+/// change.
+#[test]
+fn a_restart_has_the_data() {
+    for threads in ["1", "3"] {
+        let folder = Folder::new(&format!("restart-{threads}"));
+        let args = ["--save", "3600 1", "--threads", threads];
+        let Some(mut server) = start(&folder, &args) else { return };
+        let wire = &mut server.connect();
+        fill(wire);
+        let digest = ask(wire, "DEBUG DIGEST");
+        assert_eq!(ask(wire, "SHUTDOWN"), "closed");
+        assert!(server.wait_exit(LIMIT).expect("it ends").success());
+        let server = start(&folder, &args).expect("it is ours");
+        let (wire, started) = (&mut server.connect(), Instant::now());
+        while ask(wire, "DBSIZE").starts_with("-LOADING") {
+            assert!(started.elapsed() < LIMIT, "{}", server.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(ask(wire, "DEBUG DIGEST"), digest);
+        assert_eq!(figure(wire, "persistence", "rdb_changes_since_last_save"), 0);
+    }
+}
+
+/// Accounts of each type.
+const ACCOUNTS: usize = 25;
+/// Adds an amount to an account, by type.
+const ADD: [fn(usize, i64) -> String; 5] = [
+    |i, n| format!("INCRBY s:{i} {n}"),
+    |i, n| format!("HINCRBY h:{i} balance {n}"),
+    |i, n| format!("RPUSH l:{i} {n}"),
+    |i, n| format!("ZINCRBY z:{i} {n} balance"),
+    |i, n| format!("XADD x:{i} * n {n}"),
+];
+/// The sum of all accounts, at the reference.
+const SUM: &str = "
+    local sum = 0
+    for _, k in ipairs(redis.call('KEYS', '?:*')) do
+        local t = k:sub(1, 1)
+        if t == 's' then sum = sum + redis.call('GET', k)
+        elseif t == 'h' then sum = sum + redis.call('HGET', k, 'balance')
+        elseif t == 'z' then sum = sum + redis.call('ZSCORE', k, 'balance')
+        elseif t == 'l' then
+            for _, n in ipairs(redis.call('LRANGE', k, 0, -1)) do sum = sum + n end
+        else
+            for _, e in ipairs(redis.call('XRANGE', k, '-', '+')) do sum = sum + e[2][2] end
+        end
+    end
+    return sum";
+
+/// Moves amounts between accounts until it is told to stop; returns how many.
+fn transfer(server: &ServerProcess, seed: u64, stop: &AtomicBool) -> u64 {
+    let (mut wire, mut rng, mut count) = (server.connect(), Rng::new(seed), 0);
+    while !stop.load(Ordering::Relaxed) {
+        let n = 1 + rng.below(1000) as i64;
+        let mut change = |n| ADD[rng.below(ADD.len())](rng.below(ACCOUNTS), n);
+        let (from, to) = (change(-n), change(n));
+        for line in ["MULTI", &from, &to, "EXEC"] {
+            send(&mut wire, line);
+        }
+        for _ in 0..4 {
+            let reply = wire.receive().expect("the server runs");
+            assert!(!matches!(reply, Value::Error(_)), "{from}, {to}: {reply:?}");
+        }
+        count += 1;
+    }
+    count
+}
+
+/// Every file shows one moment: transfers between accounts in all types are in it whole or not at
+/// all, although they go on while it is written.
+#[test]
+fn a_file_shows_one_moment() {
+    const ROUNDS: usize = 6;
+    for threads in ["1", "2", "4"] {
+        let folder = Folder::new(&format!("moment-{threads}"));
+        let args = ["--threads", threads, "--rdb-key-save-delay", "300"];
+        let Some(server) = start(&folder, &args) else { return };
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (server, stop) = (&server, &stop);
+            let begin = |seed| scope.spawn(move || transfer(server, seed, stop));
+            let writers: Vec<_> = (0..3).map(begin).collect();
+            let wire = &mut server.connect();
+            let mut lengths = Vec::new();
+            for _ in 0..ROUNDS {
+                assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
+                let during = figure(wire, "persistence", "rdb_bgsave_in_progress");
+                await_save(wire);
+                assert_eq!(during, 1, "transfers went on during the save");
+                let redis = redis_with(&folder);
+                let sum = redis.connect().command(&["EVAL", SUM, "0"]).expect("a reply");
+                assert_eq!(sum, Value::Int(0), "{threads} threads");
+                lengths.push(std::fs::metadata(folder.file()).expect("a file").len());
+            }
+            stop.store(true, Ordering::Relaxed);
+            let counts = writers.into_iter().map(|w| w.join().expect("no error"));
+            let transfers: u64 = counts.sum();
+            assert!(transfers > 500, "{transfers} transfers");
+            assert!(lengths.windows(2).all(|pair| pair[0] < pair[1]), "{lengths:?}");
+            println!("{threads} threads: {transfers} transfers, files of {lengths:?} bytes");
+        });
+    }
+}
+
+/// Reads are served while the server saves before its end; writes wait, and are not executed if it
+/// ends.
+#[test]
+fn writes_wait_behind_the_save_before_the_end() {
+    let folder = Folder::new("before-end");
+    let slow = ["--save", "3600 1", "--rdb-key-save-delay", "20000", "--threads", "2"];
+    let Some(mut server) = start(&folder, &slow) else { return };
+    let mut wires: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
+    for i in 0..50 {
+        assert_eq!(ask(&mut wires[0], &format!("SET k{i} {i}")), "+OK");
+    }
+    let begin = |wires: &mut Vec<Wire>| {
+        send(&mut wires[0], "SHUTDOWN");
+        let started = Instant::now();
+        while figure(&mut wires[1], "persistence", "rdb_bgsave_in_progress") == 0 {
+            assert!(started.elapsed() < LIMIT, "it does not save");
+        }
+        send(&mut wires[2], "SET late 1");
+        assert_eq!(ask(&mut wires[1], "GET k7"), "\"7\"");
+        assert_eq!(ask(&mut wires[1], "EXISTS late"), ":0", "the write waits");
+    };
+    begin(&mut wires);
+    assert_eq!(ask(&mut wires[1], "SHUTDOWN ABORT"), "+OK");
+    let reply = |wire: &mut Wire| render::line(&wire.receive().expect("a reply"));
+    assert_eq!(reply(&mut wires[0]), "-ERR Errors trying to SHUTDOWN. Check logs.");
+    assert_eq!(reply(&mut wires[2]), "+OK", "the write that has waited");
+    assert_eq!(ask(&mut wires[1], "SHUTDOWN ABORT"), "-ERR No shutdown in progress.");
+    assert_eq!(ask(&mut wires[1], "DEL late"), ":1");
+    await_save(&mut wires[1]);
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
+    begin(&mut wires);
+    let status = server.wait_exit(LIMIT).expect("it ends");
+    assert!(status.success(), "{status}\n{}", server.log());
+    assert!(wires[2].receive().is_err(), "the write was not executed");
+    assert_eq!(folder.names(), ["dump.rdb"]);
+    let redis = redis_with(&folder);
+    assert_eq!(ask(&mut redis.connect(), "DBSIZE"), ":50");
+}
+
+/// A signal saves as SHUTDOWN does. Where the save fails the server stays, unless it is forced.
+#[test]
+fn a_server_ends_behind_its_save() {
+    let folder = Folder::new("signal");
+    let Some(mut server) = start(&folder, &["--save", "3600 1000"]) else { return };
+    let mut wire = server.connect();
+    assert_eq!(ask(&mut wire, "SET k v"), "+OK");
+    assert_eq!(ask(&mut wire, "CONFIG SET dbfilename ."), "+OK");
+    server.terminate();
+    let started = Instant::now();
+    while !server.log().contains("Errors trying to shut down the server") {
+        assert!(started.elapsed() < LIMIT, "{}", server.log());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(ask(&mut wire, "SHUTDOWN SAVE"), "-ERR Errors trying to SHUTDOWN. Check logs.");
+    assert_eq!(ask(&mut wire, "SET k w"), "+OK", "writes do not wait any more");
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
+    assert_eq!(ask(&mut wire, "CONFIG SET dbfilename other.rdb"), "+OK");
+    server.terminate();
+    assert!(server.wait_exit(LIMIT).expect("it ends").success());
+    assert_eq!(folder.names(), ["other.rdb"]);
+    for (save, line, saves) in [
+        ("3600 1000", "SHUTDOWN NOSAVE", false),
+        ("3600 1000", "SHUTDOWN", true),
+        ("", "SHUTDOWN", false),
+        ("", "SHUTDOWN SAVE", true),
+    ] {
+        let folder = Folder::new("shutdown");
+        let mut server = start(&folder, &["--save", save]).expect("it is ours");
+        let mut wire = server.connect();
+        assert_eq!(ask(&mut wire, "SET k v"), "+OK");
+        assert_eq!(ask(&mut wire, line), "closed");
+        assert!(server.wait_exit(LIMIT).expect("it ends").success());
+        assert_eq!(folder.file().exists(), saves, "save '{save}', {line}");
+    }
+    let folder = Folder::new("forced");
+    let mut server = start(&folder, &[]).expect("it is ours");
+    let mut wire = server.connect();
+    assert_eq!(ask(&mut wire, "CONFIG SET dbfilename ."), "+OK");
+    assert_eq!(ask(&mut wire, "SHUTDOWN SAVE FORCE"), "closed");
+    assert!(server.wait_exit(LIMIT).expect("it ends").success());
+    assert!(server.log().contains("Exit anyway"), "{}", server.log());
+}
+
+/// A save point is due when enough has changed and its time is over; after a failure the next
+/// attempt comes 5 seconds later.
+#[test]
+fn save_points_save_by_themselves() {
+    let folder = Folder::new("points");
+    let Some(server) = start(&folder, &["--save", "1 3", "--threads", "2"]) else { return };
+    let wire = &mut server.connect();
+    for _ in 0..2 {
+        ask(wire, "INCR n");
+    }
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert!(!folder.file().exists(), "two changes are too few");
+    ask(wire, "INCR n");
+    let started = Instant::now();
+    while figure(wire, "persistence", "rdb_changes_since_last_save") > 0 {
+        assert!(started.elapsed() < LIMIT, "{}", server.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(server.log().contains("3 changes in 1 seconds. Saving..."), "{}", server.log());
+    assert!(folder.file().exists());
+    assert_eq!(ask(wire, "CONFIG SET dbfilename ."), "+OK");
+    for _ in 0..5 {
+        ask(wire, "INCR n");
+    }
+    let failures = || server.log().matches("Background saving error").count();
+    while failures() == 0 {
+        assert!(started.elapsed() < LIMIT, "{}", server.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let failed = Instant::now();
+    assert!(ask(wire, "INCR n").starts_with("-MISCONF"));
+    assert_eq!(ask(wire, "CONFIG SET dbfilename dump.rdb"), "+OK");
+    while ask(wire, "INCR n").starts_with('-') {
+        assert!(failed.elapsed() < LIMIT, "{}", server.log());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let waited = failed.elapsed();
+    assert!(waited > Duration::from_secs(4), "the next attempt came after {waited:?}");
+    assert_eq!(failures(), 1);
+}
+
+/// FLUSHALL ends a save, and where there are save points the file is empty behind it.
+#[test]
+fn a_flush_reaches_the_file() {
+    let folder = Folder::new("flush");
+    let slow = ["--save", "3600 1000", "--rdb-key-save-delay", "5000"];
+    let Some(server) = start(&folder, &slow) else { return };
+    let wire = &mut server.connect();
+    for i in 0..200 {
+        ask(wire, &format!("SET k{i} {i}"));
+    }
+    assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
+    assert_eq!(ask(wire, "FLUSHALL"), "+OK");
+    assert_eq!(ask(wire, "SET new 1"), "+OK");
+    let started = Instant::now();
+    while !folder.file().exists() {
+        assert!(started.elapsed() < LIMIT, "{}", server.log());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    await_save(wire);
+    assert!(server.log().contains("Saving was given up"), "{}", server.log());
+    assert_eq!(folder.names(), ["dump.rdb"]);
+    let redis = redis_with(&folder);
+    let left = ask(&mut redis.connect(), "DBSIZE");
+    assert!(left == ":0" || left == ":1", "{left}");
+}
+
+/// A version that cannot hold the data is refused, and the file that is there stays.
+#[test]
+fn a_version_must_hold_the_data() {
+    let folder = Folder::new("version");
+    let Some(server) = start(&folder, &[]) else { return };
+    let wire = &mut server.connect();
+    let version = |path: &Path| {
+        let bytes = std::fs::read(path).expect("a file");
+        String::from_utf8_lossy(&bytes[..9]).into_owned()
+    };
+    let mut save = |set: &str| {
+        assert_eq!(ask(wire, &format!("CONFIG SET rdb-version {set}")), "+OK");
+        (ask(wire, "SAVE"), version(&folder.file()))
+    };
+    assert_eq!(save("0"), ("+OK".into(), "REDIS0010".into()));
+    assert_eq!(save("11"), ("+OK".into(), "REDIS0011".into()));
+    assert_eq!(save("80"), ("+OK".into(), "VALKEY080".into()));
+    let mut other = server.connect();
+    ask(&mut other, "HSET h a 1");
+    ask(&mut other, "HEXPIRE h 1000 FIELDS 1 a");
+    assert_eq!(save("0"), ("+OK".into(), "REDIS0012".into()));
+    let (refused, left) = save("10");
+    assert!(refused.starts_with("-ERR rdb-version 10 cannot hold"), "{refused}");
+    assert_eq!(left, "REDIS0012", "the old file");
+    assert_eq!(save("80"), ("+OK".into(), "VALKEY080".into()));
+    assert_eq!(save("12"), ("+OK".into(), "REDIS0012".into()));
+}
