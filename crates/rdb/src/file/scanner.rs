@@ -12,8 +12,9 @@ use super::walk::{Walk, Walked, module_name};
 use super::{Meta, opcode};
 use crate::{Dialect, Error, Reader, VERSION_FIELD_TTL, VERSION_VALKEY, load_string};
 
-/// Bytes of a chunk of keys, and of a part of a long value; it ends behind them.
-pub(super) const CHUNK_BYTES: usize = 256 << 10;
+/// Bytes of a chunk of keys, and of a part of a long value; it ends behind them. A value is long if
+/// it has as many.
+const CHUNK_BYTES: usize = 256 << 10;
 /// Magic and version.
 const HEAD_BYTES: usize = 9;
 /// The first version that ends with a checksum.
@@ -79,6 +80,7 @@ pub struct Summary {
 #[derive(Debug)]
 pub struct Scanner {
     pub(super) options: ScanOptions,
+    pub(super) chunk_bytes: usize,
     /// Bytes of the file from `base` on.
     pub(super) bytes: Vec<u8>,
     pub(super) base: u64,
@@ -156,10 +158,16 @@ pub(super) enum Step {
 }
 
 impl Scanner {
-    /// The scanner of a file.
+    /// The scanner of a file, in chunks of about 256 KiB.
     pub fn new(options: ScanOptions) -> Self {
+        Self::with_chunks(options, CHUNK_BYTES)
+    }
+
+    /// The scanner of a file, in chunks of about so many bytes. A value of more comes in parts.
+    pub fn with_chunks(options: ScanOptions, chunk_bytes: usize) -> Self {
         Self {
             options,
+            chunk_bytes,
             bytes: Vec::new(),
             base: 0,
             at: 0,
@@ -426,7 +434,7 @@ impl Scanner {
 
     /// Gives the whole keys so far if they are enough for a chunk.
     pub(super) fn cut_if_long(&mut self) {
-        if self.at - self.kept >= CHUNK_BYTES {
+        if self.at - self.kept >= self.chunk_bytes {
             self.give_keys();
             self.kept = self.at;
         }
