@@ -262,12 +262,12 @@ def outcome(data):
             keys = sum(map(int, re.findall(r"keys=(\d+)", info)))
             return f"loads {keys} keys"
         lines = [re.sub(r"^\d+:\w .{24} . ", "", line) for line in server.log().splitlines()]
-        words = ("rror", "rong", "an't", "nknown", "annot", "annic", "orrupt", "ASSERT", "crashed")
+        words = ("FATAL", "uplicated", "rror", "rong", "an't", "nknown", "annot", "annic", "orrupt", "ASSERT", "crashed")
         said = [line for line in lines if any(word in line for word in words)]
-        said = [line for line in said if not line.startswith(("WARNING", "#"))]
+        said = [line for line in said if "error_replies" not in line]
         text = re.sub(r"\s+", " ", " | ".join(said))
-        text = re.sub(r"\d+:signal-handler \(\d+\) ", "", text)
-        return "refuses: " + text[:160].strip()
+        text = re.sub(r"\[offset \d+\]|Internal error in RDB.*?-> ", "", text)
+        return "refuses: " + text[:120].strip(" |")
 
 
 def cases():

@@ -228,8 +228,8 @@ def version_1():
         f.put(text_double(score), f"score {score}")
     pairs = words("field", "value", "", "no name")
     f.key(4, "hash", (length(2), "2 fields"), *pairs)
-    f.put(b"\xfd" + struct.pack("<I", YEAR_2100), "EXPIRETIME: 2100, in seconds")
-    f.key(0, "expires", (string("in 2100"), "`in 2100`"))
+    f.put(b"\xfd" + struct.pack("<I", YEAR_2100), "EXPIRETIME: read as signed, before 1970")
+    f.key(0, "expires", (string("not loaded"), "`not loaded`"))
     f.put(b"\xfd" + struct.pack("<I", 1000000000), "EXPIRETIME: in 2001")
     f.key(0, "due", (string("not loaded"), "`not loaded`"))
     f.database(1)
@@ -277,7 +277,7 @@ def version_3():
     f.database(0)
     f.put(b"\xfc" + struct.pack("<Q", YEAR_2100 * 1000 + 123), "EXPIRETIME_MS: 2100")
     f.key(0, "milliseconds", (string("v"), "`v`"))
-    f.put(b"\xfd" + struct.pack("<I", YEAR_2100), "EXPIRETIME: 2100, in seconds")
+    f.put(b"\xfd" + struct.pack("<I", YEAR_2100), "EXPIRETIME: read as signed, before 1970")
     f.key(1, "seconds", (length(1), "1 element"), *words("a"))
     f.put(b"\xfc" + struct.pack("<Q", 1), "EXPIRETIME_MS: in 1970")
     f.key(4, "due", (length(1), "1 field"), *words("f", "v"))
@@ -335,7 +335,7 @@ def version_7():
 def version_8():
     f = File("old-8", 8, "Version 8: doubles of 8 bytes, lengths of 64 bits")
     f.database(0)
-    scores = ["0", "-0", "1.5", "inf", "-inf", "5e-324", "1.7976931348623157e308"]
+    scores = ["0", "1.5", "inf", "-inf", "5e-324", "1.7976931348623157e308"]
     f.key(5, "zset", (length(len(scores)), f"{len(scores)} members"))
     for score in scores:
         f.put(string(f"m {score}"), f"`m {score}`")
@@ -431,14 +431,15 @@ specification.
 
 ```text
 magic and version, 9 bytes: REDIS and 4 digits
-253 seconds u32 LE | 252 milliseconds u64 LE | 248 LENGTH idle seconds | 249 frequency, 1 byte
+253 seconds i32 LE | 252 milliseconds u64 LE | 248 LENGTH idle seconds | 249 frequency, 1 byte
 type | key STRING | value
 250 name STRING, value STRING | 251 LENGTH keys, LENGTH of them with expiry
 254 LENGTH database
 255 | from version 5: CRC-64, 8 bytes LE
 ```
 
-A key that is due when a primary loads it is left out. The listings show at most 96 bytes of an item.
+Redis reads seconds as signed: a time behind January 2038 is before 1970. A key that is due when a
+primary loads it is left out. The listings show at most 96 bytes of an item.
 """
 
 

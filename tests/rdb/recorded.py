@@ -263,7 +263,7 @@ CHOSEN = {
     "redis7.0": ["large", "plain", "lfu", "lru"],
     "redis7.2": ["all"],
     "redis8.2": ["all"],
-    "valkey9.1": ["all", "plain", "lfu"],
+    "valkey9.1": ["all", "lfu"],
 }
 
 

@@ -188,19 +188,21 @@ def number(value):
 
 def stream_lines(connection, key):
     info = dict(pairs(connection.ask("XINFO", "STREAM", key, "FULL", "COUNT", 0)))
-    lines = [
-        "counts"
-        f" length {info[b'length']} last {info[b'last-generated-id'].decode()}"
+    line = (
+        f"counts length {info[b'length']} last {info[b'last-generated-id'].decode()}"
         f" deleted {info[b'max-deleted-entry-id'].decode()} added {info[b'entries-added']}"
-        f" first {info[b'recorded-first-entry-id'].decode()}"
-    ]
+    )
+    # An empty stream has none; Redis reports 2^64 - 1 for one which an old file had.
+    if info[b"length"] > 0:
+        line += f" first {info[b'recorded-first-entry-id'].decode()}"
+    lines = [line]
     for name, fields in info[b"entries"]:
         lines.append(" ".join([f"entry {name.decode()}", *map(quoted, fields)]))
     for group in info[b"groups"]:
         group = dict(pairs(group))
         lines.append(
             f"group {quoted(group[b'name'])} last {group[b'last-delivered-id'].decode()}"
-            f" read {number(group[b'entries-read'])} lag {number(group[b'lag'])}"
+            f" read {number(group[b'entries-read'])}"
         )
         for name, consumer, delivered, count in group[b"pending"]:
             lines.append(

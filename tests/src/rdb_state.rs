@@ -66,7 +66,8 @@ impl<'a> StateReader<'a> {
         let libraries = items(self.ask(&[b"FUNCTION", b"LIST", b"WITHCODE"]));
         let mut all: Vec<_> = libraries.into_iter().map(fields).collect();
         all.sort_by_key(|library| text(&library["library_name"]));
-        let line = |library: &Fields| format!("function {}", shown(&text(&library["library_code"])));
+        let line =
+            |library: &Fields| format!("function {}", shown(&text(&library["library_code"])));
         all.iter().map(line).collect()
     }
 
@@ -140,14 +141,18 @@ impl<'a> StateReader<'a> {
 
     fn stream(&mut self, key: &[u8]) -> Vec<String> {
         let info = fields(self.ask(&[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"]));
-        let mut lines = vec![format!(
-            "counts length {} last {} deleted {} added {} first {}",
-            int(&info["length"]),
+        let length = int(&info["length"]);
+        let mut counts = format!(
+            "counts length {length} last {} deleted {} added {}",
             utf8(&info["last-generated-id"]),
             utf8(&info["max-deleted-entry-id"]),
             int(&info["entries-added"]),
-            utf8(&info["recorded-first-entry-id"]),
-        )];
+        );
+        // An empty stream has none; Redis reports 2^64 - 1 for one which an old file had.
+        if length > 0 {
+            counts.push_str(&format!(" first {}", utf8(&info["recorded-first-entry-id"])));
+        }
+        let mut lines = vec![counts];
         for entry in items(info["entries"].clone()) {
             let entry = items(entry);
             let values = texts(entry[1].clone());
@@ -167,11 +172,10 @@ fn group(group: &Fields, lines: &mut Vec<String>) {
         _ => "none".to_owned(),
     };
     lines.push(format!(
-        "group {} last {} read {} lag {}",
+        "group {} last {} read {}",
         shown(&text(&group["name"])),
         utf8(&group["last-delivered-id"]),
         number(&group["entries-read"]),
-        number(&group["lag"]),
     ));
     for each in items(group["pending"].clone()) {
         let each = items(each);

@@ -5,6 +5,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use sheafdb_tests::program::root;
 use sheafdb_tests::rdb_state::state;
@@ -77,6 +80,11 @@ impl Folder {
         let mut words = vec!["--dir", dir.as_str()];
         words.extend(args.iter().map(String::as_str));
         ServerProcess::start(binary, &words)
+    }
+
+    fn start_once(&self, binary: &Binary, args: &[&str]) -> Result<ServerProcess, String> {
+        let dir = self.0.display().to_string();
+        ServerProcess::start_once(binary, &[&["--dir", &dir], args].concat())
     }
 }
 
@@ -157,4 +165,89 @@ fn redis_loads_what_is_saved_with_the_same_state() {
         wrong.extend(difference(&file.name, &like(&got, &file.state), &got));
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// A damaged file of `tests/rdb/damaged.txt`.
+struct Damaged {
+    name: String,
+    rdb: Vec<u8>,
+    /// What is expected of this server: `loads N keys`, or `refuses`.
+    outcome: String,
+}
+
+impl Damaged {
+    fn parse(block: &str) -> Self {
+        let mut lines = block.lines();
+        let name = lines.next().expect("a name").to_owned();
+        let (mut hex, mut outcome) = (String::new(), String::new());
+        for line in lines {
+            if let Some(digits) = line.strip_prefix("  ") {
+                hex.push_str(digits);
+            } else if let Some(told) = line.strip_prefix("redis ").or(line.strip_prefix("ours ")) {
+                // What is ours comes last.
+                told.split(':').next().expect("a word").clone_into(&mut outcome);
+            }
+        }
+        let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits");
+        let rdb = (0..hex.len()).step_by(2).map(byte).collect();
+        Self { name, rdb, outcome }
+    }
+
+    fn all() -> Vec<Self> {
+        let text = fs::read_to_string(root().join("tests/rdb/damaged.txt")).expect("the table");
+        let all: Vec<Self> = text.split("\n\n").skip(1).map(Self::parse).collect();
+        let wanted = std::env::var("RDB_FILE").unwrap_or_default();
+        all.into_iter().filter(|file| file.name.contains(&wanted)).collect()
+    }
+
+    /// What this server does with it; with the lines it logged if it ended.
+    fn outcome(&self, number: usize, args: &[&str]) -> (String, String) {
+        let folder = Folder::new(&format!("damaged-{number}"), &self.rdb);
+        match folder.start_once(&Binary::under_test(), args) {
+            Ok(server) => (format!("loads {} keys", keys(&mut server.connect())), String::new()),
+            Err(log) => ("refuses".to_owned(), log),
+        }
+    }
+}
+
+/// The keys in all databases.
+fn keys(wire: &mut Wire) -> i64 {
+    let mut size = |db: u32| {
+        wire.command(&["SELECT", &db.to_string()]).expect("it has this database");
+        match wire.command(&["DBSIZE"]) {
+            Ok(Value::Int(n)) => n,
+            other => panic!("no number: {other:?}"),
+        }
+    };
+    (0..16).map(&mut size).sum()
+}
+
+/// A damaged file ends the start with one line that names the file and the byte, and never leaves
+/// an empty server beside it; what Redis loads although it is odd is loaded.
+#[test]
+fn damaged_files_are_refused_with_file_and_offset() {
+    let all = Damaged::all();
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((number, file)) = {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            all.get(number).map(|file| (number, file))
+        } {
+            let (got, log) = file.outcome(number, &[]);
+            let is_told = got != "refuses" || log.contains("dump.rdb: at byte ");
+            let has_ended = got != "refuses" || log.contains("exit status: 1");
+            if got != file.outcome || !is_told || !has_ended {
+                let what = format!("{}: expected {}, {got}: {log}", file.name, file.outcome);
+                wrong.lock().expect("no thread panicked").push(what);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(work);
+        }
+    });
+    let wrong = wrong.into_inner().expect("no thread panicked");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
