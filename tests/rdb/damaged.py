@@ -264,7 +264,7 @@ def outcome(data):
         lines = [re.sub(r"^\d+:\w .{24} . ", "", line) for line in server.log().splitlines()]
         words = ("FATAL", "uplicated", "rror", "rong", "an't", "nknown", "annot", "annic", "orrupt", "ASSERT", "crashed")
         said = [line for line in lines if any(word in line for word in words)]
-        said = [line for line in said if "error_replies" not in line]
+        said = [line for line in said if not line.startswith(("# ", "Suspect")) and "error_replies" not in line]
         text = re.sub(r"\s+", " ", " | ".join(said))
         text = re.sub(r"\[offset \d+\]|Internal error in RDB.*?-> ", "", text)
         return "refuses: " + text[:120].strip(" |")

@@ -167,6 +167,29 @@ fn redis_loads_what_is_saved_with_the_same_state() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// Fields that expire are kept by both types that hold them.
+#[test]
+fn fields_that_expire_are_saved_for_redis_and_for_valkey() {
+    let ours = Binary::under_test();
+    let all: Vec<_> = Recorded::all().into_iter().filter(Recorded::has_field_times).collect();
+    for (file, (version, magic)) in
+        all.iter().flat_map(|file| [("0", "REDIS0012"), ("80", "VALKEY080")].map(|v| (file, v)))
+    {
+        let folder = Folder::new(&format!("fields-{}-{version}", file.name), &file.rdb);
+        {
+            let server = folder.start(&ours, &["--rdb-version".into(), version.into()]);
+            let saved = server.connect().command(&["SAVE"]).expect("SAVE is answered");
+            assert_eq!(saved, Value::Simple(b"OK".to_vec()), "{}", file.name);
+        }
+        let rdb = fs::read(folder.0.join("dump.rdb")).expect("it was saved");
+        assert!(rdb.starts_with(magic.as_bytes()), "{}: {magic}", file.name);
+        let (expected, server) = (file.data(), folder.start(&ours, &[]));
+        let got = like(&expected, &state(&mut server.connect(), false));
+        let wrong = difference(&format!("{} as {magic}", file.name), &expected, &got);
+        assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
+    }
+}
+
 /// A damaged file of `tests/rdb/damaged.txt`.
 struct Damaged {
     name: String,
