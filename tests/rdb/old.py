@@ -4,9 +4,9 @@
 
 Writes tests/rdb/files/old-*.rdb and .txt, and docs/formats/rdb-old.md, which lists every byte. What
 is in the files follows the public descriptions that the document names; no server wrote them.
-redis-server from PATH, which has to be 7.0, loads each one and reports the state. REDIS8 is a server
-of Redis 8.2 for the types which Redis 7.0 does not know; without it those files are left as they
-are.
+redis-server from PATH, which has to be 7.0, loads each one and reports the state. REDIS8 is a
+server of Redis 8.2 for the types which Redis 7.0 does not know; without it those files are left as
+they are.
 """
 
 import os
@@ -243,7 +243,7 @@ def version_2():
     value = zipmap([(b"f", b"value", 0), (b"spare", b"v", 3), (b"", b"", 0)])
     f.key(9, "zipmap", (string(value), "zipmap: `f`; `spare` with 3 unused bytes; an empty pair"))
     value = zipmap([(b"l" * 253, b"v" * 254, 0), (b"l" * 254, b"v" * 253, 1)], 254)
-    f.key(9, "zipmap of long ones", (string(value), "zipmap: lengths 253, 254; count unknown (254)"))
+    f.key(9, "zipmap of long ones", (string(value), "zipmap: lengths 253, 254; count 254"))
     wide = [zip_int(-32768, 16), zip_int(-2147483648, 32), zip_int(-9223372036854775808, 64)]
     value = ziplist([zip_text(b"a"), zip_text(b""), *wide, zip_text(b"s" * 64)])
     f.key(10, "list", (string(value), "ziplist: `a`, ``, integers of 16, 32, 64 bits, 64 bytes"))
@@ -345,7 +345,8 @@ def version_8():
 
 
 def version_9():
-    f = File("old-9", 9, "Version 9: streams, idle times", args=["--maxmemory-policy", "allkeys-lru"])
+    args = ["--maxmemory-policy", "allkeys-lru"]
+    f = File("old-9", 9, "Version 9: streams, idle times", args=args)
     f.database(0)
     f.put(b"\xf8" + length(7000), "IDLE: 7000 seconds")
     f.key(0, "idle", (string("v"), "`v`"))
