@@ -277,3 +277,22 @@ fn damaged_files_are_refused_with_file_and_offset() {
     let wrong = wrong.into_inner().expect("no thread panicked");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// `rdb-skip-unknown` skips what ends where it says, and nothing else.
+#[test]
+fn values_of_modules_are_skipped_if_that_is_set() {
+    let all = Damaged::all();
+    for (name, expected) in [
+        ("module value", "loads 1 keys"),
+        ("data of a module", "loads 1 keys"),
+        ("module value without end", "refuses"),
+        ("module value, unknown part", "refuses"),
+        ("module value before 4.0", "refuses"),
+        ("data of a module without end", "refuses"),
+        ("type or opcode 30", "refuses"),
+    ] {
+        let Some(at) = all.iter().position(|file| file.name == name) else { continue };
+        let (got, log) = all[at].outcome(all.len() + at, &["--rdb-skip-unknown", "yes"]);
+        assert_eq!(got, expected, "{name}: {log}");
+    }
+}
