@@ -49,7 +49,7 @@ def back(ours, path, version, program):
 
 
 def main():
-    ours, wrong, count = sys.argv[1], 0, 0
+    ours, wrong, count = os.path.abspath(sys.argv[1]), 0, 0
     for word in sys.argv[2:]:
         version, program = word.split("=", 1)
         for path in sorted(glob.glob(FILES)):
