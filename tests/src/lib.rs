@@ -15,6 +15,7 @@ pub mod producer;
 pub mod program;
 pub mod proxy;
 pub mod quote;
+pub mod rdb_state;
 pub mod render;
 pub mod rng;
 pub mod serializable;

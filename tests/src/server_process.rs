@@ -136,6 +136,11 @@ impl ServerProcess {
         panic!("{} did not start: {last}", binary.path.display());
     }
 
+    /// Starts it once. The error holds what it logged if it ended.
+    pub fn start_once(binary: &Binary, extra: &[&str]) -> Result<Self, String> {
+        Self::try_start(binary, extra, |_| ())
+    }
+
     fn try_start(
         binary: &Binary,
         extra: &[&str],

@@ -73,6 +73,7 @@ const STEPS: &[Step] = &[
     ("figures", BUILT, |root| suite(root, "figures", &[])),
     ("start", BUILT, |root| suite(root, "start", &[])),
     ("streams", BUILT, |root| suite(root, "streams", &[])),
+    ("rdb_files", BUILT, |root| suite(root, "rdb_files", &[])),
     ("moment", BUILT, |root| suite(root, "moment", &[])),
     ("clock", BUILT, |root| suite(root, "clock", &[])),
     ("intset", BUILT, |root| suite(root, "intset", &[])),
