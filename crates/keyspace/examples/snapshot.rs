@@ -32,26 +32,35 @@ impl Sink for Copies {
     fn large(&mut self, _: DbIndex, _: Entry<'_>, _: Root) {}
 }
 
-/// Runs `f` and prints its time per key.
-fn timed(what: &str, keys: usize, f: impl FnOnce()) {
-    let start = Instant::now();
-    f();
-    let ns = start.elapsed().as_nanos() as f64 / keys as f64;
-    println!("{what:40} {ns:7.0} ns per key");
-}
-
+/// Writes all keys in batches, with prefetches, as a worker does.
 fn set_all(access: &mut Access, names: &[String], byte: u8) {
     let ks = Arc::clone(access.keyspace());
     for batch in names.chunks(64) {
         assert!(access.enter());
-        for name in batch {
-            let key = ks.key(name.as_bytes());
+        let keys: Vec<_> = batch.iter().map(|name| ks.key(name.as_bytes())).collect();
+        for key in &keys {
+            ks.prefetch_slot(key.slot);
+        }
+        let buckets: Vec<_> =
+            keys.iter().map(|key| ks.prefetch_bucket(key.slot, key.hash, DB)).collect();
+        for bucket in buckets {
+            ks.prefetch_entry(bucket);
+        }
+        for key in keys {
             let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
             guard.insert(Event::SILENT, DB, &key, NewStr::Raw(&[byte; 64]), None);
             guard.commit();
         }
         access.leave();
     }
+}
+
+/// Runs `f` and prints its time per key.
+fn timed(what: &str, keys: usize, f: impl FnOnce()) {
+    let start = Instant::now();
+    f();
+    let ns = start.elapsed().as_nanos() as f64 / keys as f64;
+    println!("{what:40} {ns:7.0} ns per key");
 }
 
 fn cut(access: &mut Access) -> Snapshot {

@@ -93,8 +93,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Tells those who listen of a new entry, before it is linked: the event `first` precedes that of
-    /// the change.
+    /// Tells those who listen of a new entry, before it is linked: the event `first` precedes that
+    /// of the change.
     #[cold]
     #[inline(never)]
     pub(crate) fn before_link(&mut self, first: Event, db: DbIndex, place: Place, new: EntryPtr) {
