@@ -126,7 +126,7 @@ fn value(wire: &mut Wire, rng: &mut Rng, n: usize) {
     }
 }
 
-/// Compares every key of a database with what the same server makes of the other one's DUMP. Returns
+/// Compares every key of a database with what the server makes of the other one's DUMP. Returns
 /// their number.
 fn compare(theirs: &mut Wire, ours: &mut Wire, db: &str) -> usize {
     let mut names = [&mut *theirs, ours].map(|wire| {
@@ -310,8 +310,8 @@ fn a_supervisor_hears_of_loading_and_then_that_the_server_is_ready() {
     assert!(finish(child).status.success());
 }
 
-/// The file is a pipe, which opens when somebody writes to it: until then the server loads. (io_uring
-/// opens it at once.)
+/// The file is a pipe, which opens when somebody writes to it: until then the server loads.
+/// (io_uring opens it at once.)
 #[test]
 fn a_server_which_loads_is_alive_and_not_ready() {
     let folder = Folder::new("alive");

@@ -21,10 +21,10 @@ const OWN: [&str; 18] = [
     "ingest-producers-max",
     "ingest-window",
     "io-backend",
-    "threads",
     "rdb-key-save-delay",
     "rdb-skip-unknown",
     "rdb-version",
+    "threads",
     "work-at-once-elements",
 ];
 
