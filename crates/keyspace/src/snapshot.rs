@@ -31,7 +31,8 @@
 //! before is continued through [`Access::abandoned_snapshot`].
 //!
 //! While no snapshot runs, changes do not read anything for this: the bit in the word of listeners
-//! ([`crate::event::listeners`]) is not set. `docs/design/0018-snapshot.md` gives the reasons.
+//! (`event.rs`), which each change tests anyway, is not set. `docs/design/0018-snapshot.md` gives
+//! the reasons.
 
 mod door;
 mod item;

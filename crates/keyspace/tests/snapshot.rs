@@ -5,7 +5,7 @@
 use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use base::sync::{Arc, thread};
 use base::{DbIndex, SlotId, UnixMs};
-use keyspace::snapshot::{CAPTURED_BYTES_MAX, Root, Sink, Snapshot, Step};
+use keyspace::snapshot::{CAPTURED_BYTES_MAX, Root, SMALL_MAX, Sink, Snapshot, Step};
 use keyspace::{Access, Big, Encoding, Entry, Event, Guard, Intent, Keyspace, Options};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -334,6 +334,114 @@ fn captured_bytes_are_bounded_and_counted() {
     assert_eq!((count.0, snapshot.progress().captured), (200, 200));
     assert_eq!((ks.captured_bytes(), ks.is_capture_over_bound()), (0, false));
     assert_eq!((ks.memory().entries, snapshot.progress().captured_bytes), (before, captured));
+}
+
+/// Says whether the slot of each entry was free when the entry was passed on.
+struct Asks {
+    other: Access,
+    under_lock: u64,
+    free: u64,
+}
+
+impl Asks {
+    fn is_free(&mut self, entry: Entry<'_>) -> bool {
+        let slot = self.other.keyspace().key(entry.key()).slot;
+        enter(&mut self.other);
+        let is_free = self.other.free(NOW).visit(slot, Intent::Read, |_| ()).is_ok();
+        self.other.leave();
+        is_free
+    }
+}
+
+impl Sink for Asks {
+    fn small(&mut self, _: DbIndex, entry: Entry<'_>) {
+        let is_free = self.is_free(entry);
+        assert_eq!(is_free, entry.str_len() > SMALL_MAX, "a long text is passed without a lock");
+        *(if is_free { &mut self.free } else { &mut self.under_lock }) += 1;
+    }
+
+    fn large(&mut self, _: DbIndex, entry: Entry<'_>, _: Root) {
+        assert!(self.is_free(entry), "a value outside is passed without a lock");
+        self.free += 1;
+    }
+}
+
+/// A step holds a slot for few entries, however many the slot has, and never for large ones.
+#[test]
+fn a_step_is_short() {
+    let ks = keyspace(2);
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    take_world(&mut access);
+    let mut guard = access.world(NOW);
+    let (long, outside) = (vec![b'x'; 4_000], vec![b'x'; 40_000]);
+    for n in 0..3_000 {
+        let text = match n % 100 {
+            0 => &long[..],
+            1 => &outside[..],
+            _ => b"short",
+        };
+        set(&mut guard, &format!("{{t}}{n}"), text);
+    }
+    drop(guard);
+    access.open_world();
+    let mut walker = access.further().expect("there is room");
+    let mut snapshot = cut(&mut access);
+    let other = Access::new(Arc::clone(&ks), 1);
+    let mut sink = Asks { other, under_lock: 0, free: 0 };
+    let (mut before, mut most) = (0, 0);
+    while snapshot.step(&mut walker, &mut sink) != Step::Complete {
+        let entries = snapshot.progress().entries;
+        most = most.max(entries - before);
+        before = entries;
+    }
+    // 16 entries, and the rest of a bucket.
+    assert!((16..40).contains(&most), "at most {most} entries in a step");
+    assert_eq!((sink.under_lock, sink.free), (2_940, 60));
+}
+
+/// A failed command meets an expired key: the key stays removed, the snapshot has it, and the event
+/// is emitted.
+#[test]
+fn a_key_that_expires_in_a_failed_command_is_captured_and_reported() {
+    for to_mark in [false, true] {
+        let ks = keyspace(2);
+        let mut access = Access::new(Arc::clone(&ks), 0);
+        let mut cutter = Access::new(Arc::clone(&ks), 1);
+        access.listen_to_events(true);
+        let [due, live] = [ks.key(b"{x}due"), ks.key(b"{x}live")];
+        enter(&mut access);
+        let mut guard = access.lock_one(due.slot, NOW, Intent::Write).expect("free");
+        guard.insert(QUIET, DbIndex(0), &due, NewStr::Int(1), Some(UnixMs(NOW.0 + 5)));
+        guard.insert(QUIET, DbIndex(0), &live, NewStr::Int(1), None);
+        drop(guard);
+        access.leave();
+        while access.next_event().is_some() {}
+        let mut snapshot = cut(&mut cutter);
+        enter(&mut access);
+        let later = UnixMs(NOW.0 + 9);
+        let mut guard = access.lock_one(due.slot, later, Intent::Write).expect("free");
+        guard.insert(QUIET, DbIndex(0), &live, NewStr::Int(2), None);
+        let mark = guard.mark();
+        guard.insert(QUIET, DbIndex(0), &live, NewStr::Int(3), None);
+        assert!(guard.read(DbIndex(0), &due).is_none());
+        if to_mark {
+            guard.rollback_to(mark);
+            guard.commit();
+        } else {
+            guard.rollback();
+        }
+        let told: Vec<_> = std::iter::from_fn(|| guard.next_event()).collect();
+        let expired: Vec<_> = told.iter().filter(|told| told.event == Event::EXPIRED).collect();
+        assert_eq!(expired.len(), 1, "{told:?}");
+        assert_eq!(&*expired[0].key, due.bytes);
+        drop(guard);
+        access.leave();
+        let mut walker = cutter.further().expect("there is room");
+        let mut sums = Sums::default();
+        while snapshot.step(&mut walker, &mut sums) != Step::Complete {}
+        assert_eq!((sums.keys.len(), sums.numbers), (2, 2), "both keys, as they were");
+        assert_eq!(snapshot.progress().captured, if to_mark { 2 } else { 1 });
+    }
 }
 
 /// A sink that fails costs the snapshot alone.

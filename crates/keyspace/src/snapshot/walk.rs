@@ -78,6 +78,9 @@ impl Snapshot {
     pub fn step(&mut self, access: &mut Access, sink: &mut impl Sink) -> Step {
         let Some(walk) = &mut self.walk else { return Step::Complete };
         let (running, progress) = (&*self.running, &mut self.progress);
+        if self.ks.is_capture_over_bound() {
+            running.check_bound(&self.ks);
+        }
         let mut stride = Stride { running, walk, progress, sink };
         if stride.pass_items(access) || stride.take_apart(access) {
             return Step::More;

@@ -222,8 +222,9 @@ impl Core {
     /// slot that is held for long is retried. Returns false if keys remain.
     pub(crate) fn serve_deferred(&mut self, access: &mut Access) -> bool {
         self.tasks.waiting.deferred.extend(access.take_ready());
-        if self.are_writes_paused() {
-            return false; // serving writes; the end of the pause calls this again
+        if self.are_writes_held() {
+            // Serving writes; the end of the pause calls this again.
+            return true;
         }
         for _ in 0..self.tasks.waiting.deferred.len().min(RELEASES_PER_TURN) {
             let Some(ready) = self.tasks.waiting.deferred.pop_front() else { break };

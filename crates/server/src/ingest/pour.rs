@@ -131,11 +131,16 @@ impl Core {
 
     /// True while CLIENT PAUSE or a save holds writes back, or saves fail and writes stop for that.
     pub(crate) fn are_writes_paused(&self) -> bool {
+        self.gates & closed::UNSAVED != 0 || self.are_writes_held()
+    }
+
+    /// True while CLIENT PAUSE or a save holds writes back.
+    pub(crate) fn are_writes_held(&self) -> bool {
         let is_paused = || {
             self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0
                 || self.is_save_holding_writes()
         };
-        self.gates & closed::UNSAVED != 0 || (self.gates & closed::PAUSE != 0 && is_paused())
+        self.gates & closed::PAUSE != 0 && is_paused()
     }
 
     /// Locks the needed slots and writes. `committed` counts the messages which stay in the key
