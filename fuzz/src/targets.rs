@@ -7,6 +7,7 @@ mod ingest2_reader;
 mod ingest_frames;
 mod inline;
 mod numbers;
+mod rdb_file;
 mod rdb_value;
 mod resp_assembler;
 mod resp_frame;
@@ -24,5 +25,6 @@ pub const ALL: &[Target] = &[
     ingest2_intake::TARGET,
     ingest2_reader::TARGET,
     numbers::TARGET,
+    rdb_file::TARGET,
     rdb_value::TARGET,
 ];

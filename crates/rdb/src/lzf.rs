@@ -137,8 +137,13 @@ impl Compressor {
         if !self.advance(window, &mut position, (base, bits), most) {
             return None;
         }
-        put_plain(&mut self.out, &input[position.plain..]);
-        (self.out.len() <= most).then_some(&self.out)
+        let plain = &input[position.plain..];
+        // Every run of bytes as they are takes a byte more.
+        if self.out.len() + plain.len() + plain.len().div_ceil(LITERALS_MAX) > most {
+            return None;
+        }
+        put_plain(&mut self.out, plain);
+        Some(&self.out)
     }
 
     /// Compresses what can be decided from the bytes of the window; false if it takes more than
@@ -289,7 +294,10 @@ impl PieceDecompressor {
 
 /// A hash of the first three bytes.
 fn hash(bytes: &[u8], bits: u32) -> usize {
-    let three = u32::from_le_bytes([0, bytes[0], bytes[1], bytes[2]]);
+    let three = match bytes.first_chunk::<4>() {
+        Some(&four) => u32::from_le_bytes(four) << 8,
+        None => u32::from_le_bytes([0, bytes[0], bytes[1], bytes[2]]),
+    };
     (three.wrapping_mul(0x9e37_79b1) >> (u32::BITS - bits)) as usize
 }
 

@@ -86,7 +86,12 @@ fn worker_started(worker: usize) {
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<Vec<u8>> = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();
+    let mut arguments = std::env::args_os();
+    let program = arguments.next();
+    let arguments: Vec<Vec<u8>> = arguments.map(OsStringExt::into_vec).collect();
+    if let Some(status) = offline::run(program.as_deref(), &arguments) {
+        return status;
+    }
     let config = match start(&arguments, &mut std::io::stdin()) {
         Ok(Start::Run(config)) => config,
         Ok(Start::Version) => {

@@ -13,6 +13,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("ingest", &["base"]),
     ("value", &["base"]),
     ("rdb", &["base", "value"]),
+    ("offline", &["base", "value", "rdb"]),
     ("keyspace", &["base", "value"]),
     ("config", &["base", "ingest"]),
     ("command", &["base", "config", "resp", "observe", "value", "rdb", "keyspace"]),
@@ -20,7 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "server",
         &[
             "base", "resp", "driver", "observe", "ingest", "value", "rdb", "keyspace", "config",
-            "command",
+            "command", "offline",
         ],
     ),
     ("client", &["base", "resp"]),

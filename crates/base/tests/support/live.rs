@@ -55,7 +55,8 @@ impl Live {
         ));
         std::fs::create_dir_all(&dir).expect("a folder for the socket");
         let socket = dir.join("s");
-        let child = Command::new("redis-server")
+        let server = std::env::var_os("SHEAFDB_LIVE_SERVER");
+        let child = Command::new(server.unwrap_or_else(|| "redis-server".into()))
             .args(["--port", "0", "--save", "", "--enable-debug-command", "yes"])
             // A malformed payload must be refused with an error and not crash the server.
             .args(["--sanitize-dump-payload", "yes", "--unixsocket"])

@@ -60,6 +60,14 @@ impl LongReader {
         Ok(())
     }
 
+    /// Takes what is there of a string, which [`LongReader::finish`] then returns without.
+    pub fn take_text(&mut self) -> Blob {
+        match &mut self.work {
+            Work::Text(pieces, _) => std::mem::take(&mut pieces.text),
+            Work::Parts(_) => Blob::default(),
+        }
+    }
+
     /// Ends the value behind its last part; the text, if it is a string.
     ///
     /// # Errors

@@ -49,14 +49,23 @@ impl LongText {
         let plan = Plan { id: types::STRING, version: VERSION, nodes: 0, earliest: 0 };
         writer.key(key, meta, &plan).expect("every version has strings");
         let packing = writer.compresses().then(|| Packing::new(text.len(), KEPT_MAX)).flatten();
-        let work = match packing {
-            Some(packing) => Work::Packing(packing),
-            None => {
-                put_head(&mut writer.out, &Form::Plain, text.len());
-                Work::Copy(text.clone())
-            }
+        let work = if let Some(packing) = packing {
+            Work::Packing(packing)
+        } else {
+            put_head(&mut writer.out, &Form::Plain, text.len());
+            Work::Copy(text.clone())
         };
         Self { text, at: 0, work }
+    }
+
+    /// Heap bytes of its own: compressed ones that are kept, 1 MiB at most.
+    pub fn memory(&self) -> usize {
+        match &self.work {
+            Work::Packing(packing) => packing.memory(),
+            Work::Copy(bytes) if bytes.is_same(&self.text) => 0,
+            Work::Copy(kept) => kept.len(),
+            Work::Again(_) => 0,
+        }
     }
 
     /// Reads up to `count` bytes, fewer if they are compressed, and appends what they become;

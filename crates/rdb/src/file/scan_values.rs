@@ -3,13 +3,10 @@
 use super::Meta;
 use super::chunk::{Chunk, LongChunk, LongKey};
 use super::error::Fault;
-use super::scanner::{CHUNK_BYTES, Scanner, Stage, Step};
+use super::scanner::{Scanner, Stage, Step};
 use super::walk::{Walk, Walked, has_parts, module_name};
 use crate::text::TextHead;
-use crate::types;
-
-/// A collection of more bytes comes in parts, and a string of so many.
-const LONG_BYTES: usize = 256 << 10;
+use crate::{Error, Reader, types};
 
 impl Scanner {
     /// The first byte of a value.
@@ -19,7 +16,7 @@ impl Scanner {
             types::STRING => {
                 let Some(head) = self.read(TextHead::read)? else { return Ok(Step::More) };
                 if let Some(head) = head
-                    && head.bytes >= LONG_BYTES as u64
+                    && head.bytes >= self.chunk_bytes as u64
                 {
                     let here = (self.bytes.len() - self.at) as u64;
                     if head.bytes > self.further().saturating_add(here) {
@@ -33,7 +30,7 @@ impl Scanner {
                 self.at = at;
             }
             types::MODULE_PRE | types::MODULE => {
-                let Some(module) = self.read(|reader| reader.length())? else {
+                let Some(module) = self.read(length)? else {
                     return Ok(Step::More);
                 };
                 self.at = at;
@@ -70,7 +67,7 @@ impl Scanner {
     /// A value.
     pub(super) fn value(&mut self) -> Result<Step, Fault> {
         let is_cut = has_parts(self.item.code, self.dialect);
-        let goal = if is_cut { self.item.value + LONG_BYTES } else { usize::MAX };
+        let goal = if is_cut { self.item.value + self.chunk_bytes } else { usize::MAX };
         match self.walk(goal)? {
             Walked::More => return Ok(Step::More),
             Walked::Complete => {
@@ -103,7 +100,7 @@ impl Scanner {
 
     /// The parts of a long collection.
     pub(super) fn parts(&mut self) -> Result<Step, Fault> {
-        match self.walk(self.kept + CHUNK_BYTES)? {
+        match self.walk(self.kept + self.chunk_bytes)? {
             Walked::More => return Ok(Step::More),
             Walked::Part => self.give_part(),
             Walked::Complete => {
@@ -117,7 +114,7 @@ impl Scanner {
 
     /// So many bytes of a long string.
     pub(super) fn text(&mut self, left: u64) -> Step {
-        let count = left.min(CHUNK_BYTES as u64);
+        let count = left.min(self.chunk_bytes as u64);
         if ((self.bytes.len() - self.at) as u64) < count {
             return Step::More;
         }
@@ -144,4 +141,8 @@ impl Scanner {
         self.item.meta = Meta::default();
         self.stage = Stage::Item;
     }
+}
+
+fn length(reader: &mut Reader<'_>) -> Result<u64, Error> {
+    reader.length()
 }
