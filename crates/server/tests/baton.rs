@@ -9,11 +9,12 @@ use base::MonoNs;
 use base::prng::Prng;
 use base::sync::baton::{Baton, Options, Rates, START_NS, Status, Summary};
 use driver::PeerAddr;
-use driver::sim::{Ending, Faults, SimClient, SimNet};
+use driver::sim::{DiskFaults, Ending, Faults, SimClient, SimNet};
 use server::boot::simulated::{self, Server};
 use server::config::{Bind, Config};
 use sim_world::{CUTTING, Reply, encode, parse};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 const WORKERS: usize = 3;
@@ -47,13 +48,26 @@ fn config() -> Config {
 
 impl World {
     fn start(seed: u64, rates: Rates, faults: Faults) -> Self {
+        Self::start_on(seed, rates, faults, None)
+    }
+
+    /// The same; this is the file that the server loads.
+    fn start_on(seed: u64, rates: Rates, faults: Faults, file: Option<&[u8]>) -> Self {
         let trace = std::env::var_os("BATON_TRACE").map(|path| {
             let file = std::fs::File::create(path).expect("a file for the trace");
             Box::new(std::io::BufWriter::new(file)) as Box<dyn std::io::Write + Send>
         });
         let baton = Baton::start(Options { seed, rates, trace });
         let net = SimNet::new(seed, faults);
-        let server = simulated::start(&baton, "server", (&net, &net.disk()), config(), WORKERS);
+        let server = if let Some(file) = file {
+            net.disk().install(Path::new("/data/dump.rdb"), file, 0o640).expect("room");
+            net.disk().set_faults(DiskFaults { delay_ns_max: 500_000, ..DiskFaults::NONE });
+            let mut config = config();
+            config.dir = "/data".into();
+            simulated::start(&baton, "server", (&net, &net.disk()), config, WORKERS)
+        } else {
+            simulated::start(&baton, "server", (&net, &net.disk()), config(), WORKERS)
+        };
         Self { baton, net, server, prng: Prng::new(!seed) }
     }
 
@@ -225,6 +239,51 @@ fn a_server_dies(seed: u64) -> Summary {
     world.shut_down()
 }
 
+/// A server of three workers loads a file with three threads. A client sees nothing of it, and then
+/// everything; with an odd seed it ends the server instead, whatever the threads do then.
+fn a_file_is_loaded(seed: u64) -> Summary {
+    const KEYS: u32 = 900;
+    let mut file = b"REDIS0010\xfe\x00".to_vec();
+    for n in 0..KEYS {
+        file.extend(format!("\0\x08{n:08}").bytes());
+        file.extend((0x4000_u16 + 2000).to_be_bytes()); // a length of 14 bits
+        file.extend(std::iter::repeat_n(b'a' + (n % 26) as u8, 2000));
+    }
+    file.extend(b"\xff\0\0\0\0\0\0\0\0");
+    let mut world = World::start_on(seed, Rates::ROUGH, CUTTING, Some(&file));
+    if seed % 2 == 1 {
+        let after = world.prng.below(20_000_000);
+        base::sync::thread::sleep(std::time::Duration::from_nanos(after));
+        return world.shut_down();
+    }
+    let mut client = world.connect();
+    let mut reply = |world: &mut World, words: &[&str]| {
+        client.say(words);
+        let mut reply = None;
+        world.run(|prng| {
+            assert_eq!(client.pump(prng), None, "nobody closes");
+            reply = client.take_reply();
+            reply.is_some()
+        });
+        reply.expect("it has come")
+    };
+    loop {
+        match reply(&mut world, &["DBSIZE"]) {
+            Reply::Error(why) => assert!(why.starts_with("LOADING "), "{why}"),
+            all => {
+                assert_eq!(all, Reply::Integer(KEYS.into()));
+                break;
+            }
+        }
+    }
+    for n in [0, 1, KEYS - 1] {
+        let expected = char::from(b'a' + (n % 26) as u8).to_string().repeat(2000);
+        assert_eq!(reply(&mut world, &["GET", &format!("{n:08}")]), Reply::Bulk(expected));
+    }
+    drop(client);
+    world.shut_down()
+}
+
 /// Four clients set and get for a simulated second.
 fn a_second(seed: u64) -> Summary {
     let mut world = World::start(seed, Rates::ROUGH, CUTTING);
@@ -295,6 +354,7 @@ fn one_run() {
     let summary = match story {
         "clients" => clients_at_work(seed),
         "dies" => a_server_dies(seed),
+        "load" => a_file_is_loaded(seed),
         "second" => a_second(seed),
         "prices" => prices(seed),
         other => panic!("no story {other}"),
@@ -328,6 +388,16 @@ fn clients_are_served_as_the_seed_decides() {
 #[test]
 fn a_simulated_second_passes() {
     assert_eq!(result_of("second", 1), result_of("second", 1));
+}
+
+#[test]
+fn a_file_is_loaded_or_the_server_ends_meanwhile() {
+    for seed in 0..20 {
+        let result = result_of("load", seed);
+        if seed < 4 {
+            assert_eq!(result_of("load", seed), result, "the same run again");
+        }
+    }
 }
 
 #[test]
