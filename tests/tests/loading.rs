@@ -5,8 +5,10 @@ use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{CWD, FileType};
+use sheafdb_tests::http;
 use sheafdb_tests::program::{finish, spawn};
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr};
@@ -124,7 +126,7 @@ fn value(wire: &mut Wire, rng: &mut Rng, n: usize) {
     }
 }
 
-/// Compares every key of a database with what the same server makes of the other one's DUMP. Returns
+/// Compares every key of a database with what the server makes of the other one's DUMP. Returns
 /// their number.
 fn compare(theirs: &mut Wire, ours: &mut Wire, db: &str) -> usize {
     let mut names = [&mut *theirs, ours].map(|wire| {
@@ -306,6 +308,43 @@ fn a_supervisor_hears_of_loading_and_then_that_the_server_is_ready() {
     wire.send(b"SHUTDOWN NOSAVE\r\n").expect("sent");
     assert_eq!(hear(), "STOPPING=1\n");
     assert!(finish(child).status.success());
+}
+
+/// The file is a pipe, which opens when somebody writes to it: until then the server loads.
+/// (io_uring opens it at once.)
+#[test]
+fn a_server_which_loads_is_alive_and_not_ready() {
+    let folder = Folder::new("alive");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(CWD, folder.file(), FileType::Fifo, mode, 0).expect("a pipe");
+    let (port, admin) = (free_addr().expect("a port"), free_addr().expect("a port"));
+    let mut command = Command::new(&Binary::under_test().path);
+    command.args(["--port", &port.port().to_string(), "--dir", &folder.text()]);
+    command.args(["--admin-port", &admin.port().to_string(), "--io-backend", "epoll"]);
+    let child = spawn(&mut command);
+    let began = Instant::now();
+    let mut wire = loop {
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not listen");
+        if let Ok(wire) = Wire::connect(port) {
+            break wire;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let loading = Value::Error(b"LOADING Redis is loading the dataset in memory".to_vec());
+    assert_eq!(ask(&mut wire, &["PING"]), loading);
+    assert_eq!(ask(&mut wire, &["GET", "a"]), loading);
+    assert_eq!(info(&mut wire, "loading"), "1");
+    let get = |path| http::get(admin, path, &[]).expect("an answer");
+    let healthy = get("/healthz");
+    assert_eq!((healthy.status, &healthy.body[..]), (200, "ok\n"));
+    let ready = get("/readyz");
+    assert!(ready.body.starts_with("loading: 0.0 %"), "{}", ready.body);
+    assert_eq!(ready.status, 503);
+    let live = get("/live.json").body;
+    assert!(live.contains(r#""loading":{"bytes":0,"total_bytes":0,"keys":0,"#), "{live}");
+    wire.send(b"SHUTDOWN NOSAVE\r\n").expect("sent");
+    assert!(finish(child).status.success());
+    assert_eq!(names(&folder.0), ["dump.rdb"]);
 }
 
 /// The folder of a file is not changed by loading it.

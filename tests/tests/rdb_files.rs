@@ -53,8 +53,8 @@ impl Recorded {
 
     /// The state without its functions, which only some servers report.
     fn data(&self) -> String {
-        let lines = self.state.lines().filter(|line| !line.starts_with("function "));
-        lines.map(|line| format!("{line}\n")).collect()
+        let lines = self.state.split_inclusive('\n');
+        lines.filter(|line| !line.starts_with("function ")).collect()
     }
 
     /// Whether a field of a hash expires; redis-server 7.0 has none.
@@ -107,21 +107,21 @@ fn difference(what: &str, expected: &str, got: &str) -> Option<String> {
         return None;
     }
     let (expected, got): (Vec<_>, Vec<_>) = (expected.lines().collect(), got.lines().collect());
-    let only = |mark: &str, these: &[&str], others: &[&str]| -> String {
+    let only = |mark: &str, these: &[&str], others: &[&str]| {
         let lines = these.iter().filter(|line| !others.contains(line)).take(20);
-        lines.map(|line| format!("\n{mark} {line}")).collect()
+        lines.map(|line| format!("{mark} {line}")).collect::<Vec<_>>().join("\n")
     };
     let (missing, more) = (only("-", &expected, &got), only("+", &got, &expected));
-    Some(format!("{what}: expected (-) and got (+), or another order{missing}{more}\n"))
+    Some(format!("{what}: expected (-) and got (+), or another order\n{missing}\n{more}\n"))
 }
 
 fn without_active(state: &str) -> String {
     let line = |line: &str| {
         let is_consumer = line.starts_with("  consumer ");
         let end = line.rfind(" active ").filter(|_| is_consumer).unwrap_or(line.len());
-        format!("{}\n", &line[..end])
+        line[..end].to_owned()
     };
-    state.lines().map(line).collect()
+    state.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn resp3(server: &ServerProcess) -> Wire {

@@ -108,6 +108,38 @@ fn all_refused_lines_are_reported_and_check_config_does_not_start() {
     fs::remove_dir_all(dir).expect("a temporary folder");
 }
 
+/// The program checks a file instead of starting a server, also by the name of the tool that it
+/// replaces.
+#[test]
+fn a_file_is_checked_by_command_and_by_symbolic_link() {
+    let dir = std::env::temp_dir().join(format!("sheafdb-check-rdb-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("a folder");
+    let (good, cut) = (dir.join("good.rdb"), dir.join("cut.rdb"));
+    let bytes = b"REDIS0010\xfe\x02\0\x01k\x01v\xff\0\0\0\0\0\0\0\0";
+    fs::write(&good, bytes).expect("a file");
+    fs::write(&cut, &bytes[..bytes.len() - 1]).expect("a file");
+    let binary = Binary::under_test().path;
+    let link = dir.join("redis-check-rdb");
+    std::os::unix::fs::symlink(&binary, &link).expect("a link");
+    let by_command = |file: &Path| finish(spawn(Command::new(&binary).arg("check-rdb").arg(file)));
+    let by_link = |file: &Path| finish(spawn(Command::new(&link).arg(file)));
+    for out in [by_command(&good), by_link(&good)] {
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert_eq!(out.status.code(), Some(0), "{text}");
+        assert!(text.contains("RDB looks OK!") && text.contains("[info] 1 keys read"), "{text}");
+        assert!(out.stderr.is_empty(), "a bar only on a terminal");
+    }
+    for out in [by_command(&cut), by_link(&cut)] {
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert_eq!(out.status.code(), Some(1), "{text}");
+        assert!(text.contains("--- RDB ERROR DETECTED ---"), "{text}");
+    }
+    let without = finish(spawn(Command::new(&binary).arg("check-rdb")));
+    assert_eq!(without.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&without.stderr).starts_with("Usage: sheafdb check-rdb"));
+    fs::remove_dir_all(dir).expect("a temporary folder");
+}
+
 /// A server started on the folder of another server warns about files which it does not load.
 #[test]
 fn ignored_data_files_and_settings_are_logged() {

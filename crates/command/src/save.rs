@@ -187,12 +187,11 @@ impl Long {
             }
             (Root::Collection(value), under_way) => {
                 let source = Stored::captured(value, self.encoding);
-                let under_way = match under_way {
-                    Some(under_way) => under_way,
-                    None => {
-                        let begun = writer.begin_long(&self.key, &self.meta, &source)?;
-                        under_way.insert(UnderWay::Value(begun))
-                    }
+                let under_way = if let Some(under_way) = under_way {
+                    under_way
+                } else {
+                    let begun = writer.begin_long(&self.key, &self.meta, &source)?;
+                    under_way.insert(UnderWay::Value(begun))
                 };
                 let UnderWay::Value(value) = under_way else { unreachable!("it is a collection") };
                 Ok(value.step(writer, &source))

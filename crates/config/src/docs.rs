@@ -65,11 +65,13 @@ pub fn help() -> String {
         "SheafDB: a server for Redis clients, multi-threaded, in memory.\n\
          \n\
          Usage: sheafdb [--check-config] [FILE] [--NAME VALUE...]... [-]\n\
+         \x20      sheafdb check-rdb [--skip-unknown] FILE\n\
          \n\
          \x20 FILE            read settings from a file in redis.conf syntax\n\
          \x20 --NAME VALUE    set one setting; options win over the file\n\
          \x20 -               as the last word: read settings from standard input as well\n\
          \x20 --check-config  as the first word: list lines which are refused or have no effect\n\
+         \x20 check-rdb       as the first word: check an RDB file, and count what is in it\n\
          \x20 -v, --version   print the version\n\
          \x20 -h, --help      print this text\n\
          \n\

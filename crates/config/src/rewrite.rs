@@ -37,16 +37,16 @@ pub fn text(config: &Config, old: &[u8], known: &mut Known) -> Result<Vec<u8>, V
 fn append_overrides(config: &Config, read: &Config, text: &mut Vec<u8>) {
     let default = Config::default();
     let mut marked = text.split(|b| *b == b'\n').any(|line| line.trim_ascii() == MARK.as_bytes());
-    for index in 0..SETTINGS.len() {
+    for (index, setting) in SETTINGS.iter().enumerate() {
         if index == DIR || same_text(config, read, index) {
             continue;
         }
         if !std::mem::replace(&mut marked, true) {
             push_lines(text, &[String::new(), MARK.to_owned()]);
         }
-        if SETTINGS[index].kind == Kind::SavePoints && !config.save_points.is_empty() {
+        if setting.kind == Kind::SavePoints && !config.save_points.is_empty() {
             // Without it, these lines would add to those of the included file.
-            push_lines(text, &[format!("{} \"\"", SETTINGS[index].name)]);
+            push_lines(text, &[format!("{} \"\"", setting.name)]);
         }
         push_lines(text, &lines_for(config, &default, index, true));
     }

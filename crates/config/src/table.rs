@@ -489,15 +489,15 @@ settings! {
         Kind::Bool, "yes",
         "Sync a snapshot file while it is written, every 4 MiB. `no`: only at its end."
     );
+    "rdb-skip-unknown" server(rdb_skip_unknown: bool) = wired(
+        Kind::Bool, "no",
+        "Values of modules in a snapshot file are skipped and counted. `no`: they end the start."
+    ).start();
     "rdb-version" server(rdb_version: RdbVersion) = wired(
         Kind::Choice(&["0", "10", "11", "12", "80"]), "0",
         "Version of the snapshot files that are written. 0: 10, which Redis 7.0 reads, or 12 where \
          fields of hashes expire. 80: for Valkey 9. Data which the version cannot hold is not saved."
     );
-    "rdb-skip-unknown" server(rdb_skip_unknown: bool) = wired(
-        Kind::Bool, "no",
-        "Values of modules in a snapshot file are skipped and counted. `no`: they end the start."
-    ).start();
     "rdb-version-check" = inert(Kind::Choice(&["strict", "relaxed"]), "strict", RDB);
     "rdbchecksum" server(rdb_checksum: bool) = wired(
         Kind::Bool, "yes", "Snapshot files end with a checksum."

@@ -7,7 +7,7 @@ use config::{Config, WorkerCopy, docs, find, is_secret, refusal};
 use std::collections::BTreeSet;
 
 /// Settings which only this server has.
-const OWN: [&str; 17] = [
+const OWN: [&str; 18] = [
     "admin-bind",
     "admin-port",
     "admin-token",
@@ -21,9 +21,10 @@ const OWN: [&str; 17] = [
     "ingest-producers-max",
     "ingest-window",
     "io-backend",
-    "threads",
     "rdb-key-save-delay",
+    "rdb-skip-unknown",
     "rdb-version",
+    "threads",
     "work-at-once-elements",
 ];
 

@@ -3,7 +3,7 @@
 //! tests can verify that each kind of change is announced.
 
 use crate::entry::EntryPtr;
-use crate::event::listeners;
+use crate::event::{Event, listeners};
 use crate::guard::Guard;
 use crate::snapshot::Door;
 use crate::undo::{Change, Place, Undo};
@@ -91,6 +91,15 @@ impl Guard<'_> {
             let at = undo.changes.len();
             undo.capture.announced.push((at, subject));
         }
+    }
+
+    /// Tells those who listen of a new entry, before it is linked: the event `first` precedes that
+    /// of the change.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn before_link(&mut self, first: Event, db: DbIndex, place: Place, new: EntryPtr) {
+        self.notify_before(first, db, new);
+        self.skip_if_ahead(place, new);
     }
 
     /// Passes the changes that are about to be committed to those who listen.

@@ -245,8 +245,7 @@ impl<'a> Guard<'a> {
     ) {
         let listeners = self.before(|| Subject::Vacant(place));
         if listeners.any() {
-            self.notify_before(Event::NEW, db, new);
-            self.skip_if_ahead(place, new);
+            self.before_link(Event::NEW, db, place, new);
         }
         self.link(place, slot, table, new);
         self.w.undo.changes.push(Change::Inserted { place, new });
@@ -347,8 +346,7 @@ impl<'a> Guard<'a> {
     ) -> Listeners {
         let listeners = self.before(|| Subject::Leaving(place, old));
         if listeners.any() {
-            self.notify_before(first, db, new);
-            self.skip_if_ahead(place, new);
+            self.before_link(first, db, place, new);
         }
         let found = self.table_of(place).find_entry(&self.ks.mem, place.hash, old);
         add(&self.ks.stats(self.w.index).used, new.memory() as i64);

@@ -24,8 +24,8 @@
 //! that is not packed a `Box<Big>`: both stand outside the entry. When such a collection moves to
 //! another entry, the old one is `gone`: it no longer owns the box, and is in no table. The walker
 //! of a snapshot passes over an entry with `skip` (`snapshot.rs`); without a snapshot no entry has
-//! it. The allocation has the size of its class (`slab/classes.rs`). The class follows from the content, so
-//! it is not stored.
+//! it. The allocation has the size of its class (`slab/classes.rs`). The class follows from the
+//! content, so it is not stored.
 #![allow(unsafe_code)]
 
 use crate::payload::{Form, INLINE_MAX, Payload};

@@ -95,11 +95,6 @@ impl Gate {
         self.sections.len()
     }
 
-    /// The number of sections that were ever used, which are the first ones.
-    pub fn sections_used(&self) -> usize {
-        self.used.load(Ordering::SeqCst)
-    }
-
     /// True if the gate is open for the only Access there is. Acquires everything that further
     /// Accesses did.
     #[inline(always)]

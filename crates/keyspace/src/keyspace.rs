@@ -473,9 +473,13 @@ impl Drop for Keyspace {
             scratch: &mut scratch,
         };
         let mut end = |table: HeldTable<'_>| while table.pop_bucket(&mut work, &mut free) {};
-        flushed.iter_mut().for_each(|table| end(HeldTable::of_mut(table)));
+        for table in &mut flushed {
+            end(HeldTable::of_mut(table));
+        }
         for slot in self.slots.iter_mut() {
-            Held::of_mut(slot).tables().for_each(|(_, table)| end(table));
+            for (_, table) in Held::of_mut(slot).tables() {
+                end(table);
+            }
         }
     }
 }

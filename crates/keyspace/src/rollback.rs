@@ -12,12 +12,12 @@ impl Guard<'_> {
     #[cold]
     pub fn rollback(&mut self) {
         self.undo_to(0);
+        let expired = self.expired_from(0);
+        self.w.undo.events.extend(expired);
         if self.w.undo.listeners != 0 {
             self.keep_pre_images_of(0);
             self.hand_over();
         }
-        let expired = self.expired_from(0);
-        self.w.undo.events.extend(expired);
         for change in &self.w.undo.changes {
             if let Change::Expired { old, .. } = *change {
                 // SAFETY: 1. The change took it out of its table. 2. This line of the log is read

@@ -270,7 +270,9 @@ fn slots_that_are_held_long_and_a_closed_gate_are_waited_for() {
     let mut cutter = Access::new(Arc::clone(&ks), 1);
     take_world(&mut access);
     let mut guard = access.world(NOW);
-    ["a", "b", "c"].iter().for_each(|name| set(&mut guard, name, b"v"));
+    for name in ["a", "b", "c"] {
+        set(&mut guard, name, b"v");
+    }
     let frozen = ks.key(b"b").slot;
     guard.freeze(&[frozen]);
     drop(guard);
@@ -334,6 +336,51 @@ fn captured_bytes_are_bounded_and_counted() {
     assert_eq!((ks.memory().entries, snapshot.progress().captured_bytes), (before, captured));
 }
 
+/// A failed command meets an expired key: the key stays removed, the snapshot has it, and the event
+/// is emitted.
+#[test]
+fn a_key_that_expires_in_a_failed_command_is_captured_and_reported() {
+    for to_mark in [false, true] {
+        let ks = keyspace(2);
+        let mut access = Access::new(Arc::clone(&ks), 0);
+        let mut cutter = Access::new(Arc::clone(&ks), 1);
+        access.listen_to_events(true);
+        let [due, live] = [ks.key(b"{x}due"), ks.key(b"{x}live")];
+        enter(&mut access);
+        let mut guard = access.lock_one(due.slot, NOW, Intent::Write).expect("free");
+        guard.insert(QUIET, DbIndex(0), &due, NewStr::Int(1), Some(UnixMs(NOW.0 + 5)));
+        guard.insert(QUIET, DbIndex(0), &live, NewStr::Int(1), None);
+        drop(guard);
+        access.leave();
+        while access.next_event().is_some() {}
+        let mut snapshot = cut(&mut cutter);
+        enter(&mut access);
+        let later = UnixMs(NOW.0 + 9);
+        let mut guard = access.lock_one(due.slot, later, Intent::Write).expect("free");
+        guard.insert(QUIET, DbIndex(0), &live, NewStr::Int(2), None);
+        let mark = guard.mark();
+        guard.insert(QUIET, DbIndex(0), &live, NewStr::Int(3), None);
+        assert!(guard.read(DbIndex(0), &due).is_none());
+        if to_mark {
+            guard.rollback_to(mark);
+            guard.commit();
+        } else {
+            guard.rollback();
+        }
+        let told: Vec<_> = std::iter::from_fn(|| guard.next_event()).collect();
+        let expired: Vec<_> = told.iter().filter(|told| told.event == Event::EXPIRED).collect();
+        assert_eq!(expired.len(), 1, "{told:?}");
+        assert_eq!(&*expired[0].key, due.bytes);
+        drop(guard);
+        access.leave();
+        let mut walker = cutter.further().expect("there is room");
+        let mut sums = Sums::default();
+        while snapshot.step(&mut walker, &mut sums) != Step::Complete {}
+        assert_eq!((sums.keys.len(), sums.numbers), (2, 2), "both keys, as they were");
+        assert_eq!(snapshot.progress().captured, if to_mark { 2 } else { 1 });
+    }
+}
+
 /// A sink that fails costs the snapshot alone.
 #[test]
 fn a_panic_of_the_sink_leaves_a_keyspace_for_the_next_snapshot() {
@@ -353,7 +400,8 @@ fn a_panic_of_the_sink_leaves_a_keyspace_for_the_next_snapshot() {
     take_world(&mut access);
     let mut guard = access.world(NOW);
     (0..500).for_each(|n| set(&mut guard, &format!("{{t}}{n}"), b"v"));
-    (0..20).for_each(|n| set(&mut guard, &format!("{{u}}{n}"), &[b'x'; 20_000]));
+    let long = vec![b'x'; 20_000];
+    (0..20).for_each(|n| set(&mut guard, &format!("{{u}}{n}"), &long));
     drop(guard);
     access.open_world();
     for fails_after in [1, 7, 300, 505, 520] {

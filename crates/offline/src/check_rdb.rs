@@ -1,7 +1,7 @@
 //! `sheafdb check-rdb FILE`: reads a file as a server would, and keeps nothing.
 
 use std::fs::File;
-use std::io::{Read, Result, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -27,7 +27,7 @@ pub fn check_rdb(
     skip_unknown: bool,
     out: &mut impl Write,
     shows_bar: bool,
-) -> Result<bool> {
+) -> io::Result<bool> {
     writeln!(out, "[offset 0] Checking RDB file {}", file.display())?;
     let opened = File::open(file).and_then(|opened| Ok((opened.metadata()?, opened)));
     let (about, opened) = match opened {
@@ -35,7 +35,7 @@ pub fn check_rdb(
         Err(error) => return unreadable(out, 0, &error),
     };
     // Of what is no file, as a pipe, the length is not known.
-    let length = about.is_file().then(|| about.len());
+    let length = about.is_file().then_some(about.len());
     let options = ScanOptions { length, verify: true, skip_unknown };
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let check = Check {
@@ -60,135 +60,135 @@ struct Check {
     long: Option<(LongReader, u64)>,
 }
 
+/// Why a check ends early.
+enum Stop {
+    /// The file is wrong.
+    Wrong(FileError),
+    /// It cannot be read.
+    Unreadable(io::Error),
+    /// Nothing can be printed.
+    Unprintable(io::Error),
+}
+
+impl From<FileError> for Stop {
+    fn from(error: FileError) -> Self {
+        Self::Wrong(error)
+    }
+}
+
 impl Check {
-    fn run(mut self, mut file: File, length: Option<u64>, out: &mut impl Write) -> Result<bool> {
+    fn run(mut self, file: File, length: Option<u64>, out: &mut impl Write) -> io::Result<bool> {
+        let checked = self.all(file, out);
+        self.progress.clear();
+        match checked {
+            Ok(summary) => {
+                self.complete(summary, length, out)?;
+                return Ok(true);
+            }
+            Err(Stop::Wrong(error)) => self.wrong(&error, out)?,
+            Err(Stop::Unreadable(error)) => return unreadable(out, self.scanner.at(), &error),
+            Err(Stop::Unprintable(error)) => return Err(error),
+        }
+        Ok(false)
+    }
+
+    fn all(&mut self, mut file: File, out: &mut impl Write) -> Result<Summary, Stop> {
         let mut block = vec![0; BLOCK];
         loop {
-            let scanned = match self.scanner.next() {
-                Ok(Scanned::More) => match file.read(&mut block) {
-                    Ok(0) => {
-                        self.scanner.end_of_input();
-                        continue;
-                    }
-                    Ok(count) => {
+            match self.scanner.next()? {
+                Scanned::More => match file.read(&mut block).map_err(Stop::Unreadable)? {
+                    0 => self.scanner.end_of_input(),
+                    count => {
                         self.scanner.feed(&block[..count]);
                         self.progress.at(self.scanner.at(), self.report.keys());
-                        continue;
-                    }
-                    Err(error) => {
-                        self.progress.clear();
-                        return unreadable(out, self.scanner.at(), &error);
                     }
                 },
-                Ok(Scanned::Chunk(chunk)) => self.chunk(chunk, out)?,
-                Ok(Scanned::Complete(summary)) => {
-                    self.progress.clear();
-                    self.complete(summary, length, out)?;
-                    return Ok(true);
-                }
-                Err(error) => Err(error),
-            };
-            if let Err(error) = scanned {
-                self.progress.clear();
-                self.wrong(&error, out)?;
-                return Ok(false);
+                Scanned::Chunk(chunk) => self.chunk(chunk, out)?,
+                Scanned::Complete(summary) => return Ok(summary),
             }
         }
     }
 
     /// Checks a part of the file.
-    fn chunk(
-        &mut self,
-        chunk: Chunk,
-        out: &mut impl Write,
-    ) -> Result<std::result::Result<(), FileError>> {
-        Ok(match chunk {
+    fn chunk(&mut self, chunk: Chunk, out: &mut impl Write) -> Result<(), Stop> {
+        match chunk {
             Chunk::Aux(name, text) => {
-                self.progress.clear();
-                let (at, name, text) =
-                    (self.scanner.at(), name.escape_ascii(), text.escape_ascii());
-                writeln!(out, "[offset {at}] AUX FIELD {name} = '{text}'")?;
-                Ok(())
+                let (name, text) = (name.escape_ascii(), text.escape_ascii());
+                let line = format!("AUX FIELD {name} = '{text}'");
+                self.line(self.scanner.at(), &line, out)?;
             }
-            Chunk::Function(_) => {
-                self.report.functions += 1;
-                Ok(())
-            }
-            Chunk::Resize { .. } => Ok(()),
+            Chunk::Function(_) => self.report.functions += 1,
+            Chunk::Resize { .. } => {}
             Chunk::Keys(keys) => self.keys(&keys, out)?,
             Chunk::Long(part) => self.long(part, out)?,
-        })
+        }
+        Ok(())
     }
 
-    fn keys(
-        &mut self,
-        keys: &Keys,
-        out: &mut impl Write,
-    ) -> Result<std::result::Result<(), FileError>> {
+    fn keys(&mut self, keys: &Keys, out: &mut impl Write) -> Result<(), Stop> {
         for key in keys {
-            let loaded = key.and_then(|key| {
-                self.checker.begin(false);
-                key.load(&mut self.checker).map(|()| key)
-            });
-            let key = match loaded {
-                Ok(key) => key,
-                Err(error) => return Ok(Err(error)),
-            };
+            let key = key?;
+            self.checker.begin(false);
+            key.load(&mut self.checker)?;
             self.select(key.db, key.offset, out)?;
             self.report.count(key.db, key.meta.expiry, self.now);
             let (kind, elements) = (self.checker.kind(), self.checker.elements);
             self.report.count_value(kind, elements, key.value.len() as u64);
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
-    fn long(
-        &mut self,
-        part: LongChunk,
-        out: &mut impl Write,
-    ) -> Result<std::result::Result<(), FileError>> {
-        let checker = &mut self.checker;
-        Ok(match (part, self.long.take()) {
+    fn long(&mut self, part: LongChunk, out: &mut impl Write) -> Result<(), Stop> {
+        match (part, self.long.take()) {
             (LongChunk::Begin(about), _) => {
-                checker.begin(true);
+                self.checker.begin(true);
                 self.select(about.db, about.offset, out)?;
+                self.report.count(about.db, about.meta.expiry, self.now);
                 self.long = Some((LongReader::new(about), 0));
-                Ok(())
             }
             (LongChunk::Part(part), Some((mut reader, bytes))) => {
-                let read = reader.part(&part, checker);
+                reader.part(&part, &mut self.checker)?;
                 drop(reader.take_text());
                 self.long = Some((reader, bytes + part.len() as u64));
-                read
             }
             (LongChunk::End, Some((reader, bytes))) => {
-                let (db, expiry) = (reader.about().db, reader.about().meta.expiry);
-                reader.finish(checker).map(|_| {
-                    self.report.count(db, expiry, self.now);
-                    self.report.count_value(checker.kind(), checker.elements.max(1), bytes);
-                })
+                reader.finish(&mut self.checker)?;
+                let (kind, elements) = (self.checker.kind(), self.checker.elements.max(1));
+                self.report.count_value(kind, elements, bytes);
             }
             (LongChunk::Part(_) | LongChunk::End, None) => {
                 unreachable!("a long value begins before its parts")
             }
-        })
-    }
-
-    /// Says it if the key is the first one of its database.
-    fn select(&mut self, db: u32, offset: u64, out: &mut impl Write) -> Result<()> {
-        if !self.report.has(db) {
-            self.progress.clear();
-            writeln!(out, "[offset {offset}] Selecting DB ID {db}")?;
         }
         Ok(())
     }
 
-    fn complete(&self, summary: Summary, length: Option<u64>, out: &mut impl Write) -> Result<()> {
+    /// Says it if the key is the first one of its database.
+    fn select(&mut self, db: u32, offset: u64, out: &mut impl Write) -> Result<(), Stop> {
+        if self.report.has(db) {
+            return Ok(());
+        }
+        self.line(offset, &format!("Selecting DB ID {db}"), out)
+    }
+
+    /// Prints a line in the place of the bar.
+    fn line(&mut self, offset: u64, text: &str, out: &mut impl Write) -> Result<(), Stop> {
+        self.progress.clear();
+        writeln!(out, "[offset {offset}] {text}").map_err(Stop::Unprintable)
+    }
+
+    fn complete(
+        &self,
+        summary: Summary,
+        length: Option<u64>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let Summary { version, bytes, skipped_keys, skipped_aux, checked, .. } = summary;
         match checked {
             Checked::Right => writeln!(out, "[offset {bytes}] Checksum OK")?,
             Checked::Absent | Checked::Not => {
-                writeln!(out, "[offset {bytes}] The file has no checksum")?;
+                let none = "RDB file was saved with checksum disabled: no check performed.";
+                writeln!(out, "[offset {bytes}] {none}")?;
             }
         }
         writeln!(out, "[offset {bytes}] \\o/ RDB looks OK! \\o/")?;
@@ -206,7 +206,7 @@ impl Check {
         Ok(())
     }
 
-    fn wrong(&self, error: &FileError, out: &mut impl Write) -> Result<()> {
+    fn wrong(&self, error: &FileError, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "--- RDB ERROR DETECTED ---")?;
         writeln!(out, "[offset {}] {error}", error.offset)?;
         if let Some(version) = self.scanner.version() {
@@ -217,7 +217,7 @@ impl Check {
 }
 
 /// Says that the disk, or whatever it is, gave an error.
-fn unreadable(out: &mut impl Write, at: u64, error: &std::io::Error) -> Result<bool> {
+fn unreadable(out: &mut impl Write, at: u64, error: &io::Error) -> io::Result<bool> {
     writeln!(out, "--- RDB ERROR DETECTED ---")?;
     writeln!(out, "[offset {at}] The file cannot be read: {error}")?;
     Ok(false)

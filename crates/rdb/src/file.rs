@@ -12,6 +12,7 @@ mod chunk;
 mod error;
 mod long_read;
 mod long_write;
+mod scan_items;
 mod scan_values;
 mod scanner;
 mod walk;

@@ -307,7 +307,7 @@ fn pages(saver: &mut Saver, stream: &Stream, from: u64, out: &mut Vec<u8>, end: 
         pack_page(page, pack);
         put_blob(out, pack.finish(), compressor);
         pack.clear();
-        rank += page.count() as u64;
+        rank += page.count();
     }
     let marks = stream.marks();
     put_length(out, stream.len());
@@ -340,7 +340,9 @@ fn put_consumer(name: &[u8], seen_ms: i64, count: usize, out: &mut Vec<u8>) {
 }
 
 fn put_ids(ids: &[StreamId], out: &mut Vec<u8>) {
-    ids.iter().for_each(|id| out.extend_from_slice(&id.to_bytes()));
+    for id in ids {
+        out.extend_from_slice(&id.to_bytes());
+    }
 }
 
 /// A node as Redis packs it, without what was deleted.

@@ -95,7 +95,7 @@ fn long_values(prng: &mut Prng) -> Vec<Owned> {
     let words = |count: usize| (0..count).map(|n| format!("{n}:{}", n * n).into_bytes());
     // Compressed to more than is kept, to less, and not at all.
     let mut mixed = vec![b'm'; 5 << 20];
-    mixed[1 << 20..(5 << 19) + 1].copy_from_slice(&noise[..(3 << 19) + 1]);
+    mixed[1 << 20..5 << 19].copy_from_slice(&noise[..3 << 19]);
     let field = |expires: Option<UnixMs>| {
         move |(at, name): (usize, Vec<u8>)| Field {
             value: name.clone(),

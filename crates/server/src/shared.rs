@@ -6,7 +6,7 @@ use crate::figures::totals::{IoTotals, Samples};
 use crate::ingest::ports::IngestPorts;
 use crate::persist::load::state::Load;
 use crate::persist::save::status::Saves;
-use crate::persist::save::walker::Walkers;
+use crate::persist::save::threads::Walkers;
 use crate::sessions::card::Registry;
 use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;

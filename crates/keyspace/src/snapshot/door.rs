@@ -23,14 +23,14 @@ use crate::snapshot::Running;
 use crate::snapshot::item::Item;
 use crate::undo::{Change, Place, Undo};
 use base::sync::Arc;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the changes in a worker's log owe to the snapshot.
 pub(crate) struct Door {
     running: Arc<Running>,
     /// By address, the entries that the log has changed first. No address is reused before the
     /// guard drops, because entries are freed after that.
-    seen: HashMap<u64, Seen>,
+    seen: BTreeMap<u64, Seen>,
     /// Pre-images of entries that were changed in place, in the order of the changes.
     images: Vec<Image>,
 }
@@ -61,7 +61,7 @@ impl Undo {
             (Some(door), Some(running)) if Arc::ptr_eq(&door.running, &running) => {}
             (_, running) => {
                 debug_assert!(door.as_ref().is_none_or(|door| door.images.is_empty()));
-                let open = |running| Door { running, seen: HashMap::new(), images: Vec::new() };
+                let open = |running| Door { running, seen: BTreeMap::new(), images: Vec::new() };
                 *door = running.map(|running| Box::new(open(running)));
             }
         }
@@ -101,8 +101,6 @@ impl Guard<'_> {
     }
 
     /// Makes the walker skip a new entry, which is no part of the snapshot, if it will meet it.
-    #[cold]
-    #[inline(never)]
     pub(crate) fn skip_if_ahead(&mut self, place: Place, new: EntryPtr) {
         if let Some(door) = &self.w.undo.capture.door
             && door.running.is_ahead(place)
@@ -142,7 +140,7 @@ impl Guard<'_> {
         }
         if !w.undo.flushed.is_empty() {
             let flushed = std::mem::take(&mut w.undo.flushed);
-            let passed = flushed.into_iter().filter_map(|detached| door.running.inherit(detached));
+            let passed = flushed.into_iter().map(|detached| door.running.inherit(detached));
             w.garbage.extend(passed);
         }
     }
@@ -154,7 +152,7 @@ impl Guard<'_> {
         let w = &mut *self.w;
         let stats = self.ks.stats(w.index);
         let Some(door) = &mut w.undo.capture.door else { return };
-        let stays: Vec<u64> = w.undo.changes[len.min(w.undo.changes.len())..]
+        let stays: BTreeSet<u64> = w.undo.changes[len.min(w.undo.changes.len())..]
             .iter()
             .filter_map(|change| match change {
                 Change::Expired { old, .. } => Some(old.address()),

@@ -11,7 +11,7 @@ use base::sync::{Arc, thread};
 use base::{DbIndex, SlotId, UnixMs};
 use value::NewStr;
 
-const ITERATIONS: usize = 3_000;
+const ITERATIONS: usize = 10_000;
 const DB: DbIndex = DbIndex(0);
 const NOW: UnixMs = UnixMs(1_000_000);
 const NAMES: [&[u8]; 2] = [b"a", b"b"];

@@ -8,7 +8,7 @@ use crate::snapshot::walk::Walk;
 use crate::table::Table;
 use crate::undo::{Detached, Place};
 use base::sync::atomic::{AtomicBool, Ordering};
-use base::sync::hint::AtomicU64;
+use base::sync::hint::{AtomicU32, AtomicU64};
 use base::sync::{Arc, CachePadded, Mutex, MutexGuard, PoisonError};
 use base::{DbIndex, SLOTS, SlotId};
 use std::collections::VecDeque;
@@ -34,6 +34,8 @@ pub(crate) struct Running {
     logical: Box<[DbIndex]>,
     /// Captured entries: one lane per Access, so that writers do not wait for each other.
     lanes: Box<[CachePadded<Lane>]>,
+    /// The number of lanes that were ever used, which are the first ones.
+    lanes_used: AtomicU32,
     /// Tables that were flushed before the walker had passed them.
     inherited: Mutex<VecDeque<Inherited>>,
     /// Captured bytes that the walker has passed on or freed.
@@ -78,6 +80,7 @@ impl Running {
             positions: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
             logical: (0..ks.databases()).map(|physical| ks.logical(physical)).collect(),
             lanes: (0..ks.gate.sections_max()).map(|_| CachePadded::default()).collect(),
+            lanes_used: AtomicU32::new(0),
             inherited: Mutex::default(),
             done_bytes: AtomicU64::new(0),
             captured_max,
@@ -108,6 +111,9 @@ impl Running {
     /// Queues captured entries for the walker, for the Access with this number.
     pub fn capture(&self, ks: &Keyspace, index: usize, items: impl Iterator<Item = Item>) {
         let lane = &self.lanes[index];
+        if index >= self.used().len() {
+            self.lanes_used.fetch_max(index as u32 + 1, Ordering::Relaxed);
+        }
         let before = lane.bytes.load(Ordering::Relaxed);
         let mut after = before;
         lock(&lane.items).extend(items.inspect(|item| after += item.bytes));
@@ -117,15 +123,21 @@ impl Running {
         }
     }
 
+    /// The lanes in use. Who holds a slot sees those of everybody who held it before.
+    fn used(&self) -> &[CachePadded<Lane>] {
+        &self.lanes[..self.lanes_used.load(Ordering::Relaxed) as usize]
+    }
+
     /// Moves all captured entries to `items`.
-    pub fn drain(&self, ks: &Keyspace, items: &mut VecDeque<Item>) {
-        for lane in &self.lanes[..ks.gate.sections_used()] {
+    pub fn drain(&self, items: &mut VecDeque<Item>) {
+        for lane in self.used() {
             items.extend(std::mem::take(&mut *lock(&lane.items)));
         }
     }
 
     /// Puts items back of which the walker has passed on none.
     pub fn put_back(&self, items: VecDeque<Item>) {
+        self.lanes_used.fetch_max(1, Ordering::Relaxed);
         lock(&self.lanes[0].items).extend(items);
     }
 
@@ -136,13 +148,15 @@ impl Running {
         self.check_bound(ks);
     }
 
-    fn check_bound(&self, ks: &Keyspace) {
+    /// Compares the captured bytes with their bound. The walker does so in every step while the bound
+    /// is exceeded, because a writer may have compared before it and written its result after it.
+    pub fn check_bound(&self, ks: &Keyspace) {
         ks.snapshot.set_over_bound(self.captured_bytes() > self.captured_max);
     }
 
     /// Bytes captured since the cut.
     pub fn captured_in_all(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.bytes.load(Ordering::Relaxed)).sum()
+        self.used().iter().map(|lane| lane.bytes.load(Ordering::Relaxed)).sum()
     }
 
     /// Bytes of captured entries that wait.
@@ -153,7 +167,7 @@ impl Running {
 
     /// Takes over the tables of a flushed database that the walker has not passed. The caller holds
     /// World. Returns what it does not need.
-    pub fn inherit(&self, mut detached: Detached) -> Option<Detached> {
+    pub fn inherit(&self, mut detached: Detached) -> Detached {
         let physical = detached.physical;
         let end = position_at(physical, u64::MAX);
         let (mut tables, mut rest) = (Vec::new(), Vec::new());
@@ -165,11 +179,11 @@ impl Running {
         }
         if tables.is_empty() {
             detached.tables = rest;
-            return Some(detached);
+            return detached;
         }
         let passed = Detached { physical, tables: rest, ..Detached::default() };
         lock(&self.inherited).push_back(Inherited { physical, tables, _rest: detached });
-        Some(passed)
+        passed
     }
 
     /// The next flushed database.
@@ -185,12 +199,14 @@ impl Running {
     /// Passes everything that waits to those who free it, when the keyspace ends.
     pub fn drain_last(&self, mut entry: impl FnMut(Gone), mut table: impl FnMut(Table)) {
         let mut items = VecDeque::new();
-        for lane in &self.lanes {
-            items.extend(std::mem::take(&mut *lock(&lane.items)));
+        self.drain(&mut items);
+        for item in items {
+            entry(item.into_last());
         }
-        items.into_iter().for_each(|item| entry(item.into_last()));
         while let Some(inherited) = self.next_inherited() {
-            inherited.tables.into_iter().for_each(|(_, inner)| table(inner));
+            for (_, inner) in inherited.tables {
+                table(inner);
+            }
         }
     }
 }

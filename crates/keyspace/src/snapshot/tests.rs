@@ -19,18 +19,27 @@ use value::{Big, Encoding};
 const DATABASES: u16 = 3;
 
 /// A value with what belongs to it, as text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Content {
     expiry: Option<UnixMs>,
     encoding: Encoding,
     parts: Vec<Vec<u8>>,
 }
 
+impl std::fmt::Debug for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = |part: &Vec<u8>| format!("{:.30} ", part.escape_ascii().to_string());
+        let parts: String = self.parts.iter().take(4).map(text).collect();
+        let (count, bytes) = (self.parts.len(), self.parts.concat().len());
+        write!(f, "{:?} {:?} {count} parts of {bytes} bytes {parts}", self.expiry, self.encoding)
+    }
+}
+
 type Contents = BTreeMap<(DbIndex, Vec<u8>), Content>;
 
 fn parts_of(big: &Big) -> Vec<Vec<u8>> {
     match big {
-        Big::List(list) => list.iter().map(|element| element.to_vec()).collect(),
+        Big::List(list) => list.iter().map(value::list::Item::to_vec).collect(),
         Big::Hash(hash) => {
             let mut fields: Vec<_> = hash
                 .iter_at(0)
@@ -66,7 +75,7 @@ struct Taken {
 impl Taken {
     fn add(&mut self, db: DbIndex, entry: Entry<'_>, content: Content) {
         let before = self.contents.insert((db, entry.key().to_vec()), content);
-        assert!(before.is_none(), "{:?} is passed on once", entry.key().escape_ascii());
+        assert!(before.is_none(), "{} is passed on once", entry.key().escape_ascii());
     }
 
     fn into_contents(mut self) -> Contents {
@@ -226,7 +235,7 @@ impl Bed {
         if !expected.is_empty() {
             assert_eq!(progress.entries, expected.len() as u64);
         }
-        self.compare(&expected, taken);
+        Self::compare(&expected, taken);
         self.completed += 1;
         self.captured += progress.captured;
         assert!(!self.ks.is_snapshot_running());
@@ -235,7 +244,7 @@ impl Bed {
         });
     }
 
-    fn compare(&self, expected: &Contents, taken: Taken) {
+    fn compare(expected: &Contents, taken: Taken) {
         let contents = taken.into_contents();
         for (key, content) in expected {
             let told = contents.get(key);

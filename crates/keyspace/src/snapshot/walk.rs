@@ -78,6 +78,9 @@ impl Snapshot {
     pub fn step(&mut self, access: &mut Access, sink: &mut impl Sink) -> Step {
         let Some(walk) = &mut self.walk else { return Step::Complete };
         let (running, progress) = (&*self.running, &mut self.progress);
+        if self.ks.is_capture_over_bound() {
+            running.check_bound(&self.ks);
+        }
         let mut stride = Stride { running, walk, progress, sink };
         if stride.pass_items(access) || stride.take_apart(access) {
             return Step::More;
@@ -102,7 +105,7 @@ impl<S: Sink> Stride<'_, S> {
     /// there are none.
     fn pass_items(&mut self, access: &mut Access) -> bool {
         if self.walk.items.is_empty() {
-            self.running.drain(&access.ks, &mut self.walk.items);
+            self.running.drain(&mut self.walk.items);
         }
         if self.walk.items.is_empty() {
             return false;
@@ -234,7 +237,9 @@ impl<S: Sink> Stride<'_, S> {
         let mut bucket = std::mem::take(&mut self.walk.bucket);
         bucket.clear();
         let next = table.visit(&ks.mem, point, |entry| {
+            // The lines of an entry of 88 bytes.
             prefetch(entry.address() as usize);
+            prefetch(entry.address() as usize + 80);
             bucket.push(entry);
         });
         for &entry in &bucket {

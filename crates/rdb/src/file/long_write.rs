@@ -49,12 +49,11 @@ impl LongText {
         let plan = Plan { id: types::STRING, version: VERSION, nodes: 0, earliest: 0 };
         writer.key(key, meta, &plan).expect("every version has strings");
         let packing = writer.compresses().then(|| Packing::new(text.len(), KEPT_MAX)).flatten();
-        let work = match packing {
-            Some(packing) => Work::Packing(packing),
-            None => {
-                put_head(&mut writer.out, &Form::Plain, text.len());
-                Work::Copy(text.clone())
-            }
+        let work = if let Some(packing) = packing {
+            Work::Packing(packing)
+        } else {
+            put_head(&mut writer.out, &Form::Plain, text.len());
+            Work::Copy(text.clone())
         };
         Self { text, at: 0, work }
     }

@@ -6,7 +6,7 @@ use super::error::Fault;
 use super::scanner::{Scanner, Stage, Step};
 use super::walk::{Walk, Walked, has_parts, module_name};
 use crate::text::TextHead;
-use crate::types;
+use crate::{Error, Reader, types};
 
 impl Scanner {
     /// The first byte of a value.
@@ -30,7 +30,7 @@ impl Scanner {
                 self.at = at;
             }
             types::MODULE_PRE | types::MODULE => {
-                let Some(module) = self.read(|reader| reader.length())? else {
+                let Some(module) = self.read(length)? else {
                     return Ok(Step::More);
                 };
                 self.at = at;
@@ -141,4 +141,8 @@ impl Scanner {
         self.item.meta = Meta::default();
         self.stage = Stage::Item;
     }
+}
+
+fn length(reader: &mut Reader<'_>) -> Result<u64, Error> {
+    reader.length()
 }

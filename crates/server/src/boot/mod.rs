@@ -5,13 +5,15 @@ pub mod io_backend;
 pub mod process;
 #[cfg(sim)]
 pub mod simulated;
+pub(crate) mod vital;
 
 use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
+use crate::boot::vital::run_or_exit;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::persist::load::state::{self, Listener, Load, News};
 use crate::persist::save::status::Saves;
-use crate::persist::save::walker::Walkers;
+use crate::persist::save::threads::Walkers;
 use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
 use crate::shared::{Facts, Pause, Shared, VERSION, WorkerCounters};
@@ -33,7 +35,6 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// Wakes a parked session with a message to its worker.
@@ -266,16 +267,6 @@ where
 /// Runs a worker to its end.
 fn run_worker<D: Driver<Message = Message>>(id: usize, worker: Worker<D>) {
     run_or_exit(format_args!("worker {id}"), || worker.run());
-}
-
-/// Runs a thread which the server cannot do without. A panic that nothing inside has caught ends
-/// the process: without a worker, its clients would hang, its share of the keys would not expire,
-/// and new connections would still be sent to it.
-pub(crate) fn run_or_exit(who: std::fmt::Arguments<'_>, run: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(run)).is_err() {
-        log::warning(format_args!("Panic in {who}, outside of any command: the server exits"));
-        base::sync::exit(1);
-    }
 }
 
 /// A background server always has one; others if they are asked for.

@@ -13,7 +13,7 @@ const QUIET: Event = Event::SILENT;
 /// The name of a key of the pool, or of a further key in the shared slot.
 pub(super) fn pool(n: u64) -> Vec<u8> {
     match n {
-        n if n >= POOL || n < POOL / 2 => format!("{{tag}}:{n}").into_bytes(),
+        n if !(POOL / 2..POOL).contains(&n) => format!("{{tag}}:{n}").into_bytes(),
         n if n % 5 == 0 => [format!("long{n}").into_bytes(), vec![b'l'; 300]].concat(),
         n => format!("k{n}").into_bytes(),
     }

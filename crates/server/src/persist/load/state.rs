@@ -119,6 +119,11 @@ impl Load {
     pub(crate) fn begin(&self, now: MonoNs, unix_ms: UnixMs) {
         self.started_ns.store(now.0, Relaxed);
         self.started_ms.store(unix_ms.0, Relaxed);
+        for count in [&self.total_bytes, &self.bytes, &self.keys, &self.expired, &self.used_memory]
+        {
+            count.store(0, Relaxed);
+        }
+        held(&self.functions).clear();
     }
 
     pub(crate) fn set_total(&self, bytes: u64) {

@@ -6,7 +6,7 @@ use crate::log;
 use crate::persist::save::pipe::Pipe;
 use crate::persist::save::run::Answer;
 use crate::persist::save::status::{Run, Why};
-use crate::persist::save::walker::Job;
+use crate::persist::save::walker::{self, Job};
 use crate::persist::save::writing::Writing;
 use crate::persist::save::{Running, Wanted};
 use crate::sessions::session::Suspended;
@@ -157,7 +157,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.core.tasks.saving.running = Some(running);
                 if wanted.why == Why::Background {
                     log::notice(format_args!("Background saving started"));
-                    self.answer_saver(wanted.asker, Answer::Text(STARTED));
+                    self.answer_saver(wanted.asker, &Answer::Text(STARTED));
                 }
                 self.end_save_if_over();
             }
@@ -170,7 +170,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if wanted.is_claimed {
             self.core.shared.saves.end_given_up();
         }
-        self.answer_saver(wanted.asker, Answer::Error(Error::SaveFailed));
+        self.answer_saver(wanted.asker, &Answer::Error(Error::SaveFailed));
     }
 
     /// Takes the moment, under World, and hands it to a thread.
@@ -196,7 +196,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             used_bytes: (shared.facts.allocator)().0,
             key_delay_us: terms.key_delay_us,
         };
-        let number = match shared.walkers.start(&shared, self.core.id, &pipe, job) {
+        let number = match walker::start(&shared, self.core.id, &pipe, job) {
             Ok(number) => number,
             Err(why) => return Begun::Failed(format!("cannot start a thread that saves: {why}")),
         };
@@ -234,7 +234,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 let (pipe, now) = (Arc::new(Pipe::default()), self.core.turn.unix_ms());
                 let job = Job::ending(snapshot, access, now);
                 // If the thread cannot be started, the walk is abandoned again.
-                let _ = shared.walkers.start(&shared, self.core.id, &pipe, job);
+                let _ = walker::start(&shared, self.core.id, &pipe, job);
                 None
             }
         }

@@ -26,6 +26,7 @@ pub(crate) mod pipe;
 pub(crate) mod points;
 pub(crate) mod run;
 pub mod status;
+pub mod threads;
 pub(crate) mod walker;
 pub(crate) mod writing;
 

@@ -128,7 +128,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         match running.why {
             Why::Command => {
                 let answer = outcome.map_or(Answer::Error(Error::SaveFailed), |_| Answer::Ok);
-                self.answer_saver(running.asker, answer);
+                self.answer_saver(running.asker, &answer);
             }
             Why::Background | Why::Flush => {}
             Why::Shutdown { force } => self.end_final_save(outcome.is_ok(), force),
@@ -145,7 +145,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Why::Flush => return,
             Why::Shutdown { force } => return self.end_final_save(false, force),
         };
-        self.answer_saver(asker, answer);
+        self.answer_saver(asker, &answer);
     }
 
     /// The save before the end of the server is over. If it has failed, the server goes on, unless
@@ -187,13 +187,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// The server does not end: answers the sessions which wanted that.
     pub(crate) fn on_shutdown_failed(&mut self) {
         for conn in std::mem::take(&mut self.core.tasks.saving.enders) {
-            self.answer_saver(Some(conn), Answer::Error(Error::ShutdownFailed));
+            self.answer_saver(Some(conn), &Answer::Error(Error::ShutdownFailed));
         }
         self.core.refresh_gates();
     }
 
     /// Answers a session which has waited for a save, if it is still there.
-    pub(crate) fn answer_saver(&mut self, conn: Option<ConnId>, answer: Answer) {
+    pub(crate) fn answer_saver(&mut self, conn: Option<ConnId>, answer: &Answer) {
         let Some(conn) = conn else { return };
         let waits = |s: &&mut Session| matches!(s.suspended, Suspended::Saving(_));
         let Some(s) = self.core.session_mut(conn).filter(waits) else { return };
@@ -204,7 +204,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let ns = long.ns + self.core.clock.now().since(since);
             self.core.record_command(&caller, id, long.request.args(), ns, long.sizes);
         }
-        self.answer(conn, |core, out| match &answer {
+        self.answer(conn, |core, out| match answer {
             Answer::Ok => caller.reply(out).ok(),
             Answer::Text(text) => caller.reply(out).simple(text),
             Answer::Error(e) => core.refuse(out, caller.proto, id, e, true),

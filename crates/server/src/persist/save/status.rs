@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn failures_of_background_saves_are_remembered() {
         let saves = Saves::new(at(1), 1);
-        let mut try_one = |why, works: bool| {
+        let try_one = |why, works: bool| {
             saves.claim(run(why, 10)).expect("none is under way");
             saves.end((at(12), 12), works.then_some(0));
             saves.has_failed()

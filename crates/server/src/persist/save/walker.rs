@@ -1,15 +1,13 @@
 //! The thread that walks over a snapshot, writes what it finds into buffers, and sends them to the
 //! worker that writes the file.
 
-use crate::boot::run_or_exit;
 use crate::persist::save::FromWalker;
 use crate::persist::save::pipe::{BUFFER_BYTES, Order, Pipe};
 use crate::shared::Shared;
 use crate::worker::message::Message;
 use base::UnixMs;
+use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
-use base::sync::thread::JoinHandle;
-use base::sync::{Arc, Mutex};
 use command::REDIS_VERSION;
 use command::save::{FileOptions, Recorded, SnapshotFile};
 use keyspace::Access;
@@ -52,53 +50,17 @@ impl Job {
     }
 }
 
-/// The threads of saves which have not ended.
-#[derive(Default)]
-pub struct Walkers(Mutex<Threads>);
-
-#[derive(Default)]
-struct Threads {
-    last: u64,
-    running: Vec<(u64, Arc<Pipe>, JoinHandle<()>)>,
-}
-
-impl Walkers {
-    /// Starts a thread that sends what it writes to `worker`. Returns its number.
-    pub(crate) fn start(
-        &self,
-        shared: &Arc<Shared>,
-        worker: usize,
-        pipe: &Arc<Pipe>,
-        job: Job,
-    ) -> std::io::Result<u64> {
-        let mut threads = self.0.lock().expect("no panic while the threads are held");
-        threads.last += 1;
-        let number = threads.last;
-        let walker = Walker { shared: Arc::clone(shared), worker, number, pipe: Arc::clone(pipe) };
-        let thread = driver::spawn_helper("saver", move || {
-            run_or_exit(format_args!("the thread that saves"), || walker.run(job));
-        })?;
-        threads.running.push((number, Arc::clone(pipe), thread));
-        Ok(number)
-    }
-
-    /// A thread has said that it ends.
-    pub(crate) fn join(&self, number: u64) {
-        let mut threads = self.0.lock().expect("no panic while the threads are held");
-        if let Some(at) = threads.running.iter().position(|(n, ..)| *n == number) {
-            let (.., thread) = threads.running.swap_remove(at);
-            thread.join().expect("a panic of this thread ends the process");
-        }
-    }
-
-    /// The server ends: so do they, wherever they are.
-    pub(crate) fn end(&self) {
-        let mut threads = self.0.lock().expect("no panic while the threads are held");
-        for (_, pipe, thread) in threads.running.drain(..) {
-            pipe.give_order(Order::Quit);
-            thread.join().expect("a panic of this thread ends the process");
-        }
-    }
+/// Starts a thread that walks and sends what it writes to `worker`. Returns its number.
+pub(crate) fn start(
+    shared: &Arc<Shared>,
+    worker: usize,
+    pipe: &Arc<Pipe>,
+    job: Job,
+) -> std::io::Result<u64> {
+    let (ours, to) = (Arc::clone(shared), Arc::clone(pipe));
+    shared.walkers.start(pipe, move |number| {
+        Walker { shared: ours, worker, number, pipe: to }.run(job);
+    })
 }
 
 struct Walker {

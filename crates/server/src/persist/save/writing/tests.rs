@@ -163,13 +163,13 @@ fn each_operation_fails_in_turn() {
     for seed in 0..20 {
         let plan = Plan { seed, syncs_early: true, ..Plan::default() };
         let whole = run(plan).0.log;
-        for at in 0..whole.len() {
+        for (at, op) in whole.iter().enumerate() {
             let (disk, outcome) = run(Plan { fails: Some(at), ..plan });
             let left = &disk.files[Path::new(NAME)];
             let is_renamed = disk.log.contains(&"rename");
             assert!(if is_renamed { *left == new_file() } else { left == OLD }, "{:?}", disk.log);
             assert_eq!(disk.open, None, "{:?}", disk.log);
-            if whole[at] == "close" {
+            if *op == "close" {
                 // Its outcome says nothing about the bytes, which are synced.
                 assert!(outcome.is_ok() && is_renamed);
                 continue;
