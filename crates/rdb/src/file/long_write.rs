@@ -58,6 +58,16 @@ impl LongText {
         Self { text, at: 0, work }
     }
 
+    /// Heap bytes of its own: compressed ones that are kept, 1 MiB at most.
+    pub fn memory(&self) -> usize {
+        match &self.work {
+            Work::Packing(packing) => packing.memory(),
+            Work::Copy(bytes) if bytes.is_same(&self.text) => 0,
+            Work::Copy(kept) => kept.len(),
+            Work::Again(_) => 0,
+        }
+    }
+
     /// Reads up to `count` bytes, fewer if they are compressed, and appends what they become;
     /// true after the last step. What takes more than 1 MiB compressed is compressed twice, so that
     /// it is never kept as a whole.

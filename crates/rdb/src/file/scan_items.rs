@@ -104,15 +104,12 @@ impl Scanner {
         Ok(())
     }
 
-    /// Passes what is given together with the keys around it, or not at all.
+    /// Passes what is given together with the keys around it.
     fn pass(&mut self) -> Result<(), Fault> {
         if self.item.meta != Meta::default() {
             return Err(Fault::NoKey);
         }
         self.cut_if_long();
-        if self.ends.is_empty() {
-            (self.kept, self.kept_db) = (self.at, self.db);
-        }
         Ok(())
     }
 

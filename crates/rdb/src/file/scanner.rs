@@ -82,7 +82,7 @@ pub struct Scanner {
     /// Where values of whole keys end, from `kept` on.
     pub(super) ends: Vec<usize>,
     /// The database that was selected at `kept`, and the one that is now.
-    pub(super) kept_db: u32,
+    kept_db: u32,
     pub(super) db: u32,
     pub(super) stage: Stage,
     pub(super) item: Item,
@@ -223,6 +223,11 @@ impl Scanner {
     /// Bytes of the file that were scanned.
     pub fn at(&self) -> u64 {
         self.base + self.at as u64
+    }
+
+    /// Heap bytes of what was fed and not given yet.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }
 
     /// The version, once it is read.

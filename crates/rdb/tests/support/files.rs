@@ -25,6 +25,8 @@ pub struct Content {
     /// Entries that came in parts, and these.
     pub long: usize,
     pub parts: usize,
+    /// The most that the scanner held.
+    pub held: usize,
 }
 
 pub const ALL: ScanOptions = ScanOptions { length: None, verify: true, skip_unknown: false };
@@ -46,6 +48,7 @@ pub fn read(
                     Some(block) => scanner.feed(block),
                     None => scanner.end_of_input(),
                 }
+                content.held = content.held.max(scanner.memory());
                 continue;
             }
             Scanned::Complete(summary) => return Ok((content, summary)),
