@@ -296,8 +296,8 @@ impl Config {
         };
     }
 
-    /// Stores a value that a line of a file or an option gives. Save points of several lines add up;
-    /// an empty line removes those before it, and the first line the default, as in Redis.
+    /// Stores a value that a line of a file or an option gives. Save points of several lines add
+    /// up; an empty line removes those before it, and the first line the default, as in Redis.
     fn store_line(&mut self, index: Index, value: &Value) {
         match value {
             Value::SavePoints(more) if self.named[index] && !more.is_empty() => {

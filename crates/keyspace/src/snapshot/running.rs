@@ -148,8 +148,8 @@ impl Running {
         self.check_bound(ks);
     }
 
-    /// Compares the captured bytes with their bound. The walker does so in every step while the bound
-    /// is exceeded, because a writer may have compared before it and written its result after it.
+    /// Compares the captured bytes with their bound. The walker does so in every step while the
+    /// bound is exceeded, because a writer may have compared before it and written its result after it.
     pub fn check_bound(&self, ks: &Keyspace) {
         ks.snapshot.set_over_bound(self.captured_bytes() > self.captured_max);
     }

@@ -17,8 +17,8 @@ use std::time::Duration;
 /// Where a background server without a `pidfile` leaves its process id.
 pub const PIDFILE_DEFAULT: &str = "/var/run/sheafdb.pid";
 
-/// How long a supervisor waits for the next word while the server loads or saves; longer by far than the
-/// time between two words.
+/// How long a supervisor waits for the next word while the server loads or saves; longer by far
+/// than the time between two words.
 const EXTENSION: Duration = Duration::from_secs(60);
 
 /// A server in the background which has not reported yet that it is ready. If this is dropped

@@ -74,8 +74,8 @@ pub enum Suspended {
     Migrating,
     /// CONFIG REWRITE waits for the disk.
     Rewriting(Box<AwaitsRun>),
-    /// SAVE waits for the file, BGSAVE for the moment that the file will show, SHUTDOWN for the save
-    /// before the end; since this time.
+    /// SAVE waits for the file, BGSAVE for the moment that the file will show, SHUTDOWN for the
+    /// save before the end; since this time.
     Saving(MonoNs),
     /// It has left many watches and tickets at keys; its command is retried when most of them are
     /// released.

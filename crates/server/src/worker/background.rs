@@ -110,8 +110,8 @@ impl Core {
         self.gates = gates;
     }
 
-    /// True while writes wait for a save: it captures more than it writes, or the server ends behind
-    /// it.
+    /// True while writes wait for a save: it captures more than it writes, or the server ends
+    /// behind it.
     pub(crate) fn is_save_holding_writes(&self) -> bool {
         self.shared.saves.is_final() || self.shared.keyspace.is_capture_over_bound()
     }
