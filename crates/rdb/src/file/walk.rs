@@ -206,7 +206,6 @@ impl Walk {
                         return Ok(Walked::Part);
                     }
                 } else if self.depth == 0 {
-                    frame.left = 1; // so that it is complete again
                     return Ok(Walked::Complete);
                 } else {
                     self.depth -= 1;

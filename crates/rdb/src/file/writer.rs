@@ -8,7 +8,7 @@ use super::long_write::{LongText, LongValue};
 use super::{Meta, opcode};
 use crate::primitive::put_length;
 use crate::save::{Plan, Saver, Source};
-use crate::{Dialect, Options, VERSION_FIELD_TTL, VERSION_VALKEY};
+use crate::{Dialect, Options, VERSION_VALKEY};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,8 +133,7 @@ impl FileWriter {
     /// What stands before a value.
     pub(super) fn key(&mut self, key: &[u8], meta: &Meta, plan: &Plan) -> Result<(), NeedsVersion> {
         let (version, needs) = (self.options.version, plan.version());
-        // 80 is a dialect of its own, in which only its own type needs it.
-        if needs > version || (needs == VERSION_FIELD_TTL && version != VERSION_FIELD_TTL) {
+        if needs > version {
             return Err(NeedsVersion { version, needs });
         }
         let out = &mut self.out;
@@ -177,7 +176,7 @@ impl FileWriter {
     }
 
     /// Takes the bytes so far and goes on in `empty`, which is an empty buffer. The checksum is
-    /// computed here: about 0.5 ns a byte.
+    /// computed here: 15 GB/s, or 2 without carry-less multiplication.
     pub fn take(&mut self, empty: Vec<u8>) -> Vec<u8> {
         debug_assert!(empty.is_empty(), "the next buffer is empty");
         if self.options.checksum {
