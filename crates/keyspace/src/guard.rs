@@ -242,7 +242,7 @@ impl<'a> Guard<'a> {
     }
 
     /// The entry of a key, to change. Its first change emits the event.
-    #[inline]
+    #[inline(always)] // a call would cost INCR and HSET 20 instructions
     pub fn entry_mut(
         &mut self,
         event: Event,
