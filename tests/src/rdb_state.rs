@@ -73,25 +73,26 @@ impl<'a> StateReader<'a> {
 
     fn key(&mut self, key: &[u8]) -> Vec<String> {
         // What a read changes comes first.
-        let mut meta = String::new();
-        if let Value::Int(at @ 0..) = self.ask(&[b"PEXPIRETIME", key]) {
-            meta.push_str(&format!(" expires {at}"));
-        }
-        if self.policy.contains("lfu") {
-            let frequency = int(&self.ask(&[b"OBJECT", b"FREQ", key]));
-            meta.push_str(&format!(" freq {frequency}"));
+        let expiry = match int(&self.ask(&[b"PEXPIRETIME", key])) {
+            at @ 0.. => format!(" expires {at}"),
+            _ => String::new(),
+        };
+        let usage = if self.policy.contains("lfu") {
+            format!(" freq {}", int(&self.ask(&[b"OBJECT", b"FREQ", key])))
         } else if self.policy.contains("lru") {
             // Thousands of seconds: a test may take its time.
             let idle = int(&self.ask(&[b"OBJECT", b"IDLETIME", key]));
-            meta.push_str(&format!(" idle {}", (idle + 500) / 1000 * 1000));
-        }
+            format!(" idle {}", (idle + 500) / 1000 * 1000)
+        } else {
+            String::new()
+        };
         let kind = utf8(&self.ask(&[b"TYPE", key]));
         let mut lines = self.value(&kind, key);
         if lines.len() > LONG_VALUE {
             let hash = fnv(lines.join("\n").as_bytes());
             lines = vec![format!("#{} lines:{hash:016x}", lines.len())];
         }
-        let head = format!("{kind} {}{meta}", shown(key));
+        let head = format!("{kind} {}{expiry}{usage}", shown(key));
         let lines = lines.into_iter().map(|line| format!("  {line}"));
         std::iter::once(head).chain(lines).collect()
     }
@@ -142,17 +143,18 @@ impl<'a> StateReader<'a> {
     fn stream(&mut self, key: &[u8]) -> Vec<String> {
         let info = fields(self.ask(&[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"]));
         let length = int(&info["length"]);
-        let mut counts = format!(
-            "counts length {length} last {} deleted {} added {}",
+        // An empty stream has none; Redis reports 2^64 - 1 for one which an old file had.
+        let first = if length > 0 {
+            format!(" first {}", utf8(&info["recorded-first-entry-id"]))
+        } else {
+            String::new()
+        };
+        let mut lines = vec![format!(
+            "counts length {length} last {} deleted {} added {}{first}",
             utf8(&info["last-generated-id"]),
             utf8(&info["max-deleted-entry-id"]),
             int(&info["entries-added"]),
-        );
-        // An empty stream has none; Redis reports 2^64 - 1 for one which an old file had.
-        if length > 0 {
-            counts.push_str(&format!(" first {}", utf8(&info["recorded-first-entry-id"])));
-        }
-        let mut lines = vec![counts];
+        )];
         for entry in items(info["entries"].clone()) {
             let entry = items(entry);
             let values = texts(entry[1].clone());
