@@ -219,7 +219,8 @@ impl Core {
     }
 
     /// Serves the waiters of the deferred keys, of at most [`RELEASES_PER_TURN`] keys a turn. A
-    /// slot that is held for long is retried. Returns false if keys remain.
+    /// slot that is held for long is retried. Returns false if keys remain which have to be
+    /// retried.
     pub(crate) fn serve_deferred(&mut self, access: &mut Access) -> bool {
         self.tasks.waiting.deferred.extend(access.take_ready());
         if self.are_writes_held() {
