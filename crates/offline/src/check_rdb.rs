@@ -45,6 +45,7 @@ pub fn check_rdb(
         progress: Progress::new(length.unwrap_or(0), shows_bar && length.is_some()),
         now: UnixMs(since_1970.as_millis() as i64),
         long: None,
+        empty: 0,
     };
     check.run(opened, length, out)
 }
@@ -58,6 +59,8 @@ struct Check {
     now: UnixMs,
     /// A long value, and its bytes so far.
     long: Option<(LongReader, u64)>,
+    /// Collections without elements.
+    empty: u64,
 }
 
 /// Why a check ends early.
@@ -129,7 +132,13 @@ impl Check {
         for key in keys {
             let key = key?;
             self.checker.begin(false);
-            key.load(&mut self.checker)?;
+            match key.load(&mut self.checker) {
+                Err(e) if e.is_empty() => {
+                    self.empty += 1;
+                    continue;
+                }
+                loaded => loaded?,
+            }
             self.select(key.db, key.offset, out)?;
             self.report.count(key.db, key.meta.expiry, self.now);
             let (kind, elements) = (self.checker.kind(), self.checker.elements);
@@ -152,7 +161,13 @@ impl Check {
                 self.long = Some((reader, bytes + part.len() as u64));
             }
             (LongChunk::End, Some((reader, bytes))) => {
-                reader.finish(&mut self.checker)?;
+                match reader.finish(&mut self.checker) {
+                    Err(e) if e.is_empty() => {
+                        self.empty += 1;
+                        return Ok(());
+                    }
+                    finished => drop(finished?),
+                }
                 let (kind, elements) = (self.checker.kind(), self.checker.elements.max(1));
                 self.report.count_value(kind, elements, bytes);
             }
@@ -197,6 +212,9 @@ impl Check {
         if skipped_keys + skipped_aux > 0 {
             let skipped = format!("{skipped_keys} keys, and {skipped_aux} times other data");
             writeln!(out, "[info] left out of modules: {skipped}")?;
+        }
+        if self.empty > 0 {
+            writeln!(out, "[warning] {} keys have no elements: servers skip them", self.empty)?;
         }
         if let Some(behind) = length.and_then(|length| length.checked_sub(bytes))
             && behind > 0

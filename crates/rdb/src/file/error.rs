@@ -68,6 +68,14 @@ impl fmt::Display for Fault {
     }
 }
 
+impl FileError {
+    /// True if the value is a collection without elements, which is otherwise whole. Old servers
+    /// have written such; Redis leaves them out when it loads a file.
+    pub fn is_empty(&self) -> bool {
+        self.fault == Fault::Value(Error::Empty)
+    }
+}
+
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "at byte {}", self.offset)?;

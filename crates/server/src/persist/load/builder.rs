@@ -1,6 +1,7 @@
 //! Builds values and puts them under their keys.
 
 use crate::persist::load::fault::LoadError;
+use crate::persist::load::state::Loaded;
 use crate::shared::Shared;
 use base::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use base::sync::{Arc, thread};
@@ -33,13 +34,6 @@ pub(crate) struct LongValue {
     value: LoadedValue,
 }
 
-/// Keys that were loaded, and those that were left out because their time had come.
-#[derive(Default)]
-struct Counts {
-    keys: u64,
-    expired: u64,
-}
-
 /// A key of a batch, with its hash.
 struct Hashed<'k> {
     key: file::Key<'k>,
@@ -65,7 +59,7 @@ impl Builder {
     /// Builds a chunk of whole keys.
     pub(crate) fn keys(&mut self, keys: &Keys) -> Result<(), LoadError> {
         let keyspace = Arc::clone(&self.shared.keyspace);
-        let mut counts = Counts::default();
+        let mut counts = Loaded::default();
         let mut batch = Vec::with_capacity(BATCH);
         let mut all = keys.iter();
         loop {
@@ -78,7 +72,7 @@ impl Builder {
             self.batch(&keyspace, &batch, &mut counts)?;
             batch.clear();
         }
-        self.shared.load.add(keys.bytes(), counts.keys, counts.expired);
+        self.shared.load.add(keys.bytes(), counts);
         Ok(())
     }
 
@@ -86,14 +80,17 @@ impl Builder {
         &mut self,
         keyspace: &Keyspace,
         batch: &[Hashed<'_>],
-        counts: &mut Counts,
+        counts: &mut Loaded,
     ) -> Result<(), LoadError> {
         for h in batch {
             keyspace.prefetch_bucket(h.slot, h.hash, h.db);
         }
         let result = batch.iter().try_for_each(|h| {
             self.value.begin(h.key.id);
-            h.key.load(&mut self.value)?;
+            match h.key.load(&mut self.value) {
+                Err(e) if e.is_empty() => return Ok(counts.empty += 1),
+                loaded => loaded?,
+            }
             let key = Key { bytes: &h.key.name, hash: h.hash, slot: h.slot };
             let place = Place { db: h.db, key, meta: &h.key.meta, offset: h.key.offset };
             self.insert(None, &place, counts)
@@ -116,7 +113,7 @@ impl Builder {
             }
             (Some(mut long), LongChunk::Part(bytes)) => {
                 long.reader.part(&bytes, &mut long.value)?;
-                self.shared.load.add(bytes.len(), 0, 0);
+                self.shared.load.add(bytes.len(), Loaded::default());
                 Ok(Some(long))
             }
             (Some(long), LongChunk::End) => self.end_long(*long).map(|()| None),
@@ -129,18 +126,24 @@ impl Builder {
     fn end_long(&mut self, long: LongValue) -> Result<(), LoadError> {
         let LongValue { reader, mut value } = long;
         let about = reader.about().clone();
-        if let Some(text) = reader.finish(&mut value)? {
-            value.set_text(text);
+        match reader.finish(&mut value) {
+            Err(e) if e.is_empty() => {
+                self.shared.load.add(0, Loaded { empty: 1, ..Loaded::default() });
+                return Ok(());
+            }
+            Err(e) => return Err(e.into()),
+            Ok(Some(text)) => value.set_text(text),
+            Ok(None) => {}
         }
         let keyspace = Arc::clone(&self.shared.keyspace);
         let key = keyspace.key(&about.name);
         let db = self.database(about.db, &about.name, about.offset)?;
         let place = Place { db, key, meta: &about.meta, offset: about.offset };
-        let mut counts = Counts::default();
+        let mut counts = Loaded::default();
         let result = self.insert(Some(&mut value), &place, &mut counts);
         self.section.leave();
         result?;
-        self.shared.load.add(0, counts.keys, counts.expired);
+        self.shared.load.add(0, counts);
         Ok(())
     }
 
@@ -165,7 +168,7 @@ impl Builder {
         &mut self,
         value: Option<&mut LoadedValue>,
         place: &Place<'_>,
-        counts: &mut Counts,
+        counts: &mut Loaded,
     ) -> Result<(), LoadError> {
         let Place { db, key, meta, offset } = place;
         if meta.expiry.is_some_and(|at| at < self.now) {

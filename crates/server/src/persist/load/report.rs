@@ -52,8 +52,17 @@ pub(crate) fn aux(name: &[u8], text: &[u8], load: &Load) {
 
 /// Logs that a file was loaded.
 pub(crate) fn done(path: &Path, loaded: Loaded, summary: &Summary, functions: usize, seconds: f64) {
-    let Loaded { keys, expired } = loaded;
-    log::notice(format_args!("Done loading RDB, keys loaded: {keys}, keys expired: {expired}."));
+    let Loaded { keys, expired, empty } = loaded;
+    if empty == 0 {
+        log::notice(format_args!(
+            "Done loading RDB, keys loaded: {keys}, keys expired: {expired}."
+        ));
+    } else {
+        log::warning(format_args!(
+            "Done loading RDB, keys loaded: {keys}, keys expired: {expired}, empty keys skipped: \
+             {empty}."
+        ));
+    }
     let (skipped, aux) = (summary.skipped_keys, summary.skipped_aux);
     if skipped + aux > 0 {
         log::warning(format_args!(

@@ -31,6 +31,7 @@ pub struct Load {
     bytes: AtomicU64,
     keys: AtomicU64,
     expired: AtomicU64,
+    empty: AtomicU64,
     /// `used-mem` of the file.
     used_memory: AtomicU64,
     /// Libraries of functions, which this version keeps and does not run.
@@ -75,6 +76,8 @@ pub struct Loaded {
     pub keys: u64,
     /// Keys that were left out because their time had come.
     pub expired: u64,
+    /// Keys that were left out because they had no elements: old servers have written such.
+    pub empty: u64,
 }
 
 impl Load {
@@ -119,8 +122,8 @@ impl Load {
     pub(crate) fn begin(&self, now: MonoNs, unix_ms: UnixMs) {
         self.started_ns.store(now.0, Relaxed);
         self.started_ms.store(unix_ms.0, Relaxed);
-        for count in [&self.total_bytes, &self.bytes, &self.keys, &self.expired, &self.used_memory]
-        {
+        let keys = [&self.keys, &self.expired, &self.empty];
+        for count in keys.into_iter().chain([&self.total_bytes, &self.bytes, &self.used_memory]) {
             count.store(0, Relaxed);
         }
         held(&self.functions).clear();
@@ -135,10 +138,11 @@ impl Load {
     }
 
     /// Counts a part of the file whose keys are in the keyspace.
-    pub(crate) fn add(&self, bytes: usize, keys: u64, expired: u64) {
+    pub(crate) fn add(&self, bytes: usize, loaded: Loaded) {
         self.bytes.fetch_add(bytes as u64, Relaxed);
-        self.keys.fetch_add(keys, Relaxed);
-        self.expired.fetch_add(expired, Relaxed);
+        self.keys.fetch_add(loaded.keys, Relaxed);
+        self.expired.fetch_add(loaded.expired, Relaxed);
+        self.empty.fetch_add(loaded.empty, Relaxed);
     }
 
     /// How far loading is; `None` while nothing is loaded.
@@ -162,7 +166,11 @@ impl Load {
 
     /// What was loaded so far.
     pub fn loaded(&self) -> Loaded {
-        Loaded { keys: self.keys.load(Relaxed), expired: self.expired.load(Relaxed) }
+        Loaded {
+            keys: self.keys.load(Relaxed),
+            expired: self.expired.load(Relaxed),
+            empty: self.empty.load(Relaxed),
+        }
     }
 
     pub(crate) fn add_function(&self, library: Vec<u8>) {
