@@ -74,6 +74,8 @@ const STEPS: &[Step] = &[
     ("start", BUILT, |root| suite(root, "start", &[])),
     ("streams", BUILT, |root| suite(root, "streams", &[])),
     ("rdb_files", BUILT, |root| suite(root, "rdb_files", &[])),
+    ("loading", BUILT, |root| suite(root, "loading", &[])),
+    ("saving", BUILT, |root| suite(root, "saving", &[])),
     ("moment", BUILT, |root| suite(root, "moment", &[])),
     ("clock", BUILT, |root| suite(root, "clock", &[])),
     ("intset", BUILT, |root| suite(root, "intset", &[])),

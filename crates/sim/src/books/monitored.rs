@@ -19,7 +19,7 @@ enum Shown {
 struct Sent {
     text: String,
     call: u64,
-    /// `u64::MAX`: without a reply.
+    /// `u64::MAX`: without a reply, or with no other one than that it is queued.
     ret: u64,
     shown: Shown,
 }
@@ -86,6 +86,7 @@ impl Monitored {
         (sent.ret, sent.shown) = (ret, is_shown(&sent.text, reply));
         let (ends, executes) = (sent.text == "\"DISCARD\"", sent.text == "\"EXEC\"");
         if *reply == Value::simple("QUEUED") {
+            sent.ret = u64::MAX; // it runs later, if ever
             connection.queued.push(at);
         } else if ends || executes {
             let executed = executes && matches!(reply, Value::Array(_));
@@ -255,6 +256,20 @@ mod tests {
         assert!(check(discarded(), &["MULTI", "DISCARD"], true));
         assert!(!check(discarded(), &["MULTI", "GET 1", "DISCARD"], true));
         assert!(check(all("EXEC", Value::NullArray), &["MULTI", "EXEC"], true));
+    }
+
+    /// The client left before the reply to EXEC, which ran after a command of another client.
+    #[test]
+    fn what_is_queued_has_no_reply_before_that_to_exec() {
+        let mut all = monitored(&[("MULTI", Value::ok()), ("GET 1", Value::simple("QUEUED"))]);
+        all.sent("a", &[b"EXEC".to_vec()], 15);
+        all.sent("b", &[b"GET".to_vec(), b"2".to_vec()], 20);
+        all.answered("b", 21, &Value::Null);
+        let args = |text: &str| text.split(' ').map(Vec::from).collect::<Vec<_>>();
+        let lines = [("a", "MULTI"), ("b", "GET 2"), ("a", "GET 1"), ("a", "EXEC")];
+        let lines = lines.map(|(addr, text)| (addr.to_owned(), shown(&args(text))));
+        all.add(Feed { began: (5, 6), lines: lines.to_vec(), is_whole: true });
+        assert_eq!(all.check(), Ok(()));
     }
 
     #[test]
