@@ -2,6 +2,7 @@
 //!
 //! The first argument says what, or the name by which the program is called (a symbolic link).
 
+mod check;
 mod check_rdb;
 mod progress;
 mod report;

@@ -61,6 +61,11 @@ impl Report {
         self.databases.values().map(|database| database.keys).sum()
     }
 
+    /// The databases that have keys, and how many.
+    pub fn databases(&self) -> BTreeMap<u32, u64> {
+        self.databases.iter().map(|(db, counts)| (*db, counts.keys)).collect()
+    }
+
     /// Prints all counts; the first three lines are those of `redis-check-rdb`.
     pub fn print(&self, out: &mut impl Write) -> Result<()> {
         let sum = |of: fn(&Database) -> u64| self.databases.values().map(of).sum::<u64>();

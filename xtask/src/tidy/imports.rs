@@ -13,7 +13,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("ingest", &["base"]),
     ("value", &["base"]),
     ("rdb", &["base", "value"]),
-    ("offline", &["base", "value", "rdb"]),
+    ("offline", &["base", "value", "rdb", "client"]),
     ("keyspace", &["base", "value"]),
     ("config", &["base", "ingest"]),
     ("command", &["base", "config", "resp", "observe", "value", "rdb", "keyspace"]),

@@ -1,0 +1,154 @@
+//! Reads all of a file of keys as a server would, and keeps nothing but counts.
+
+use std::time::SystemTime;
+
+use base::UnixMs;
+use rdb::file::{
+    Chunk, FileError, Keys, LongChunk, LongReader, ScanOptions, Scanned, Scanner, Summary,
+};
+
+use crate::report::Report;
+use crate::sink::Checker;
+
+/// A check under way: takes the blocks of a file in order.
+pub struct Check {
+    scanner: Scanner,
+    checker: Checker,
+    /// What was counted so far.
+    pub report: Report,
+    now: UnixMs,
+    /// A long value, and its bytes so far.
+    long: Option<(LongReader, u64)>,
+    /// Collections without elements.
+    pub empty: u64,
+    /// When the file shows the data, seconds since 1970, if it says that (`ctime`).
+    pub created_s: Option<i64>,
+    /// Lines about what was met, with the offset, for who prints them. He takes them away.
+    pub lines: Vec<(u64, String)>,
+}
+
+impl Check {
+    /// Of a file of so many bytes, if that is known.
+    pub fn new(length: Option<u64>, skip_unknown: bool) -> Self {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            scanner: Scanner::new(ScanOptions { length, verify: true, skip_unknown }),
+            checker: Checker::new(),
+            report: Report::default(),
+            now: UnixMs(since_1970.unwrap_or_default().as_millis() as i64),
+            long: None,
+            empty: 0,
+            created_s: None,
+            lines: Vec::new(),
+        }
+    }
+
+    /// Bytes of the file that were checked.
+    pub fn at(&self) -> u64 {
+        self.scanner.at()
+    }
+
+    /// The version of the file, once it is read.
+    pub fn version(&self) -> Option<u16> {
+        self.scanner.version()
+    }
+
+    /// Takes the next block; an empty one says that no more come. Gives the summary when the file
+    /// is complete. O(the block's bytes).
+    ///
+    /// # Errors
+    /// The file is wrong; nothing more can be checked.
+    pub fn block(&mut self, block: &[u8]) -> Result<Option<Summary>, FileError> {
+        if block.is_empty() {
+            self.scanner.end_of_input();
+        } else {
+            self.scanner.feed(block);
+        }
+        loop {
+            match self.scanner.next()? {
+                Scanned::More => return Ok(None),
+                Scanned::Chunk(chunk) => self.chunk(chunk)?,
+                Scanned::Complete(summary) => return Ok(Some(summary)),
+            }
+        }
+    }
+
+    /// Checks a part of the file.
+    fn chunk(&mut self, chunk: Chunk) -> Result<(), FileError> {
+        match chunk {
+            Chunk::Aux(name, text) => {
+                if name == b"ctime" {
+                    self.created_s = std::str::from_utf8(&text).ok().and_then(|t| t.parse().ok());
+                }
+                let (name, text) = (name.escape_ascii(), text.escape_ascii());
+                self.line(self.scanner.at(), format!("AUX FIELD {name} = '{text}'"));
+            }
+            Chunk::Function(_) => self.report.functions += 1,
+            Chunk::Resize { .. } => {}
+            Chunk::Keys(keys) => self.keys(&keys)?,
+            Chunk::Long(part) => self.long(part)?,
+        }
+        Ok(())
+    }
+
+    fn keys(&mut self, keys: &Keys) -> Result<(), FileError> {
+        for key in keys {
+            let key = key?;
+            self.checker.begin(false);
+            match key.load(&mut self.checker) {
+                Err(e) if e.is_empty() => {
+                    self.empty += 1;
+                    continue;
+                }
+                loaded => loaded?,
+            }
+            self.select(key.db, key.offset);
+            self.report.count(key.db, key.meta.expiry, self.now);
+            let (kind, elements) = (self.checker.kind(), self.checker.elements);
+            self.report.count_value(kind, elements, key.value.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn long(&mut self, part: LongChunk) -> Result<(), FileError> {
+        match (part, self.long.take()) {
+            (LongChunk::Begin(about), _) => {
+                self.checker.begin(true);
+                self.select(about.db, about.offset);
+                self.report.count(about.db, about.meta.expiry, self.now);
+                self.long = Some((LongReader::new(about), 0));
+            }
+            (LongChunk::Part(part), Some((mut reader, bytes))) => {
+                reader.part(&part, &mut self.checker)?;
+                drop(reader.take_text());
+                self.long = Some((reader, bytes + part.len() as u64));
+            }
+            (LongChunk::End, Some((reader, bytes))) => {
+                match reader.finish(&mut self.checker) {
+                    Err(e) if e.is_empty() => {
+                        self.empty += 1;
+                        return Ok(());
+                    }
+                    finished => drop(finished?),
+                }
+                let (kind, elements) = (self.checker.kind(), self.checker.elements.max(1));
+                self.report.count_value(kind, elements, bytes);
+            }
+            (LongChunk::Part(_) | LongChunk::End, None) => {
+                unreachable!("a long value begins before its parts")
+            }
+        }
+        Ok(())
+    }
+
+    /// Says it if the key is the first one of its database.
+    fn select(&mut self, db: u32, offset: u64) {
+        if !self.report.has(db) {
+            self.line(offset, format!("Selecting DB ID {db}"));
+        }
+    }
+
+    fn line(&mut self, offset: u64, text: String) {
+        self.lines.push((offset, text));
+    }
+}
