@@ -114,7 +114,11 @@ impl Run {
             writeln!(out, "[info] left out of modules: {skipped}")?;
         }
         if self.check.empty > 0 {
-            writeln!(out, "[warning] {} keys have no elements: servers skip them", self.check.empty)?;
+            writeln!(
+                out,
+                "[warning] {} keys have no elements: servers skip them",
+                self.check.empty
+            )?;
         }
         if let Some(behind) = length.and_then(|length| length.checked_sub(bytes))
             && behind > 0

@@ -1,7 +1,9 @@
-//! What the program does with files of data when it is no server: it checks them.
+//! What the program does when it is no server: it checks files of data, and makes and checks
+//! backups.
 //!
 //! The first argument says what, or the name by which the program is called (a symbolic link).
 
+mod backup;
 mod check;
 mod check_rdb;
 mod progress;
@@ -36,6 +38,8 @@ pub fn run(program: Option<&OsStr>, arguments: &[Vec<u8>]) -> Option<ExitCode> {
     let rest = match arguments.split_first() {
         _ if is_link => arguments,
         Some((first, rest)) if first == b"check-rdb" => rest,
+        Some((first, rest)) if first == b"backup" => return Some(backup::run_backup(rest)),
+        Some((first, rest)) if first == b"verify-backup" => return Some(backup::run_verify(rest)),
         _ => return None,
     };
     Some(run_check_rdb(rest))

@@ -1,0 +1,38 @@
+//! `sheafdb verify-backup`.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::copy::pass;
+use super::manifest::{self, Manifest};
+use super::{Failure, about, archive, summary};
+
+/// Checks a folder, an archive, or an archive on standard input, and prints what it holds.
+pub fn verify(target: &Path) -> Result<(), Failure> {
+    let manifest = if target == Path::new("-") {
+        archive::verify(&mut io::stdin().lock())?
+    } else if target.is_dir() {
+        folder(target)?
+    } else {
+        let mut file = File::open(target).map_err(|error| about(target, &error))?;
+        archive::verify(&mut file)?
+    };
+    println!("{}", summary(&manifest, target));
+    Ok(())
+}
+
+fn folder(path: &Path) -> Result<Manifest, Failure> {
+    let place = path.join(manifest::NAME);
+    let mut text = Vec::new();
+    let read =
+        File::open(&place).and_then(|file| file.take(manifest::BYTES_MAX).read_to_end(&mut text));
+    let _ = read.map_err(|error| about(&place, &error))?;
+    let manifest = Manifest::read(&text)?;
+    let place = path.join(&manifest.file);
+    let opened = File::open(&place).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let (length, mut file) = opened.map_err(|error| about(&place, &error))?;
+    let copied = pass(&mut file, length, |_| Ok(()))?;
+    manifest.compare(&copied)?;
+    Ok(manifest)
+}
