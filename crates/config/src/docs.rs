@@ -66,12 +66,16 @@ pub fn help() -> String {
          \n\
          Usage: sheafdb [--check-config] [FILE] [--NAME VALUE...]... [-]\n\
          \x20      sheafdb check-rdb [--skip-unknown] FILE\n\
+         \x20      sheafdb backup DIR|- [OPTION]...\n\
+         \x20      sheafdb verify-backup DIR|FILE.tar|-\n\
          \n\
          \x20 FILE            read settings from a file in redis.conf syntax\n\
          \x20 --NAME VALUE    set one setting; options win over the file\n\
          \x20 -               as the last word: read settings from standard input as well\n\
          \x20 --check-config  as the first word: list lines which are refused or have no effect\n\
          \x20 check-rdb       as the first word: check an RDB file, and count what is in it\n\
+         \x20 backup          as the first word: back up a running server; see backup --help\n\
+         \x20 verify-backup   as the first word: check such a backup\n\
          \x20 -v, --version   print the version\n\
          \x20 -h, --help      print this text\n\
          \n\

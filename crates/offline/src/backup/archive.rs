@@ -15,8 +15,8 @@ const BLOCK: usize = 512;
 
 /// Writes the archive. After a failure it has neither a manifest nor an end.
 ///
-/// The headers are the crate's. Its builder is not used: it ends an archive when it is dropped, also
-/// after a failure.
+/// The headers are the crate's. Its builder is not used: it ends an archive when it is dropped,
+/// also after a failure.
 pub fn write(mut snapshot: Snapshot, out: &mut impl Write) -> Result<(), Failure> {
     let mode = snapshot.permissions.mode() & 0o777;
     let unwritten = |error: io::Error| format!("standard output cannot be written: {error}");

@@ -25,7 +25,8 @@ pub struct Copied {
 }
 
 /// Reads a snapshot of `length` bytes to its end, gives each block to `sink`, and checks all of it:
-/// the structure, every value, the checksum, and that nothing follows. A bar is shown on a terminal.
+/// the structure, every value, the checksum, and that nothing follows. A terminal shows
+/// a bar.
 pub fn pass(
     source: &mut impl Read,
     length: u64,
