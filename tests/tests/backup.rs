@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sheafdb_tests::render;
+use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess, free_addr};
 use sheafdb_tests::wire::Wire;
 
@@ -101,9 +102,10 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Values of every type in two databases, one of them long.
+/// Values of every type in two databases. One of them is long, and hardly compressible.
 fn fill(wire: &mut Wire) {
-    let long = "x".repeat(3 << 20);
+    let mut rng = Rng::new(7);
+    let long: String = (0..3 << 20).map(|_| rng.pick(&['a', 'b', 'c', 'd', 'e'])).collect();
     for line in [
         "SET text value",
         &format!("SET long {long}"),

@@ -85,3 +85,25 @@ pub fn verify(source: &mut impl Read) -> Result<Manifest, Failure> {
         _ => Err(format!("the archive has no file '{}'", manifest.file)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eleven octal digits end at 8 GiB.
+    #[test]
+    fn a_header_holds_any_size() {
+        for bytes in [0, 1, (8 << 30) - 1, 8 << 30, 5 << 40] {
+            let written = header("dump.rdb", bytes, 0o600, 7).expect("a plain name");
+            let read = Header::from_byte_slice(&written);
+            assert_eq!(read.entry_size().expect("a number"), bytes);
+        }
+    }
+
+    #[test]
+    fn padding_fills_the_last_block() {
+        for (bytes, expected) in [(0, 0), (1, 511), (511, 1), (512, 0), (513, 511)] {
+            assert_eq!(padding(bytes).len(), expected, "{bytes}");
+        }
+    }
+}

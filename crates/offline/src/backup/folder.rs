@@ -39,13 +39,9 @@ impl Folder {
     /// on the disk.
     pub fn fill(mut self, mut snapshot: Snapshot) -> Result<Manifest, Failure> {
         let name = snapshot.server.file_name.clone();
-        let mut copied = None;
         let Snapshot { file, length, permissions, .. } = &mut snapshot;
-        let _ = self.store(&name, permissions, |out| {
-            copied = Some(pass(file, *length, |block| out.write_all(block))?);
-            Ok(())
-        })?;
-        let copied = copied.expect("it was stored");
+        let copied = self
+            .store(&name, permissions, |out| pass(file, *length, |block| out.write_all(block)))?;
         let manifest = Manifest::new(&snapshot.server, copied);
         self.store(manifest::NAME, &snapshot.permissions, |out| {
             out.write_all(&manifest.text()).map_err(|error| format!("{}: {error}", manifest::NAME))
@@ -61,23 +57,24 @@ impl Folder {
     }
 
     /// Writes a file under another name, and renames it when it is on the disk.
-    fn store(
+    fn store<T>(
         &mut self,
         name: &str,
         permissions: &Permissions,
-        write: impl FnOnce(&mut File) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        write: impl FnOnce(&mut File) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let (partial, path) = (self.path.join(format!("{name}.partial")), self.path.join(name));
         let wrong = |error: io::Error| about(&partial, &error);
         let mut file =
             OpenOptions::new().write(true).create_new(true).open(&partial).map_err(wrong)?;
         self.made.push(partial.clone());
         file.set_permissions(permissions.clone()).map_err(wrong)?;
-        write(&mut file)?;
+        let written = write(&mut file)?;
         file.sync_all().map_err(wrong)?;
         fs::rename(&partial, &path).map_err(wrong)?;
         self.made.push(path);
-        sync(&self.path)
+        sync(&self.path)?;
+        Ok(written)
     }
 }
 

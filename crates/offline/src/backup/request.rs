@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use client::{Client, Value};
+use client::{Address, Client, Value};
 
 use super::options::Options;
 use super::{Failure, about, manifest};
@@ -71,8 +71,12 @@ struct Asked(Client);
 
 impl Asked {
     fn connect(options: &Options) -> Result<Self, Failure> {
+        let place = match &options.address {
+            Address::Tcp(text) => text.clone(),
+            Address::Unix(path) => path.display().to_string(),
+        };
         let client = Client::connect(&options.address, REPLY)
-            .map_err(|error| format!("no connection to {:?}: {error}", options.address))?;
+            .map_err(|error| format!("no connection to {place}: {error}"))?;
         let mut asked = Self(client);
         if let Some(password) = &options.password {
             let words: Vec<&[u8]> = [b"AUTH".as_slice()]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::copy::pass;
 use super::manifest::{self, Manifest};
-use super::{Failure, about, archive, summary};
+use super::{Failure, about, archive, say, summary};
 
 /// Checks a folder, an archive, or an archive on standard input, and prints what it holds.
 pub fn verify(target: &Path) -> Result<(), Failure> {
@@ -18,7 +18,7 @@ pub fn verify(target: &Path) -> Result<(), Failure> {
         let mut file = File::open(target).map_err(|error| about(target, &error))?;
         archive::verify(&mut file)?
     };
-    println!("{}", summary(&manifest, target));
+    say(&summary(&manifest, target));
     Ok(())
 }
 
