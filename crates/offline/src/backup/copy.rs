@@ -55,9 +55,7 @@ fn blocks(
             let checked = check.block(&block[..count]);
             check.lines.clear();
             end = checked
-                .map_err(|error| {
-                    format!("the snapshot is wrong at byte {}: {error}", error.offset)
-                })?
+                .map_err(|error| format!("the snapshot is wrong {error}"))?
                 .map(|summary| summary.bytes);
         }
         if count == 0 {
