@@ -266,14 +266,15 @@ impl<S: Sink> Loader<'_, '_, S> {
         self.sink.start(Kind::Set, bytes.len() as u64 / 2)?;
         let mut text = [0; I64_TEXT_MAX];
         let count = intset::read(bytes, |member| self.sink.element(format_i64(&mut text, member)))?;
-        if count == 0 { Err(Error::Empty) } else { Ok(()) }
+        // No server has written an empty one, and Redis refuses it: it is no Error::Empty.
+        if count == 0 { Err(Error::Corrupt) } else { Ok(()) }
     }
 
     fn zipmap(&mut self) -> Result<(), Error> {
         let bytes = self.reader.string(&mut self.scratch)?;
         self.sink.start(Kind::Hash, bytes.len() as u64 / 3)?;
         let count = zipmap::read(bytes, |field, value| self.sink.field(field, value, None))?;
-        if count == 0 { Err(Error::Empty) } else { Ok(()) }
+        if count == 0 { Err(Error::Corrupt) } else { Ok(()) }
     }
 }
 
