@@ -323,9 +323,8 @@ fn writes_wait_behind_the_save_before_the_end() {
     };
     begin(&mut wires);
     assert_eq!(ask(&mut wires[1], "SHUTDOWN ABORT"), "+OK");
-    let reply = |wire: &mut Wire| render::line(&wire.receive().expect("a reply"));
-    assert_eq!(reply(&mut wires[0]), "-ERR Errors trying to SHUTDOWN. Check logs.");
-    assert_eq!(reply(&mut wires[2]), "+OK", "the write that has waited");
+    assert_eq!(receive(&mut wires[0]), "-ERR Errors trying to SHUTDOWN. Check logs.");
+    assert_eq!(receive(&mut wires[2]), "+OK", "the write that has waited");
     assert_eq!(ask(&mut wires[1], "SHUTDOWN ABORT"), "-ERR No shutdown in progress.");
     assert_eq!(ask(&mut wires[1], "DEL late"), ":1");
     await_save(&mut wires[1]);
@@ -448,6 +447,112 @@ fn a_flush_reaches_the_file() {
     let redis = redis_with(&folder);
     let left = ask(&mut redis.connect(), "DBSIZE");
     assert!(left == ":0" || left == ":1", "{left}");
+}
+
+/// A server whose saves take half a second, with data and a save under way.
+fn start_busy(folder: &Folder, threads: &str) -> Option<ServerProcess> {
+    let slow = ["--save", "3600 1000", "--rdb-key-save-delay", "10000", "--threads", threads];
+    let server = start(folder, &slow)?;
+    let wire = &mut server.connect();
+    for i in 0..50 {
+        assert_eq!(ask(wire, &format!("SET k{i} {i}")), "+OK");
+    }
+    assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
+    Some(server)
+}
+
+fn receive(wire: &mut Wire) -> String {
+    render::line(&wire.receive().expect("a reply"))
+}
+
+/// A BGSAVE which stood behind the save of FLUSHALL in its worker, and held the run which that save
+/// waited for, stopped all saves for ever.
+#[test]
+fn saves_wait_behind_that_of_a_flush() {
+    for threads in ["1", "4"] {
+        let folder = Folder::new(&format!("behind-{threads}"));
+        let Some(server) = start_busy(&folder, threads) else { return };
+        let (mut wire, mut other) = (server.connect(), server.connect());
+        assert_eq!(ask(&mut wire, "BGSAVE"), "-ERR Background save already in progress");
+        let pipelines: [(&[&str], &[&str]); 3] = [
+            (&["FLUSHALL", "BGSAVE"], &["+OK", "+Background saving started"]),
+            (
+                &["FLUSHALL", "MULTI", "BGSAVE", "EXEC"],
+                &["+OK", "+OK", "+QUEUED", "*1 +Background saving scheduled"],
+            ),
+            (&["FLUSHALL", "SAVE"], &["+OK", "+OK"]),
+        ];
+        for (requests, replies) in pipelines {
+            requests.iter().for_each(|request| send(&mut wire, request));
+            let got: Vec<String> = replies.iter().map(|_| receive(&mut wire)).collect();
+            assert_eq!(got, replies, "{threads} threads, {requests:?}");
+            await_save(&mut other);
+            assert_eq!(std::fs::read(folder.file()).expect("a file")[..9], *b"REDIS0010");
+            for i in 0..50 {
+                assert_eq!(ask(&mut other, &format!("SET k{i} {i}")), "+OK");
+            }
+            assert_eq!(ask(&mut other, "BGSAVE"), "+Background saving started");
+        }
+    }
+}
+
+/// A SAVE whose data another client flushes meanwhile saves what is there behind that.
+#[test]
+fn a_save_survives_a_flush() {
+    for points in ["", "3600 1"] {
+        let folder = Folder::new("flushed");
+        let slow = ["--save", points, "--rdb-key-save-delay", "10000", "--threads", "2"];
+        let Some(server) = start(&folder, &slow) else { return };
+        let (mut wire, mut other) = (server.connect(), server.connect());
+        for i in 0..200 {
+            assert_eq!(ask(&mut wire, &format!("SET k{i} {i}")), "+OK");
+        }
+        send(&mut wire, "SAVE");
+        while figure(&mut other, "persistence", "rdb_bgsave_in_progress") == 0 {}
+        assert_eq!(ask(&mut other, "SAVE"), "-ERR Background save already in progress");
+        assert_eq!(ask(&mut other, "FLUSHALL"), "+OK");
+        assert_eq!(ask(&mut other, "SET new 1"), "+OK");
+        assert_eq!(receive(&mut wire), "+OK", "save points '{points}'\n{}", server.log());
+        await_save(&mut other);
+        let left = ask(&mut redis_with(&folder).connect(), "DBSIZE");
+        assert!(left == ":0" || left == ":1", "{left}");
+    }
+}
+
+/// Saves that are wanted or under way delay the end of the server, but never prevent it, and what
+/// was acknowledged before is in the file.
+#[test]
+fn other_saves_do_not_prevent_the_end() {
+    for (threads, by_signal) in [("1", false), ("4", true), ("4", false), ("1", true)] {
+        let folder = Folder::new(&format!("end-{threads}-{by_signal}"));
+        let Some(mut server) = start_busy(&folder, threads) else { return };
+        let mut wires: Vec<Wire> = (0..20).map(|_| server.connect()).collect();
+        let mut wire = server.connect();
+        let set = wire.command(&["CONFIG", "SET", "save", "1 1"]).expect("a reply");
+        assert_eq!(set, Value::Simple(b"OK".to_vec()));
+        assert_eq!(ask(&mut wire, "SET last 1"), "+OK");
+        let status = std::thread::scope(|scope| {
+            for wire in &mut wires {
+                scope.spawn(|| while ask(wire, "BGSAVE") != "closed" {});
+            }
+            if by_signal {
+                server.terminate();
+            } else {
+                send(&mut wire, "SHUTDOWN");
+            }
+            let status = server.wait_exit(LIMIT);
+            if status.is_none() {
+                let _ = std::process::Command::new("kill")
+                    .args(["-9", &server.pid().to_string()])
+                    .status(); // the threads end with the server
+            }
+            status
+        });
+        let log = server.log();
+        assert!(status.is_some_and(|status| status.success()), "{threads} threads\n{log}");
+        assert_eq!(folder.names(), ["dump.rdb"]);
+        assert_eq!(ask(&mut redis_with(&folder).connect(), "DBSIZE"), ":51", "{log}");
+    }
 }
 
 /// A version that cannot hold the data is refused, and the file that is there stays.

@@ -6,7 +6,7 @@
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::log;
-use crate::persist::save::status::Why;
+use crate::persist::save::status::{Run, Why};
 use crate::sessions::session::Suspended;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
@@ -27,7 +27,8 @@ impl Core {
     ) -> Result<Outcome, Error> {
         let (save, force) = match op {
             ShutdownOp::Abort if self.shared.saves.is_final() => {
-                self.abort_shutdown();
+                self.stay();
+                self.give_up_save("SHUTDOWN ABORT", |run| run.wanted.why == Why::Shutdown);
                 caller.reply(out).ok();
                 return Ok(Outcome::Done);
             }
@@ -44,10 +45,9 @@ impl Core {
         Ok(Outcome::Waiting)
     }
 
-    /// SHUTDOWN ABORT during the save before the end.
-    fn abort_shutdown(&mut self) {
-        self.shared.saves.set_final(false);
-        self.give_up_save("SHUTDOWN ABORT");
+    /// The server does not end behind the save before its end.
+    pub(crate) fn stay(&self) {
+        self.shared.saves.end_final();
         for worker in 0..self.shared.workers.len() {
             self.shared.post(worker, Message::ShutdownFailed);
         }
@@ -74,10 +74,11 @@ impl Core {
             self.shared.begin_shutdown();
             return true;
         }
-        if self.shared.saves.set_final(true) {
+        if self.shared.saves.begin_final(force) {
             log::notice(format_args!("Saving the final RDB snapshot before exiting."));
-            self.give_up_save("the server ends behind another one");
-            self.want_save(Why::Shutdown { force });
+            let others = |run: &Run| run.wanted.why != Why::Shutdown;
+            self.give_up_save("the server ends behind another one", others);
+            self.want_save(Why::Shutdown, None).expect("only SAVE and BGSAVE are refused");
             // No worker executes a write by the old rules behind the moment of this save, because
             // that is taken under World, and who enters behind it follows the fence.
             self.publish_fence();

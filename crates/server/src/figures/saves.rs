@@ -9,6 +9,8 @@ use base::sync::atomic::Ordering::Relaxed;
 pub struct SaveFigures {
     /// Changes which no snapshot file holds.
     pub changes: u64,
+    /// A save is under way or wanted.
+    pub is_busy: bool,
     /// For how long a save is under way, seconds.
     pub current_s: Option<u64>,
     /// Keys that it has written, and that it has to write.
@@ -40,6 +42,7 @@ impl SaveFigures {
         let captured = running(shared.keyspace.captured_bytes());
         Self {
             changes: shared.keyspace.changes().saturating_sub(state.saved_changes),
+            is_busy: state.is_busy(),
             current_s: state.run.map(|run| now.since(run.since.0) / 1_000_000_000),
             keys: (
                 running(progress.keys.load(Relaxed)),

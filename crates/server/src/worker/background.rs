@@ -299,8 +299,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if started == now {
             self.cancel_loading();
             self.finish_ingest();
-            self.core.tasks.saving.wanted.clear();
-            self.core.give_up_own_save("the server ends");
+            self.core.tasks.saving.claimed = None;
+            self.core.stop_save("the server ends");
         }
         self.flush();
         let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();

@@ -83,7 +83,7 @@ impl Tasks {
             self.retries.next(Work::Releases, !self.releases.is_empty(), now),
             self.retries.next(Work::Trips, !self.trips.is_empty(), now),
             self.sleeping.map(|(_, until)| until),
-            self.retries.next(Work::Save, !self.saving.wanted.is_empty(), now),
+            self.retries.next(Work::Save, self.saving.claimed.is_some(), now),
         ];
         times.into_iter().flatten().min()
     }
