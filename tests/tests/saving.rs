@@ -555,6 +555,54 @@ fn other_saves_do_not_prevent_the_end() {
     }
 }
 
+/// Whoever has asked for the end may change how it comes, while the save before it runs.
+#[test]
+fn the_save_before_the_end_can_be_cut_short() {
+    const INT: &str = "SIGINT";
+    for (second, threads, code) in
+        [("SHUTDOWN NOSAVE", "1", 0), ("SHUTDOWN NOSAVE", "4", 0), (INT, "1", 1), (INT, "4", 1)]
+    {
+        let folder = Folder::new(&format!("short-{threads}-{code}"));
+        let slow = ["--save", "3600 1", "--rdb-key-save-delay", "1000000", "--threads", threads];
+        let Some(mut server) = start(&folder, &slow) else { return };
+        let mut wire = server.connect();
+        for i in 0..100 {
+            assert_eq!(ask(&mut wire, &format!("SET k{i} {i}")), "+OK");
+        }
+        server.terminate();
+        while folder.names().is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        server.terminate(); // which is nothing new
+        assert_eq!(ask(&mut wire, "GET k7"), "\"7\"", "it saves");
+        if second == INT {
+            server.interrupt();
+        } else {
+            assert_eq!(ask(&mut wire, second), "closed");
+        }
+        let status = server.wait_exit(LIMIT).expect("it ends");
+        assert_eq!(status.code(), Some(code), "{second}\n{}", server.log());
+        assert!(folder.names().is_empty(), "{:?}", folder.names());
+    }
+    // FORCE reaches a save that fails.
+    let folder = Folder::new("late-force");
+    let slow = ["--save", "3600 1", "--rdb-key-save-delay", "10000", "--threads", "2"];
+    let mut server = start(&folder, &slow).expect("it is ours");
+    let (mut wire, mut other) = (server.connect(), server.connect());
+    for i in 0..100 {
+        assert_eq!(ask(&mut wire, &format!("SET k{i} {i}")), "+OK");
+    }
+    send(&mut wire, "SHUTDOWN");
+    while folder.names().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::fs::create_dir(folder.file()).expect("room");
+    std::fs::write(folder.file().join("full"), "").expect("room");
+    send(&mut other, "SHUTDOWN FORCE");
+    assert!(server.wait_exit(LIMIT).expect("it ends").success());
+    assert!(server.log().contains("Exit anyway"), "{}", server.log());
+}
+
 /// A version that cannot hold the data is refused, and the file that is there stays.
 #[test]
 fn a_version_must_hold_the_data() {

@@ -1,7 +1,9 @@
 //! SHUTDOWN, and the signals that end the server.
 //!
 //! Before a save the server goes on: reads are served, writes wait. Behind a successful save it
-//! ends. A failed one ends the shutdown instead, unless it was forced.
+//! ends. A failed one ends the shutdown instead, unless it was forced. SHUTDOWN NOSAVE ends the
+//! server without waiting for the save, and SHUTDOWN FORCE forces the shutdown under way. (In Redis
+//! they wait like any other client meanwhile.)
 
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
@@ -10,6 +12,7 @@ use crate::persist::save::status::{Run, Why};
 use crate::sessions::session::Suspended;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
+use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use command::ops::ShutdownOp;
 use resp::OutBuf;
@@ -53,13 +56,20 @@ impl Core {
         }
     }
 
-    /// A signal has come that ends the server.
+    /// A signal has come that ends the server. As in Redis, a SIGINT during the save before the end
+    /// ends it without that save, with status 1; so the file that is there stays.
     pub(crate) fn on_signal(&mut self, signal: i32) {
         let words = {
             let config =
                 self.shared.config.lock().expect("no panic while the configuration is held");
             if signal == SIGINT { config.on_sigint } else { config.on_sigterm }
         };
+        let is_ending = self.shared.saves.is_final() || self.shared.shutting_down.load(Relaxed);
+        if signal == SIGINT && is_ending {
+            log::warning(format_args!("You insist... exiting now."));
+            self.shared.was_cut_short.store(true, Relaxed);
+            return self.shared.begin_shutdown();
+        }
         let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
         log::notice(format_args!("Received {name} scheduling shutdown..."));
         self.end_server(words.save, words.force);

@@ -21,6 +21,7 @@ use crate::web::AdminPort;
 use crate::worker::Worker;
 use crate::worker::message::Message;
 use crate::{log, web};
+use base::sync::atomic::Ordering::Relaxed;
 use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
 use config::table::{APPENDDIRNAME, APPENDFILENAME};
@@ -136,6 +137,9 @@ where
     drop(pidfile);
     if let Some(why) = shared.load.failure() {
         return Err(why);
+    }
+    if shared.was_cut_short.load(Relaxed) {
+        return Err("a second SIGINT has ended the server without its last save".into());
     }
     log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
     Ok(())
@@ -444,6 +448,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         armed: AtomicBool::new(false),
         stats_base: Mutex::default(),
         shutting_down: AtomicBool::new(false),
+        was_cut_short: AtomicBool::new(false),
         listen_overflows: AtomicU64::new(0),
         memory_peak: AtomicU64::new(0),
         memory_startup: AtomicU64::new(allocator().0),
