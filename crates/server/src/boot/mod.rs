@@ -11,7 +11,7 @@ use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::boot::vital::run_or_exit;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
-use crate::persist::load::state::{self, Listener, Load, News};
+use crate::persist::load::state::{self, Listener, Load, News, Plan};
 use crate::persist::save::status::Saves;
 use crate::persist::save::threads::Walkers;
 use crate::sessions::client_memory::ClientMemory;
@@ -176,7 +176,7 @@ fn open_or_load(shared: &Shared, exists: impl FnOnce(&Path) -> bool) -> Result<(
         state::file_of(&config.dir, &config.dbfilename)
     };
     if let Some(file) = file.filter(|file| exists(file)) {
-        shared.load.plan(file);
+        shared.load.plan(Plan { path: file, reload: None });
         return Ok(());
     }
     shared.load.become_ready()?;

@@ -1,4 +1,5 @@
 //! The data on disk: snapshot files.
 
 pub mod load;
+pub(crate) mod reload;
 pub(crate) mod save;

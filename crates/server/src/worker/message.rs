@@ -79,6 +79,10 @@ pub enum Message {
     GiveUpSave,
     /// The server does not end: the save before its end has failed, or was aborted.
     ShutdownFailed,
+    /// A file is planned to be loaded; for worker 0.
+    Load,
+    /// DEBUG RELOAD is over, or has not begun for this reason.
+    Reloaded(ConnId, Option<command::Error>),
     /// The threads that load a file have room for another block, or have ended.
     Loading,
     /// The thread of a MIGRATE is back.

@@ -24,6 +24,8 @@ pub(crate) struct Builder {
     is_cancelled: Arc<AtomicBool>,
     value: LoadedValue,
     databases: u16,
+    /// A key that is there is replaced; otherwise it is an error.
+    replaces: bool,
     /// The time at which loading began: what is due then is left out.
     now: UnixMs,
 }
@@ -48,12 +50,13 @@ impl Builder {
         shared: &Arc<Shared>,
         is_cancelled: Arc<AtomicBool>,
         settings: &command::Settings,
+        replaces: bool,
         now: UnixMs,
     ) -> Self {
         let value = LoadedValue::new(settings);
         let (shared, databases) = (shared.clone(), settings.databases);
         let section = Section { access, is_inside: false };
-        Self { section, shared, is_cancelled, value, databases, now }
+        Self { section, shared, is_cancelled, value, databases, replaces, now }
     }
 
     /// Builds a chunk of whole keys.
@@ -175,9 +178,9 @@ impl Builder {
             counts.expired += 1;
             return Ok(());
         }
-        let value = value.unwrap_or(&mut self.value);
+        let (value, replaces) = (value.unwrap_or(&mut self.value), self.replaces);
         let put = |guard: &mut Guard<'_>| {
-            let is_new = value.insert(guard, *db, key, meta);
+            let is_new = value.insert(guard, *db, key, meta, replaces);
             guard.finish();
             is_new
         };

@@ -22,6 +22,11 @@ impl LoadError {
         Self { offset, text: format!("at byte {offset}: {why}") }
     }
 
+    /// It is no snapshot file.
+    pub(crate) fn no_snapshot() -> Self {
+        Self { offset: 0, text: "at byte 0: it does not begin like a snapshot file".into() }
+    }
+
     /// The file became shorter while it was read.
     pub(crate) fn shrunk(offset: u64) -> Self {
         Self { offset, text: format!("at byte {offset}: the file became shorter meanwhile") }

@@ -215,6 +215,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn cut(&mut self) -> Result<(Snapshot, Access, u64), Begun> {
         let shared = Arc::clone(&self.core.shared);
         self.access.try_world().map_err(|_| Begun::Later)?;
+        if shared.load.is_on() {
+            self.access.open_world();
+            return Err(Begun::Later); // what is not loaded yet must not be missing in the file
+        }
         let access = match self.access.further() {
             Ok(access) => access,
             Err(e) => {

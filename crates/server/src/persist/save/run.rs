@@ -153,6 +153,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         match wanted.why {
             Why::Command | Why::Background => self.answer_saver(wanted.asker, answer),
             Why::Flush => {}
+            Why::Reload { flushes } if is_saved => {
+                let conn = wanted.asker.expect("a client has asked for it");
+                self.core.plan_reload(flushes, conn);
+            }
+            Why::Reload { .. } => {
+                self.core.release_reload();
+                self.answer_saver(wanted.asker, answer);
+            }
             Why::Shutdown => self.end_final_save(is_saved),
         }
     }
@@ -220,7 +228,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 fn error_of(why: Why) -> &'static str {
     match why {
         Why::Background | Why::Flush => "Background saving error",
-        Why::Command => "Error saving the DB",
+        Why::Command | Why::Reload { .. } => "Error saving the DB",
         Why::Shutdown => "Error trying to save the DB",
     }
 }

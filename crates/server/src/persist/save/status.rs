@@ -18,6 +18,11 @@ pub enum Why {
     Background,
     /// FLUSHALL where there are save points: the file must not bring back what is gone.
     Flush,
+    /// DEBUG RELOAD: the file is loaded when it is written. Writes wait.
+    Reload {
+        /// What is there is removed before.
+        flushes: bool,
+    },
     /// The server ends when the file is written. Writes wait.
     Shutdown,
 }
@@ -28,7 +33,7 @@ impl Why {
         match self {
             Why::Shutdown => 0,
             Why::Flush => 1,
-            Why::Command | Why::Background => 2,
+            Why::Command | Why::Background | Why::Reload { .. } => 2,
         }
     }
 }
@@ -72,6 +77,8 @@ pub struct Saves {
     has_failed: AtomicBool,
     /// A save is under way after which the server ends.
     is_final: AtomicBool,
+    /// A save is under way, or wanted, behind which its file is loaded.
+    is_reloading: AtomicBool,
     /// How often a worker had to hold writes because captured values took too much.
     pub(crate) held: AtomicU64,
     /// How far the save under way is.
@@ -145,6 +152,16 @@ impl Saves {
     /// Whether a save is under way, or wanted, after which the server ends: writes wait.
     pub(crate) fn is_final(&self) -> bool {
         self.is_final.load(Relaxed)
+    }
+
+    /// Sets whether writes wait for a save whose file is loaded behind it.
+    pub(crate) fn set_reloading(&self, is_reloading: bool) {
+        self.is_reloading.store(is_reloading, Relaxed);
+    }
+
+    /// Whether writes wait, because a change behind the moment of the save would be lost.
+    pub(crate) fn is_holding_writes(&self) -> bool {
+        self.is_final() || self.is_reloading.load(Relaxed)
     }
 
     /// Adds a save to those that are wanted; [`Saves::claim_next`] follows. False, and nothing is
