@@ -603,6 +603,89 @@ fn the_save_before_the_end_can_be_cut_short() {
     assert!(server.log().contains("Exit anyway"), "{}", server.log());
 }
 
+/// What DEBUG RELOAD refuses, and what happens to the data if the file cannot be loaded.
+#[test]
+fn a_reload_that_cannot_be_done_changes_nothing() {
+    for threads in ["1", "3"] {
+        let folder = Folder::new(&format!("reload-{threads}"));
+        let Some(mut server) = start(&folder, &["--threads", threads]) else { return };
+        let (mut wire, mut other) = (server.connect(), server.connect());
+        for i in 0..50 {
+            assert_eq!(ask(&mut wire, &format!("SET k{i} {i}")), "+OK");
+        }
+        let digest = ask(&mut wire, "DEBUG DIGEST");
+        // There is no file, no snapshot, and no file which the data can be saved to.
+        let failed = "-ERR Error trying to load the RDB dump";
+        assert_eq!(ask(&mut wire, "DEBUG RELOAD NOSAVE"), failed);
+        for text in ["", "REDI", "a text"] {
+            std::fs::write(folder.file(), text).expect("room");
+            assert_eq!(ask(&mut wire, "DEBUG RELOAD NOSAVE"), failed, "{text}");
+        }
+        assert_eq!(ask(&mut wire, "CONFIG SET dbfilename ."), "+OK");
+        assert_eq!(ask(&mut wire, "DEBUG RELOAD"), "-ERR");
+        assert_eq!(ask(&mut wire, "CONFIG SET dbfilename dump.rdb"), "+OK");
+        // A save is under way.
+        assert_eq!(ask(&mut wire, "CONFIG SET rdb-key-save-delay 10000"), "+OK");
+        assert_eq!(ask(&mut wire, "BGSAVE"), "+Background saving started");
+        for reload in ["DEBUG RELOAD", "DEBUG RELOAD NOSAVE"] {
+            let busy = "-ERR Background save already in progress";
+            assert_eq!(ask(&mut wire, reload), busy);
+        }
+        await_save(&mut wire);
+        // Writes wait during the save of a reload, and reads do not.
+        send(&mut wire, "DEBUG RELOAD");
+        while figure(&mut other, "persistence", "rdb_bgsave_in_progress") == 0 {}
+        assert_eq!(ask(&mut other, "GET k7"), "\"7\"");
+        assert_eq!(ask(&mut other, "BGSAVE"), "-ERR Background save already in progress");
+        send(&mut other, "SET late 1");
+        assert!(!other.has_reply(Duration::from_millis(50)).expect("it is open"));
+        assert_eq!(receive(&mut wire), "+OK", "{}", server.log());
+        let late = receive(&mut other);
+        assert!(late == "+OK" || late.starts_with("-LOADING"), "{late}");
+        assert!(matches!(&*ask(&mut wire, "DEL late"), ":0" | ":1"));
+        assert_eq!(ask(&mut wire, "DEBUG DIGEST"), digest);
+        assert!(server.log().contains("DB reloaded by DEBUG RELOAD"));
+        // Behind the first key it is too late: the server ends, and the file stays.
+        let mut bytes = std::fs::read(folder.file()).expect("a file");
+        let at = bytes.len() - 20;
+        bytes[at] ^= 1;
+        std::fs::write(folder.file(), &bytes).expect("room");
+        assert_eq!(ask(&mut wire, "DEBUG RELOAD NOSAVE"), "closed");
+        assert_eq!(server.wait_exit(LIMIT).expect("it ends").code(), Some(1));
+        assert_eq!(std::fs::read(folder.file()).expect("a file"), bytes);
+    }
+}
+
+/// What is loaded is refused to clients, and a transaction that was queued before fails.
+#[test]
+fn a_reload_answers_as_the_start() {
+    const LOADING: &str = "-LOADING Redis is loading the dataset in memory";
+    let folder = Folder::new("answers");
+    let Some(server) = start(&folder, &["--threads", "2"]) else { return };
+    let (mut wire, mut other, mut queued) = (server.connect(), server.connect(), server.connect());
+    assert_eq!(ask(&mut wire, "DEBUG POPULATE 200000 k 100"), "+OK");
+    assert_eq!(ask(&mut wire, "SAVE"), "+OK");
+    assert_eq!(ask(&mut queued, "MULTI"), "+OK");
+    assert_eq!(ask(&mut queued, "SET late 1"), "+QUEUED");
+    send(&mut wire, "DEBUG RELOAD NOSAVE");
+    while ask(&mut other, "GET k:1") != LOADING {}
+    let replies = ["EXEC", "SET a 1", "DEBUG RELOAD", "DEBUG POPULATE 10", "DEBUG RELOAD NOSAVE"]
+        .map(|line| (line, ask(if line == "EXEC" { &mut queued } else { &mut other }, line)));
+    let is_loading = figure(&mut other, "persistence", "loading") == 1;
+    assert_eq!(receive(&mut wire), "+OK");
+    assert!(is_loading, "the test is too slow");
+    assert_eq!(
+        replies[0].1,
+        "-EXECABORT Transaction discarded because of: LOADING Redis is loading the dataset in memory"
+    );
+    for (line, reply) in &replies[1..] {
+        assert_eq!(reply, LOADING, "{line}");
+    }
+    assert_eq!(ask(&mut other, "EXISTS late a k:1"), ":1");
+    assert_eq!(ask(&mut other, "DBSIZE"), ":200000");
+    assert_eq!(figure(&mut other, "persistence", "rdb_changes_since_last_save"), 0);
+}
+
 /// A version that cannot hold the data is refused, and the file that is there stays.
 #[test]
 fn a_version_must_hold_the_data() {
