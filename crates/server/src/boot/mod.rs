@@ -12,6 +12,7 @@ use crate::boot::io_backend::Drivers;
 use crate::boot::vital::run_or_exit;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::persist::load::state::{self, Listener, Load, News, Plan};
+use crate::persist::save::leftovers;
 use crate::persist::save::status::Saves;
 use crate::persist::save::threads::Walkers;
 use crate::sessions::client_memory::ClientMemory;
@@ -130,9 +131,12 @@ where
         let served = admin.serve(shared.clone());
         served.map_err(|e| format!("cannot start the thread of the admin port: {e}"))?;
     }
+    remove_leftovers(&shared);
     shared.load.set_listener(starter(supervised, daemon));
     open_or_load(&shared, |file| file.symlink_metadata().is_ok())?;
     run_workers(drivers, &shared, listeners, allocator)?;
+    // The system takes the memory at once; to free millions of entries first takes seconds.
+    std::mem::forget(Arc::clone(&shared.keyspace));
     process::notify_stopping(supervised);
     drop(pidfile);
     if let Some(why) = shared.load.failure() {
@@ -143,6 +147,17 @@ where
     }
     log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
     Ok(())
+}
+
+/// Removes temporary files of servers which were killed while they saved.
+fn remove_leftovers(shared: &Shared) {
+    let folder = {
+        let config = shared.config.lock().expect("no panic while the configuration is held");
+        config.dir.clone()
+    };
+    for path in leftovers::remove(&folder, std::process::id()) {
+        log::notice(format_args!("Removed {}, left by a save that was killed", path.display()));
+    }
 }
 
 /// Tells a supervisor, and the process that waits for the background one, how the start goes.

@@ -90,6 +90,7 @@ impl Tasks {
             self.retries.next(Work::Releases, !self.releases.is_empty(), now),
             self.retries.next(Work::Trips, !self.trips.is_empty(), now),
             self.sleeping.map(|(_, until)| until),
+            self.saving.is_final().then_some(self.saving.extend_at),
             self.retries.next(Work::Load, self.is_emptying(), now),
             self.retries.next(Work::Save, self.saving.claimed.is_some(), now),
         ];

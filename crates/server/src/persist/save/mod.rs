@@ -24,6 +24,7 @@
 //! behind that.
 
 pub(crate) mod begin;
+pub(crate) mod leftovers;
 pub(crate) mod pipe;
 pub(crate) mod points;
 pub(crate) mod run;
