@@ -194,6 +194,7 @@ fn perform_plain(store: &mut Store, op: &RawOp<SimFile>, changes_end: u64) -> Re
         RawOp::Close { file } => store.close(file.handle()),
         RawOp::Rename { from, to } => store.rename(as_path(from), as_path(to)),
         RawOp::Unlink { path } => store.unlink(as_path(path)),
+        RawOp::RemoveFolder { path } => store.remove_folder(as_path(path)),
         RawOp::CreateFolder { path, mode } => store.create_folder(as_path(path), *mode),
         RawOp::Open { .. }
         | RawOp::Measure { .. }

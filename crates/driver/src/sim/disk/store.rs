@@ -155,6 +155,14 @@ impl Store {
         Ok(())
     }
 
+    pub fn remove_folder(&mut self, path: &Path) -> Result<(), Errno> {
+        self.fail_names()?;
+        let (key, number) = (self.names.place(path)?, self.number());
+        self.names.remove_folder(number, key)?;
+        self.collect();
+        Ok(())
+    }
+
     pub fn create_folder(&mut self, path: &Path, mode: u32) -> Result<(), Errno> {
         self.fail_names()?;
         if self.names.find(path).is_ok() {
