@@ -181,7 +181,7 @@ settings! {
         Kind::Int(0, 1_000_000), "7",
         "So many of these backups are kept, the newest ones. 0: all."
     );
-    "backup-schedule" worker(backup_schedule: Option<Schedule>) = wired(
+    "backup-schedule" server(backup_schedule: Option<Schedule>) = wired(
         Kind::Schedule, "",
         "When the server makes a backup of itself, in UTC: every 6h, or 0 3 * * *. Empty: never."
     );

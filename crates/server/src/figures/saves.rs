@@ -1,5 +1,7 @@
 //! Figures of saves.
 
+use crate::persist::backup::status::Backups;
+use crate::persist::save::status::Why;
 use crate::shared::Shared;
 use base::MonoNs;
 use base::sync::atomic::Ordering::Relaxed;
@@ -27,6 +29,12 @@ pub struct SaveFigures {
     pub saves: u64,
     /// The most that was captured for the last save, bytes.
     pub last_captured: u64,
+    /// The save under way is a backup by schedule.
+    pub backs_up: bool,
+    /// When the next backup is due, in Unix seconds.
+    pub next_backup_s: Option<i64>,
+    /// Backups by schedule.
+    pub backups: Backups,
     /// How often a worker held writes because too much was captured.
     pub held: u64,
 }
@@ -52,6 +60,9 @@ impl SaveFigures {
             last_took_s: state.last_time_s,
             saves: state.saves,
             last_captured: state.last_captured,
+            backs_up: state.run.is_some_and(|run| run.why == Why::Backup),
+            next_backup_s: state.backups.due_s(),
+            backups: state.backups,
             held: shared.saves.held.load(Relaxed),
         }
     }

@@ -267,9 +267,23 @@ fn persistence_section(t: &mut String, shared: &Shared, now: MonoNs) {
          aof_rewrites_consecutive_failures:0\naof_last_write_status:ok\naof_last_cow_size:0\n\
          module_fork_in_progress:0\nmodule_fork_last_cow_size:0\n",
     );
+    backup_fields(t, &saves);
     if let Some(progress) = progress {
         loading_fields(t, &progress);
     }
+}
+
+/// Backups by schedule. Redis has none.
+fn backup_fields(t: &mut String, saves: &SaveFigures) {
+    let (backups, last) = (&saves.backups, saves.backups.last);
+    field(t, "backup_in_progress", u8::from(saves.backs_up));
+    field(t, "backup_last_time", last.map_or(0, |last| last.moment_s));
+    field(t, "backup_last_status", if backups.has_failed { "err" } else { "ok" });
+    field(t, "backup_last_bytes", last.map_or(0, |last| last.bytes));
+    field(t, "backup_last_time_sec", last.map_or(-1, |last| last.took_s));
+    field(t, "backup_next_time", saves.next_backup_s.unwrap_or(0));
+    field(t, "backups_made", backups.made);
+    field(t, "backups_failed", backups.failed);
 }
 
 /// What Redis shows only while it loads.
