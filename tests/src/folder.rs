@@ -18,17 +18,17 @@ impl Folder {
         Self(path)
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// The same as text, for arguments of programs.
+    /// Where it is, as an argument of a program.
     ///
     /// # Panics
     /// If the folder for temporary files has a name which is no text.
-    pub fn text(&self) -> &str {
+    pub fn path(&self) -> &str {
         self.0.to_str().expect("plain")
+    }
+
+    /// The snapshot file of a server that works here.
+    pub fn file(&self) -> PathBuf {
+        self.at("dump.rdb")
     }
 
     /// A path in it.

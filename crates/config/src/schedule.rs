@@ -81,9 +81,8 @@ impl Calendar {
         let due = (first..=first + DAYS_MAX).filter(|day| self.has_day(*day));
         due.into_iter().find_map(|day| {
             let from = if day == first { from } else { 0 };
-            let minute = (from..1440).find(|m| {
-                has(self.hours, (m / 60) as u8) && has(self.minutes, (m % 60) as u8)
-            });
+            let minute = (from..1440)
+                .find(|m| has(self.hours, (m / 60) as u8) && has(self.minutes, (m % 60) as u8));
             minute.map(|minute| day * DAY_S + minute * 60)
         })
     }
@@ -193,9 +192,14 @@ mod tests {
         assert_eq!(at("16 22 * * *")[0], "2026-11-24 22:16:00");
         let lists = ["2026-11-24 01:05:00", "2026-11-24 01:10:00", "2026-11-24 04:05:00"];
         assert_eq!(at("5,10 1-5/3 * * *"), lists);
-        assert_eq!(at("50/5 * * * *"), [50, 55, 50].iter().enumerate().map(|(i, minute)| {
-            format!("2026-11-23 {}:{minute}:00", 22 + i / 2)
-        }).collect::<Vec<_>>());
+        assert_eq!(
+            at("50/5 * * * *"),
+            [50, 55, 50]
+                .iter()
+                .enumerate()
+                .map(|(i, minute)| { format!("2026-11-23 {}:{minute}:00", 22 + i / 2) })
+                .collect::<Vec<_>>()
+        );
         // Sunday is 0 and 7.
         assert_eq!(at("0 0 * * 0"), at("0 0 * * 7"));
         assert_eq!(at("0 0 * * 0")[0], "2026-11-29 00:00:00");
@@ -220,10 +224,32 @@ mod tests {
     #[test]
     fn wrong_schedules_are_refused() {
         for text in [
-            "", "6", "h", "0h", "-1h", "6x", "367d", "99999999999999999999d", "daily",
-            "0 3 * *", "0 3 * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *",
-            "* * * 13 *", "* * * 0 *", "* * * * 8", "5-1 * * * *", "*/0 * * * *", "*/99 * * * *",
-            "1,,2 * * * *", "1- * * * *", "a * * * *", "*-5 * * * *", "0 0 30 2 *",
+            "",
+            "6",
+            "h",
+            "0h",
+            "-1h",
+            "6x",
+            "367d",
+            "99999999999999999999d",
+            "daily",
+            "0 3 * *",
+            "0 3 * * * *",
+            "60 * * * *",
+            "* 24 * * *",
+            "* * 0 * *",
+            "* * 32 * *",
+            "* * * 13 *",
+            "* * * 0 *",
+            "* * * * 8",
+            "5-1 * * * *",
+            "*/0 * * * *",
+            "*/99 * * * *",
+            "1,,2 * * * *",
+            "1- * * * *",
+            "a * * * *",
+            "*-5 * * * *",
+            "0 0 30 2 *",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }

@@ -3,7 +3,7 @@
 use crate::persist::backup::status::Backups;
 use crate::persist::save::status::Why;
 use crate::shared::Shared;
-use base::MonoNs;
+use base::{MonoNs, UnixMs};
 use base::sync::atomic::Ordering::Relaxed;
 
 /// What is known about saves.
@@ -41,8 +41,11 @@ pub struct SaveFigures {
 
 impl SaveFigures {
     /// The current figures.
-    pub fn gather(shared: &Shared, now: MonoNs) -> Self {
-        let (state, progress) = (shared.saves.state().clone(), &shared.saves.progress);
+    pub fn gather(shared: &Shared, now: MonoNs, unix_ms: UnixMs) -> Self {
+        let schedule = shared.backup_schedule();
+        let mut state = shared.saves.state();
+        let next_backup_s = state.backups.next_s(schedule, unix_ms.0 / 1000);
+        let (state, progress) = (state.clone(), &shared.saves.progress);
         let is_running = state.run.is_some();
         let running = |figure: u64| if is_running { figure } else { 0 };
         let captured = running(shared.keyspace.captured_bytes());
@@ -61,7 +64,7 @@ impl SaveFigures {
             saves: state.saves,
             last_captured: state.last_captured,
             backs_up: state.run.is_some_and(|run| run.why == Why::Backup),
-            next_backup_s: state.backups.due_s(),
+            next_backup_s,
             backups: state.backups,
             held: shared.saves.held.load(Relaxed),
         }

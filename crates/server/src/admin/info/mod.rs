@@ -18,7 +18,7 @@ use crate::persist::load::state::Progress;
 use crate::shared::Shared;
 use crate::shared::VERSION;
 use crate::worker::core::Core;
-use base::MonoNs;
+use crate::worker::turn::Turn;
 use command::REDIS_VERSION;
 use config::table::HZ;
 use resp::OutBuf;
@@ -93,7 +93,7 @@ impl Core {
             "server" => self.server_section(&mut t),
             "clients" => clients_section(&mut t, shared, &self.settings, self.turn.unix_ms()),
             "memory" => memory_section(&mut t, shared),
-            "persistence" => persistence_section(&mut t, shared, self.turn.now()),
+            "persistence" => persistence_section(&mut t, shared, &self.turn),
             "stats" => self.stats_section(&mut t),
             "replication" => {
                 let id = shared.replid.lock().expect("no panic while the id is held");
@@ -240,9 +240,10 @@ repl_backlog_histlen:0\n";
 
 /// `current_cow_*` and `rdb_last_cow_size` are bytes of captured values: nothing is copied by pages
 /// here.
-fn persistence_section(t: &mut String, shared: &Shared, now: MonoNs) {
+fn persistence_section(t: &mut String, shared: &Shared, turn: &Turn) {
     line(t, "# Persistence", "");
-    let (progress, saves) = (shared.load.progress(now), SaveFigures::gather(shared, now));
+    let progress = shared.load.progress(turn.now());
+    let saves = SaveFigures::gather(shared, turn.now(), turn.unix_ms());
     field(t, "loading", u8::from(progress.is_some()));
     field(t, "async_loading", 0);
     field(t, "current_cow_peak", saves.captured.1);

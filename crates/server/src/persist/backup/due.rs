@@ -22,10 +22,7 @@ impl Core {
     /// A save that is under way is awaited. Then the backup begins, late; what is due meanwhile is
     /// due once.
     pub(crate) fn check_backups(&mut self) -> Option<MonoNs> {
-        let schedule = {
-            let config = self.shared.config.lock();
-            config.expect("no panic while the configuration is held").backup_schedule
-        };
+        let schedule = self.shared.backup_schedule();
         let (now, now_ms) = (self.turn.now(), self.turn.unix_ms().0);
         let mut state = self.shared.saves.state();
         let due_s = state.backups.next_s(schedule, now_ms / 1000)?;

@@ -32,7 +32,8 @@ pub(crate) fn name(unix_s: i64) -> String {
 
 /// Whether this is a name that [`name`] gives.
 pub(crate) fn is_name(text: &str) -> bool {
-    let is_like = |byte: u8, like: u8| if like == b'0' { byte.is_ascii_digit() } else { byte == like };
+    let is_like =
+        |byte: u8, like: u8| if like == b'0' { byte.is_ascii_digit() } else { byte == like };
     let pattern = b"00000000T000000Z";
     text.strip_prefix(PREFIX).is_some_and(|time| {
         time.len() == pattern.len() && time.bytes().zip(*pattern).all(|(b, like)| is_like(b, like))

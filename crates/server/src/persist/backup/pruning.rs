@@ -120,5 +120,6 @@ impl Pruning {
 
 /// Whether a folder with these names is a whole backup, and nothing else.
 fn is_backup(names: &[OsString]) -> bool {
-    names.len() == 2 && [manifest::NAME, SNAPSHOT].iter().all(|n| names.iter().any(|name| name == n))
+    names.len() == 2
+        && [manifest::NAME, SNAPSHOT].iter().all(|n| names.iter().any(|name| name == n))
 }

@@ -3,8 +3,8 @@
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::log;
-use crate::persist::backup::filing::Filing;
 use crate::persist::backup;
+use crate::persist::backup::filing::Filing;
 use crate::persist::save::output::Output;
 use crate::persist::save::pipe::Pipe;
 use crate::persist::save::run::Answer;
