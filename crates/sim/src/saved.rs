@@ -46,10 +46,9 @@ pub fn check(world: &mut World) -> Result<SimClient, String> {
         return Err(format!("the digest was {before:?} at SAVE and is {after:?} once loaded"));
     }
     let saves = &world.books.saves;
-    for (what, count) in [
-        ("saves acknowledged", saves.promised),
-        ("ends behind a save", saves.ends_saved() as u64),
-    ] {
+    for (what, count) in
+        [("saves acknowledged", saves.promised), ("ends behind a save", saves.ends_saved() as u64)]
+    {
         *world.tally.entry(what).or_default() += count;
     }
     Ok(conn)
