@@ -93,9 +93,11 @@ impl Host {
 fn config(plan: &Plan, saved: u64) -> Config {
     let saved = saved.to_string();
     let points: &[u8] = if plan.saves.is_some_and(|s| s.points) { b"1 1" } else { b"" };
+    let delay = plan.saves.map_or(0, |saves| saves.key_delay_us).to_string();
     let setting: &[(&[u8], &[u8])] = &[
         (SAVED_SETTING.as_bytes(), saved.as_bytes()),
         (b"save", points),
+        (b"rdb-key-save-delay", delay.as_bytes()),
         // Every client would have to expect that its writes are refused.
         (b"stop-writes-on-bgsave-error", b"no"),
     ];

@@ -55,12 +55,6 @@ impl Machine {
         OPERATIONS_MAX * (faults.delay_ns_max + faults.slow_ns_max + faults.hang_ns_max + MS)
     }
 
-    /// How long a save, or loading what was saved, takes at most, nanoseconds. A save may wait for
-    /// one under way.
-    pub fn save_ns_max(faults: &DiskFaults) -> u64 {
-        2 * Self::rewrite_ns_max(faults)
-    }
-
     /// Whether there is saved data.
     pub fn has_data(&self) -> bool {
         self.disk.contents(Path::new(DATA_FILE)).is_ok()

@@ -1,6 +1,7 @@
 //! What a seed draws: which faults and features are on, how often faults come, and how many clients
 //! of each family there are.
 
+use crate::machine::Machine;
 use base::prng::Prng;
 use base::sync::baton::Rates;
 use driver::sim::{DiskFaults, Faults};
@@ -12,6 +13,8 @@ pub const MS: u64 = 1_000_000;
 /// Switch points between two holds of seconds.
 const LONG_HOLD_ONE_IN: u32 = 300_000;
 
+/// Keys of a run, at most.
+const KEYS_MAX: u64 = 5_000;
 /// Makes the draws about saves another sequence than those of the other faults, so that a seed
 /// without saves is the run that it was before there were saves.
 const SAVES: u64 = 0x5a5e_0001;
@@ -60,6 +63,9 @@ pub struct Saves {
     pub flushes: bool,
     /// SHUTDOWN, with a save and without.
     pub shutdowns: bool,
+    /// A save rests for so long behind each key, so that many changes come ahead of it,
+    /// microseconds.
+    pub key_delay_us: u64,
 }
 
 /// What a seed draws. `*_one_in: n` means with probability 1/n; 0 means never.
@@ -158,8 +164,12 @@ impl Plan {
         if self.counts.monitors > 0 || p.chance(1, 2) {
             return;
         }
-        let saves =
-            Saves { points: p.chance(1, 3), flushes: p.chance(1, 5), shutdowns: p.chance(1, 2) };
+        let saves = Saves {
+            points: p.chance(1, 3),
+            flushes: p.chance(1, 5),
+            shutdowns: p.chance(1, 2),
+            key_delay_us: one_of(p, &[0, 0, 50, 500]),
+        };
         if saves.flushes {
             self.counts = Counts { admins: self.counts.admins, ..Counts::default() };
             self.panics = false;
@@ -175,6 +185,13 @@ impl Plan {
     /// Whether only requests of the one saver save: no save point and no FLUSHALL does.
     pub fn saves_on_request(&self) -> bool {
         self.saves.is_some_and(|saves| !saves.points && !saves.flushes)
+    }
+
+    /// How long a save, or loading what was saved, takes at most, nanoseconds. A save may wait for
+    /// one under way.
+    pub fn save_ns_max(&self) -> u64 {
+        let keys_ns = self.saves.map_or(0, |saves| KEYS_MAX * saves.key_delay_us * 1000);
+        2 * (Machine::rewrite_ns_max(&self.disk) + keys_ns)
     }
 
     /// Whether a save may be refused: the disk fails, or is full.

@@ -4,7 +4,6 @@ use crate::clients;
 use crate::host::Host;
 use crate::judge;
 use crate::link::FAILING_ACCEPTS_MAX;
-use crate::machine::Machine;
 use crate::panics;
 use crate::plan::{MS, Plan};
 use crate::session::Actor;
@@ -167,7 +166,7 @@ impl Mishaps {
         };
         if world.machine.has_data() {
             // Whoever is connected already waits until it has loaded.
-            world.disturb(Machine::save_ns_max(&world.plan.disk));
+            world.disturb(world.plan.save_ns_max());
         }
         let machine = (&world.net, &world.machine);
         world.host = Some(Host::start(&world.baton, machine, (&world.plan, saved), world.epoch));

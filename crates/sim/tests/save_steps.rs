@@ -27,7 +27,7 @@ fn world() -> World {
     plan.rates = Rates::CALM;
     plan.counts = Counts::default();
     plan.workers = 2;
-    plan.saves = Some(Saves { points: false, flushes: false, shutdowns: true });
+    plan.saves = Some(Saves { points: false, flushes: false, shutdowns: true, key_delay_us: 0 });
     World::new(plan)
 }
 

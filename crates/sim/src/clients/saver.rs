@@ -3,7 +3,6 @@
 
 use crate::clients::ledger::DATABASES;
 use crate::closings::Closing;
-use crate::machine::Machine;
 use crate::session::{Family, Request, Span};
 use crate::trace::WORLD;
 use crate::world::World;
@@ -84,7 +83,7 @@ impl Saver {
     ) -> Vec<Request<Ask>> {
         let (set, epoch, mark) = Self::mark(world);
         world.count("saves asked for", WORLD, format_args!("{command} with mark {mark}"));
-        let wait_ns = Machine::save_ns_max(&world.plan.disk);
+        let wait_ns = world.plan.save_ns_max();
         vec![set, Request { wait_ns, ..Request::words(command, ask(epoch, mark)) }]
     }
 
@@ -122,7 +121,7 @@ impl Saver {
         world.count("shutdowns by clients", WORLD, format_args!("{how} with mark {mark}"));
         // It gives up a save under way, and all writes wait for its own.
         self.background = None;
-        let wait_ns = Machine::save_ns_max(&world.plan.disk) + SHUTDOWN_NS_MAX;
+        let wait_ns = world.plan.save_ns_max() + SHUTDOWN_NS_MAX;
         world.disturb(wait_ns);
         vec![set, Request { wait_ns, ..Request::words(how, Ask::Shutdown) }]
     }
