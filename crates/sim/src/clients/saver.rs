@@ -71,6 +71,13 @@ impl Saver {
                 Request::words("BGSAVE", Ask::Any),
                 Request::words("EXEC", Ask::Scheduled),
             ],
+            // What is rolled back may have been captured before.
+            15 if world.plan.panics => {
+                let changes = 1 + world.prng.below(2);
+                world.count("panics armed", WORLD, format_args!("a panic in mset"));
+                let text = format!("DEBUG PANIC-IN-COMMAND mset {changes} 0");
+                vec![Request::words(&text, Ask::Any)]
+            }
             _ => Vec::new(),
         }
     }
