@@ -10,6 +10,8 @@ mod progress;
 mod report;
 mod sink;
 
+pub use backup::copy::{Copied, Digest};
+pub use backup::manifest::{self, Manifest};
 pub use check_rdb::check_rdb;
 
 use std::ffi::OsStr;

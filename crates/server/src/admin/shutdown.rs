@@ -88,7 +88,7 @@ impl Core {
             log::notice(format_args!("Saving the final RDB snapshot before exiting."));
             let others = |run: &Run| run.wanted.why != Why::Shutdown;
             self.give_up_save("the server ends behind another one", others);
-            self.want_save(Why::Shutdown, None).expect("only SAVE and BGSAVE are refused");
+            self.want_save(Why::Shutdown, None).expect("it is never refused");
             // No worker executes a write by the old rules behind the moment of this save, because
             // that is taken under World, and who enters behind it follows the fence.
             self.publish_fence();

@@ -3,6 +3,7 @@
 use crate::boot::process;
 use crate::execute::caller::Caller;
 use crate::log;
+use crate::persist::save::output::Output;
 use crate::persist::save::pipe::Order;
 use crate::persist::save::status::{Run, Wanted, Why};
 use crate::persist::save::writing::{Failure, Part};
@@ -28,9 +29,9 @@ pub(crate) enum Answer {
 
 impl Core {
     /// Hands the operations of the run to the driver, and written buffers to its thread.
-    pub(crate) fn drain_writing(&mut self) {
+    pub(crate) fn drain_output(&mut self) {
         let Some(running) = &mut self.tasks.saving.running else { return };
-        for buffer in running.writing.take_returned() {
+        for buffer in running.output.take_returned() {
             running.pipe.give_back(buffer);
         }
         let user = |part| match part {
@@ -38,7 +39,7 @@ impl Core {
             Part::Write => FileUser::SavingWrite,
             Part::EarlySync => FileUser::SavingSync,
         };
-        let ops = running.writing.take_ops().into_iter();
+        let ops = running.output.take_ops().into_iter();
         self.tasks.file_ops.extend(ops.map(|(part, op)| (user(part), op)));
     }
 
@@ -51,7 +52,8 @@ impl Core {
         self.follow_give_up();
     }
 
-    /// Stops the run of this worker if it is given up. One without a moment is not begun. The file that is there stays.
+    /// Stops the run of this worker if it is given up; one without a moment is not begun. The file
+    /// that is there stays.
     pub(crate) fn follow_give_up(&mut self) {
         if let Some(why) = self.shared.saves.given_up(self.id) {
             self.stop_save(why);
@@ -61,12 +63,12 @@ impl Core {
     /// Stops the run of this worker, unless its file is being renamed.
     pub(crate) fn stop_save(&mut self, why: &'static str) {
         let Some(running) = &mut self.tasks.saving.running else { return };
-        running.writing.give_up(why);
-        if running.writing.has_failed() {
+        running.output.give_up(why);
+        if running.output.has_failed() {
             running.is_given_up = true;
             running.pipe.give_order(Order::Abort);
         }
-        self.drain_writing();
+        self.drain_output();
     }
 }
 
@@ -82,12 +84,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return; // of a run that has ended without it
         };
         match what {
-            FromWalker::Bytes(bytes) => running.writing.push(bytes),
-            FromWalker::End => running.writing.end(),
-            FromWalker::Failed(why) => running.writing.give_up(&why),
+            FromWalker::Bytes(bytes) => running.output.push(bytes),
+            FromWalker::End(manifest) => running.output.end(manifest),
+            FromWalker::Failed(why) => running.output.give_up(&why),
             FromWalker::Over => unreachable!("it is handled above"),
         }
-        core.drain_writing();
+        core.drain_output();
         self.end_save_if_over();
     }
 
@@ -95,20 +97,25 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(crate) fn on_saving(&mut self, part: Part, outcome: Result<FileValue, FileError>) {
         let core = &mut self.core;
         let running = core.tasks.saving.running.as_mut().expect("its operation was in flight");
-        running.writing.complete(part, outcome);
-        if running.writing.has_failed() {
+        running.output.complete(part, outcome);
+        if running.output.has_failed() {
             running.pipe.give_order(Order::Abort);
         }
-        core.drain_writing();
+        core.drain_output();
         self.end_save_if_over();
     }
 
     /// Ends the run if nothing of it is left to do.
     pub(crate) fn end_save_if_over(&mut self) {
-        let is_over = |r: &mut Box<Running>| r.writing.outcome().is_some();
+        let is_over = |r: &mut Box<Running>| r.output.outcome().is_some();
         if let Some(running) = self.core.tasks.saving.running.take_if(is_over) {
-            let outcome = running.writing.outcome().expect("it is over").map_err(Clone::clone);
-            self.end_save(&running, outcome);
+            let outcome = running.output.outcome().expect("it is over").map_err(Clone::clone);
+            match &running.output {
+                Output::File(_) => self.end_save(&running, outcome),
+                Output::Backup(filing) => self.core.end_backup(&running, filing, outcome),
+            }
+            self.core.claim_next_save();
+            self.core.timers.save_at = Some(self.core.turn.now());
         }
     }
 
@@ -134,15 +141,16 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 if outcome.is_ok() { Answer::Ok } else { Answer::Error(Error::SaveFailed) };
             self.report_save(running.wanted, outcome.is_ok(), &answer);
         }
-        self.core.claim_next_save();
-        self.core.timers.save_at = Some(now.0);
     }
 
     /// A save could not begin.
     pub(crate) fn fail_save(&mut self, wanted: Wanted, text: &str) {
         let now = (self.core.turn.now(), self.core.turn.unix_ms().0 / 1000);
         log::warning(format_args!("{}: {text}", error_of(wanted.why)));
-        self.core.shared.saves.end(now, None);
+        match wanted.why {
+            Why::Backup => self.core.shared.saves.end_backup(None),
+            _ => self.core.shared.saves.end(now, None),
+        }
         self.report_save(wanted, false, &Answer::Error(Error::made(format!("ERR {text}"))));
         self.core.claim_next_save();
         self.core.timers.save_at = Some(now.0);
@@ -152,7 +160,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn report_save(&mut self, wanted: Wanted, is_saved: bool, answer: &Answer) {
         match wanted.why {
             Why::Command | Why::Background => self.answer_saver(wanted.asker, answer),
-            Why::Flush => {}
+            Why::Flush | Why::Backup => {}
             Why::Reload { flushes } if is_saved => {
                 let conn = wanted.asker.expect("a client has asked for it");
                 self.core.plan_reload(flushes, conn);
@@ -228,6 +236,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 fn error_of(why: Why) -> &'static str {
     match why {
         Why::Background | Why::Flush => "Background saving error",
+        Why::Backup => "Backup error",
         Why::Command | Why::Reload { .. } => "Error saving the DB",
         Why::Shutdown => "Error trying to save the DB",
     }

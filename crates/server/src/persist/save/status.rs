@@ -1,5 +1,6 @@
 //! What all workers know about saves: the one under way, the last ones, and what is asked for.
 
+use crate::persist::backup::status::{Backup, Backups};
 use base::MonoNs;
 use base::sync::atomic::Ordering::Relaxed;
 use base::sync::atomic::{AtomicBool, AtomicU64};
@@ -23,6 +24,8 @@ pub enum Why {
         /// What is there is removed before.
         flushes: bool,
     },
+    /// `backup-schedule`: the snapshot goes into a backup, and the file of the server stays.
+    Backup,
     /// The server ends when the file is written. Writes wait.
     Shutdown,
 }
@@ -34,6 +37,7 @@ impl Why {
             Why::Shutdown => 0,
             Why::Flush => 1,
             Why::Command | Why::Background | Why::Reload { .. } => 2,
+            Why::Backup => 3,
         }
     }
 }
@@ -130,6 +134,8 @@ pub struct State {
     pub saved_changes: u64,
     /// The most that captured values took in the last save, bytes.
     pub last_captured: u64,
+    /// Backups by schedule.
+    pub backups: Backups,
 }
 
 impl Saves {
@@ -150,7 +156,7 @@ impl Saves {
     }
 
     /// Whether a save is under way, or wanted, after which the server ends: writes wait.
-    pub(crate) fn is_final(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         self.is_final.load(Relaxed)
     }
 
@@ -164,18 +170,23 @@ impl Saves {
         self.is_final() || self.is_reloading.load(Relaxed)
     }
 
-    /// Adds a save to those that are wanted; [`Saves::claim_next`] follows. False, and nothing is
-    /// wanted, for SAVE and BGSAVE if another one is wanted or under way, or if the server ends. They
-    /// wait behind the save of FLUSHALL, which nobody has asked for, and behind one that is given up.
+    /// Adds a save to those that are wanted; [`Saves::claim_next`] follows. Those of FLUSHALL and
+    /// SHUTDOWN are never refused. Others are, and false is returned, if another one is wanted or
+    /// under way, or if the server ends. What a client or a save point wants waits behind the save of
+    /// FLUSHALL, which nobody has asked for, and behind one that is given up.
     pub(crate) fn want(&self, wanted: Wanted) -> bool {
         let mut state = self.state();
-        if wanted.why.rank() == Why::Background.rank() {
-            let is_ending = |run: &Run| run.given_up.is_some() && run.wanted.asker.is_none();
-            let run = state.run.iter().filter(|run| !is_ending(run)).map(|run| &run.wanted);
-            let is_taken = run.chain(&state.queue).any(|other| other.why != Why::Flush);
-            if is_taken || self.is_final() {
-                return false;
+        let is_refused = match wanted.why {
+            Why::Flush | Why::Shutdown => false,
+            Why::Backup => state.is_busy() || self.is_final(),
+            Why::Command | Why::Background | Why::Reload { .. } => {
+                let is_ending = |run: &Run| run.given_up.is_some() && run.wanted.asker.is_none();
+                let run = state.run.iter().filter(|run| !is_ending(run)).map(|run| &run.wanted);
+                run.chain(&state.queue).any(|other| other.why != Why::Flush) || self.is_final()
             }
+        };
+        if is_refused {
+            return false;
         }
         if !state.queue.iter().any(|other| other.why == wanted.why) {
             state.queue.push(wanted);
@@ -255,6 +266,15 @@ impl Saves {
             }
             None => self.has_failed.store(run.is_background() || self.has_failed(), Relaxed),
         }
+    }
+
+    /// The run was a backup, and is over; `None`: without success. What it says about the file of
+    /// the server stays as it is.
+    pub(crate) fn end_backup(&self, made: Option<Backup>) {
+        let mut state = self.state();
+        state.run = None;
+        state.last_captured = self.progress.captured_peak.load(Relaxed);
+        state.backups.end(made);
     }
 
     /// The run was given up, which changes no status. If a client waits for it, it is wanted again:
