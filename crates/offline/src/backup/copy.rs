@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Read};
 
+use rdb::file::ScanOptions;
 use sha2::{Digest, Sha256};
 
 use super::Failure;
@@ -44,7 +45,8 @@ fn blocks(
     sink: &mut impl FnMut(&[u8]) -> io::Result<()>,
     progress: &mut Progress,
 ) -> Result<Copied, Failure> {
-    let (mut check, mut hash, mut bytes) = (Check::new(Some(length), false), Sha256::new(), 0);
+    let options = ScanOptions { length: Some(length), verify: true, ..ScanOptions::default() };
+    let (mut check, mut hash, mut bytes) = (Check::new(options), Sha256::new(), 0);
     let (mut block, mut end) = (vec![0; BLOCK], None);
     loop {
         let count = match source.read(&mut block) {
