@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use base::UnixMs;
 use rdb::file::{
-    Chunk, FileError, Keys, LongChunk, LongReader, ScanOptions, Scanned, Scanner, Summary,
+    Chunk, FileError, Keys, LongChunk, LongReader, ScanOptions, Scanned, Scanner, Shown, Summary,
 };
 
 use crate::report::Report;
@@ -28,11 +28,11 @@ pub struct Check {
 }
 
 impl Check {
-    /// Of a file of so many bytes, if that is known.
-    pub fn new(length: Option<u64>, skip_unknown: bool) -> Self {
+    /// Of a file which is scanned with these options.
+    pub fn new(options: ScanOptions) -> Self {
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self {
-            scanner: Scanner::new(ScanOptions { length, verify: true, skip_unknown }),
+            scanner: Scanner::new(options),
             checker: Checker::new(),
             report: Report::default(),
             now: UnixMs(since_1970.unwrap_or_default().as_millis() as i64),
@@ -80,7 +80,7 @@ impl Check {
                 if name == b"ctime" {
                     self.created_s = std::str::from_utf8(&text).ok().and_then(|t| t.parse().ok());
                 }
-                let (name, text) = (name.escape_ascii(), text.escape_ascii());
+                let (name, text) = (Shown(&name), Shown(&text));
                 self.line(self.scanner.at(), format!("AUX FIELD {name} = '{text}'"));
             }
             Chunk::Function(_) => self.report.functions += 1,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use rdb::file::{Checked, FileError, Summary};
+use rdb::file::{Checked, FileError, ScanOptions, Summary};
 
 use crate::check::Check;
 use crate::progress::Progress;
@@ -12,14 +12,15 @@ use crate::progress::Progress;
 /// Bytes that are read at a time.
 pub const BLOCK: usize = 1 << 20;
 
-/// Checks a file, and prints what is in it to `out`; true if it is whole. The lines that
+/// Checks a file, whose length the options need not have, and prints what is in it to `out`; true
+/// if it is whole. The lines that
 /// `redis-check-rdb` prints are printed as there. A bar goes to standard error if it is shown.
 ///
 /// # Errors
 /// Nothing can be printed.
 pub fn check_rdb(
     file: &Path,
-    skip_unknown: bool,
+    options: ScanOptions,
     out: &mut impl Write,
     shows_bar: bool,
 ) -> io::Result<bool> {
@@ -32,7 +33,7 @@ pub fn check_rdb(
     // Of what is no file, as a pipe, the length is not known.
     let length = about.is_file().then_some(about.len());
     let run = Run {
-        check: Check::new(length, skip_unknown),
+        check: Check::new(ScanOptions { length, ..options }),
         progress: Progress::new(length.unwrap_or(0), shows_bar && length.is_some()),
     };
     run.run(opened, length, out)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use base::{Blob, DbIndex, UnixMs};
-use rdb::file::{FileOptions, FileWriter, Meta};
+use rdb::file::{FileOptions, FileWriter, Meta, ScanOptions};
 use rdb::{Owned, Shape};
 
 /// A file which is removed when dropped.
@@ -26,7 +26,8 @@ impl Drop for Temporary {
 
 fn check(file: &Path, skip_unknown: bool) -> (bool, String) {
     let mut out = Vec::new();
-    let whole = offline::check_rdb(file, skip_unknown, &mut out, false).expect("it prints");
+    let options = ScanOptions { skip_unknown, verify: true, databases: Some(16), length: None };
+    let whole = offline::check_rdb(file, options, &mut out, false).expect("it prints");
     (whole, String::from_utf8(out).expect("text"))
 }
 
