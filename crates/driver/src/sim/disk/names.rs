@@ -213,8 +213,13 @@ impl Names {
 
     /// The machine loses its memory: each change survives or not, but none without those before it
     /// that share a name with it.
-    pub fn crash(&mut self, prng: &mut Prng, counts: &mut DiskFaultCounts) {
-        let survival = Survival::draw(prng);
+    pub fn crash(
+        &mut self,
+        survival: Option<Survival>,
+        prng: &mut Prng,
+        counts: &mut DiskFaultCounts,
+    ) {
+        let survival = survival.unwrap_or_else(|| Survival::draw(prng));
         let mut dropped = BTreeSet::new();
         for change in self.changes.drain(..) {
             if !change.shares(&dropped) && survival.keeps(prng) {

@@ -123,7 +123,7 @@ impl Saves {
     }
 
     /// Whether a save is under way, or wanted, after which the server ends: writes wait.
-    pub(crate) fn is_final(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         self.is_final.load(Relaxed)
     }
 
