@@ -3,8 +3,8 @@
 use crate::persist::backup::status::Backups;
 use crate::persist::save::status::Why;
 use crate::shared::Shared;
-use base::{MonoNs, UnixMs};
 use base::sync::atomic::Ordering::Relaxed;
+use base::{MonoNs, UnixMs};
 
 /// What is known about saves.
 #[derive(Clone, Debug)]
