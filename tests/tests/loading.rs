@@ -3,47 +3,20 @@
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType};
+use sheafdb_tests::folder::Folder;
 use sheafdb_tests::http;
 use sheafdb_tests::program::{finish, spawn};
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-/// A folder which is removed in the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("sheafdb-load-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn text(&self) -> String {
-        self.0.display().to_string()
-    }
-
-    fn file(&self) -> PathBuf {
-        self.0.join("dump.rdb")
-    }
-
-    /// The arguments of a server on this folder.
-    fn start(&self, more: &[&str]) -> ServerProcess {
-        let dir = self.text();
-        let args = [&["--dir", &dir][..], more].concat();
-        ServerProcess::start(&Binary::under_test(), &args)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A server on this folder.
+fn start(folder: &Folder, more: &[&str]) -> ServerProcess {
+    ServerProcess::start(&Binary::under_test(), &[&["--dir", folder.path()][..], more].concat())
 }
 
 fn ask(wire: &mut Wire, words: &[&str]) -> Value {
@@ -192,14 +165,14 @@ fn compare(theirs: &mut Wire, ours: &mut Wire, db: &str) -> usize {
 #[test]
 fn a_file_of_redis_is_loaded_with_the_same_data() {
     for (seed, compression, threads) in [(1, "yes", "1"), (2, "no", "3")] {
-        let folder = Folder::new(&format!("redis-{seed}"));
-        let dir = folder.text();
+        let folder = Folder::new(&format!("load-redis-{seed}"));
+        let dir = folder.path();
         let arguments = ["--dir", &dir, "--rdbcompression", compression];
         let redis = ServerProcess::start(&Binary::redis(), &arguments);
         let mut theirs = redis.connect();
         fill(&mut theirs, &mut Rng::new(seed));
         assert_eq!(ask(&mut theirs, &["SAVE"]), Value::Simple(b"OK".to_vec()));
-        let server = folder.start(&["--threads", threads]);
+        let server = start(&folder, &["--threads", threads]);
         let mut ours = server.connect();
         assert_eq!(info(&mut ours, "rdb_changes_since_last_save"), "0");
         let mut keys = 0;
@@ -227,13 +200,13 @@ fn made(parts: &[&[u8]]) -> Vec<u8> {
 
 #[test]
 fn expired_keys_are_left_out_and_uses_are_kept() {
-    let folder = Folder::new("uses");
+    let folder = Folder::new("load-uses");
     let old = b"\xfc\xe8\x03\0\0\0\0\0\0\0\x01e\x011";
     let idle = b"\xf8\x40\xc8\0\x01i\x011"; // 200 seconds
     let frequent = b"\xf9\x37\0\x01f\x011";
     fs::write(folder.file(), made(&[b"\xfe\0", old, idle, frequent, b"\0\x01p\x011"]))
         .expect("a file");
-    let server = folder.start(&[]);
+    let server = start(&folder, &[]);
     let mut wire = server.connect();
     assert_eq!(ask(&mut wire, &["DBSIZE"]), Value::Int(3));
     assert_eq!(info(&mut wire, "rdb_last_load_keys_expired"), "1");
@@ -249,7 +222,7 @@ fn expired_keys_are_left_out_and_uses_are_kept() {
 fn refused(folder: &Folder, more: &[&str]) -> (String, String) {
     let port = free_addr().expect("a port").port().to_string();
     let mut command = Command::new(&Binary::under_test().path);
-    command.args(["--port", &port, "--admin-port", "0", "--dir", &folder.text()]).args(more);
+    command.args(["--port", &port, "--admin-port", "0", "--dir", folder.path()]).args(more);
     let out = finish(spawn(&mut command));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert_eq!(out.status.code(), Some(1), "{}", text(&out.stdout));
@@ -258,7 +231,7 @@ fn refused(folder: &Folder, more: &[&str]) -> (String, String) {
 
 #[test]
 fn a_damaged_file_ends_the_start_with_one_line() {
-    let folder = Folder::new("damaged");
+    let folder = Folder::new("load-damaged");
     let key = b"\xfe\0\0\x01a\x011";
     let cut = made(&[key]);
     let cases: [(Vec<u8>, &str); 10] = [
@@ -284,7 +257,7 @@ fn a_damaged_file_ends_the_start_with_one_line() {
         assert_eq!(log.lines().filter(|l| l.ends_with(line)).count(), 1, "{log}");
         assert!(!log.contains("Ready to accept"), "{log}");
         assert_eq!(fs::read(folder.file()).expect("untouched"), bytes);
-        assert!(!folder.0.join("s.pid").exists());
+        assert!(!folder.at("s.pid").exists());
     }
     fs::remove_file(folder.file()).expect("a file");
     fs::create_dir(folder.file()).expect("a folder");
@@ -294,7 +267,7 @@ fn a_damaged_file_ends_the_start_with_one_line() {
 /// Values of modules: an error, unless they are to be skipped.
 #[test]
 fn values_of_modules_end_the_start_or_are_skipped() {
-    let folder = Folder::new("modules");
+    let folder = Folder::new("load-modules");
     // Type 7: a module's id, then tagged parts up to 0. Here one number.
     let mut module = b"\x07\x01m\x81".to_vec();
     module.extend((0x0123_4567_89ab_cdef_u64 & !0x3ff | 1).to_be_bytes());
@@ -302,7 +275,7 @@ fn values_of_modules_end_the_start_or_are_skipped() {
     fs::write(folder.file(), made(&[b"\xfe\0", &module, b"\0\x01a\x011"])).expect("a file");
     let (errors, _) = refused(&folder, &[]);
     assert!(errors.contains("key 'm'") && errors.contains("module"), "{errors}");
-    let server = folder.start(&["--rdb-skip-unknown", "yes"]);
+    let server = start(&folder, &["--rdb-skip-unknown", "yes"]);
     assert_eq!(ask(&mut server.connect(), &["DBSIZE"]), Value::Int(1));
     assert!(server.log().contains("1 keys and 0 other fields of modules were skipped"));
 }
@@ -311,17 +284,17 @@ fn values_of_modules_end_the_start_or_are_skipped() {
 /// data is there.
 #[test]
 fn a_supervisor_hears_of_loading_and_then_that_the_server_is_ready() {
-    let folder = Folder::new("notify");
+    let folder = Folder::new("load-notify");
     let entry = |n: u32| [b"\0\x06".to_vec(), format!("{n:06}").into(), b"\x011".to_vec()].concat();
     let all: Vec<u8> = (0..200_000).flat_map(entry).collect();
     fs::write(folder.file(), made(&[b"\xfe\0", &all])).expect("a file");
-    let path = folder.0.join("notify");
+    let path = folder.at("notify");
     let socket = UnixDatagram::bind(&path).expect("a socket");
     socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a limit");
     let port = free_addr().expect("a port");
     let mut command = Command::new(&Binary::under_test().path);
     command.args(["--port", &port.port().to_string(), "--admin-port", "0"]);
-    command.args(["--dir", &folder.text(), "--supervised", "systemd"]).env("NOTIFY_SOCKET", &path);
+    command.args(["--dir", folder.path(), "--supervised", "systemd"]).env("NOTIFY_SOCKET", &path);
     let child = spawn(&mut command);
     let hear = || {
         let mut text = [0; 256];
@@ -347,12 +320,12 @@ fn a_supervisor_hears_of_loading_and_then_that_the_server_is_ready() {
 /// (io_uring opens it at once.)
 #[test]
 fn a_server_which_loads_is_alive_and_not_ready() {
-    let folder = Folder::new("alive");
+    let folder = Folder::new("load-alive");
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(CWD, folder.file(), FileType::Fifo, mode, 0).expect("a pipe");
     let (port, admin) = (free_addr().expect("a port"), free_addr().expect("a port"));
     let mut command = Command::new(&Binary::under_test().path);
-    command.args(["--port", &port.port().to_string(), "--dir", &folder.text()]);
+    command.args(["--port", &port.port().to_string(), "--dir", folder.path()]);
     command.args(["--admin-port", &admin.port().to_string(), "--io-backend", "epoll"]);
     let child = spawn(&mut command);
     let began = Instant::now();
@@ -377,24 +350,19 @@ fn a_server_which_loads_is_alive_and_not_ready() {
     assert!(live.contains(r#""loading":{"bytes":0,"total_bytes":0,"keys":0,"#), "{live}");
     wire.send(b"SHUTDOWN NOSAVE\r\n").expect("sent");
     assert!(finish(child).status.success());
-    assert_eq!(names(&folder.0), ["dump.rdb"]);
+    assert_eq!(folder.names(), ["dump.rdb"]);
 }
 
 /// The folder of a file is not changed by loading it.
 #[test]
 fn loading_writes_nothing() {
-    let folder = Folder::new("reads");
+    let folder = Folder::new("load-reads");
     let bytes = made(&[b"\xfe\0\0\x01a\x011"]);
     fs::write(folder.file(), &bytes).expect("a file");
-    let mut server = folder.start(&[]);
+    let mut server = start(&folder, &[]);
     server.terminate();
     let status = server.wait_exit(Duration::from_secs(20)).expect("it ends");
     assert!(status.success());
     assert_eq!(fs::read(folder.file()).expect("it is there"), bytes);
-    assert!(names(&folder.0).iter().all(|name| name == "dump.rdb"));
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let all = fs::read_dir(folder).expect("a folder");
-    all.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    assert!(folder.names().iter().all(|name| name == "dump.rdb"));
 }

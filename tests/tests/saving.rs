@@ -1,53 +1,17 @@
 //! Snapshot files of a server under load: loaded by the reference, and what ends a save.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sheafdb_tests::big::figure;
+use sheafdb_tests::folder::Folder;
 use sheafdb_tests::render;
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// A folder of this test's own, removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("sheafdb-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn path(&self) -> &str {
-        self.0.to_str().expect("plain")
-    }
-
-    fn file(&self) -> PathBuf {
-        self.0.join("dump.rdb")
-    }
-
-    /// What is in it.
-    fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).expect("readable");
-        let name = |e: std::io::Result<std::fs::DirEntry>| {
-            e.expect("readable").file_name().into_string().expect("plain")
-        };
-        let mut names: Vec<String> = entries.map(name).collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A server whose files are in a folder that outlives it; `None` if the reference is under test.
 fn start(folder: &Folder, extra: &[&str]) -> Option<ServerProcess> {

@@ -52,6 +52,16 @@ enum Body {
 
 const _: () = assert!(size_of::<Blob>() == 8 && size_of::<Body>() == 24);
 
+impl Body {
+    /// Heap bytes of a copy.
+    fn copied_bytes(&self) -> usize {
+        match self {
+            Self::Block(bytes) => bytes.len(),
+            Self::Pages(tree) => tree.copied_bytes(),
+        }
+    }
+}
+
 impl Default for Body {
     fn default() -> Self {
         Self::Block(Vec::new())
@@ -223,7 +233,7 @@ impl Blob {
         }
         let (over, behind) = bytes.split_at(bytes.len().min(self.len() - at));
         if !over.is_empty() {
-            match self.0.make_mut() {
+            match self.0.make_mut(Body::copied_bytes) {
                 Body::Block(block) => block[at..at + over.len()].copy_from_slice(over),
                 Body::Pages(tree) => tree.overwrite(at, over),
             }
@@ -257,7 +267,7 @@ impl Blob {
     /// The unshared body, in the form that it has with `len` bytes, and with room for them if it is
     /// a block.
     fn body_of(&mut self, len: usize) -> &mut Body {
-        let body = self.0.make_mut();
+        let body = self.0.make_mut(Body::copied_bytes);
         if let Body::Block(block) = body {
             if len > BLOCK_MAX {
                 let mut tree = Tree::default();
@@ -283,7 +293,7 @@ impl Blob {
             *self = Self::block(kept);
             return;
         }
-        match self.0.make_mut() {
+        match self.0.make_mut(Body::copied_bytes) {
             Body::Block(block) => block.truncate(len),
             Body::Pages(tree) => tree.truncate(len),
         }

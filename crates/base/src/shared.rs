@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -29,6 +30,24 @@ struct Counted<T> {
 
 /// Bytes in front of the value.
 pub const COUNT_BYTES: usize = size_of::<usize>();
+
+thread_local! {
+    /// See [`take_copied`].
+    static COPIED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Bytes which this thread has copied, since the last call, because somebody else refers to the
+/// value that it was about to change: what it costs that a snapshot or a reader holds old values.
+#[must_use]
+pub fn take_copied() -> u64 {
+    COPIED.take()
+}
+
+/// Adds to [`take_copied`]: for who replaces what is shared without [`Shared::make_mut`].
+#[cold]
+pub fn note_copied(bytes: usize) {
+    COPIED.set(COPIED.get() + bytes as u64);
+}
 
 // SAFETY: as for `Arc`: the value is reached from every thread that has a reference, so it must be
 // `Sync`, and dropped on the thread of the last one, so it must be `Send`. The count is atomic.
@@ -79,13 +98,20 @@ impl<T> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// The value, to change: a copy of its own if it was shared.
+    /// The value, to change: a copy of its own if it was shared. `heap` says how many bytes a copy
+    /// takes besides the value itself.
     #[inline]
-    pub fn make_mut(&mut self) -> &mut T {
+    pub fn make_mut(&mut self, heap: impl FnOnce(&T) -> usize) -> &mut T {
         if self.is_shared() {
-            *self = Self::new(T::clone(self));
+            self.copy(heap);
         }
         self.get_mut().expect("it is not shared any more")
+    }
+
+    #[cold]
+    fn copy(&mut self, heap: impl FnOnce(&T) -> usize) {
+        *self = Self::new(T::clone(self));
+        note_copied(size_of::<Counted<T>>() + heap(self));
     }
 }
 
@@ -149,13 +175,15 @@ mod tests {
 
     #[test]
     fn make_mut_copies_only_a_shared_value() {
+        let heap = |bytes: &Vec<u8>| bytes.len();
         let mut one = Shared::new(vec![1]);
         let at = one.address();
-        one.make_mut().push(2);
-        assert_eq!(one.address(), at);
+        one.make_mut(heap).push(2);
+        assert_eq!((one.address(), take_copied()), (at, 0));
         let two = one.clone();
         assert!(one.is_shared() && one.get_mut().is_none());
-        one.make_mut().push(3);
+        one.make_mut(heap).push(3);
+        assert_eq!((take_copied(), take_copied()), (8 + 24 + 2, 0), "count, vector, two bytes");
         assert_eq!((&*one, &*two), (&vec![1, 2, 3], &vec![1, 2]));
         assert!(!one.is_shared() && !two.is_shared());
         assert_eq!(two.address(), at);
@@ -185,7 +213,7 @@ mod tests {
                 thread::spawn(move || {
                     for _ in 0..rounds {
                         let other = own.clone();
-                        own.make_mut().0[0] += n;
+                        own.make_mut(|value| value.0.len() * 8).0[0] += n;
                         assert_eq!(other.0[1], 7);
                         drop(other);
                     }

@@ -194,9 +194,9 @@ impl Keyspace {
         self.snapshot.is_over_bound()
     }
 
-    /// Bytes of captured entries that wait for the walker. An entry whose value is a root counts
-    /// with at most 64 KiB of it; that estimates what writers copy of the nodes that they share
-    /// with the root.
+    /// Bytes of captured entries that the sink has not taken, and of the copies that writers have
+    /// made of pages and nodes which the snapshot shares. The copies count until the walker and the
+    /// sink have no value outside its entry any more.
     pub fn captured_bytes(&self) -> u64 {
         self.snapshot.running().map_or(0, |running| running.captured_bytes())
     }

@@ -6,11 +6,11 @@ use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use base::sync::{Arc, thread};
 use base::{DbIndex, SlotId, UnixMs};
 use keyspace::snapshot::{CAPTURED_BYTES_MAX, Root, SMALL_MAX, Sink, Snapshot, Step};
-use keyspace::{Access, Big, Encoding, Entry, Event, Guard, Intent, Keyspace, Options};
+use keyspace::{Access, Big, Encoding, Entry, Event, Guard, Intent, Key, Keyspace, Options};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
-use value::{List, Log, NewStr};
+use value::{Hash, List, Log, NewStr};
 
 const QUIET: Event = Event::SILENT;
 const NOW: UnixMs = UnixMs(1_000_000);
@@ -334,6 +334,90 @@ fn captured_bytes_are_bounded_and_counted() {
     assert_eq!((count.0, snapshot.progress().captured), (200, 200));
     assert_eq!((ks.captured_bytes(), ks.is_capture_over_bound()), (0, false));
     assert_eq!((ks.memory().entries, snapshot.progress().captured_bytes), (before, captured));
+}
+
+/// Keeps the last value that it got until the next step.
+#[derive(Default)]
+struct Holds(Option<Root>);
+
+impl Sink for Holds {
+    fn small(&mut self, _: DbIndex, _: Entry<'_>) {}
+
+    fn large(&mut self, _: DbIndex, _: Entry<'_>, value: Root) {
+        self.0 = Some(value);
+    }
+}
+
+/// Writers copy the pages and nodes that they share with the snapshot. These bytes are counted from
+/// the copy on until the sink is done with the value, and have the same bound.
+#[test]
+fn copies_of_shared_parts_are_bounded_and_counted() {
+    const LEN: usize = 4 << 20;
+    const MEMBERS: u64 = 50_000;
+    let ks = keyspace(2);
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    let mut cutter = Access::new(Arc::clone(&ks), 1);
+    let mut change = |name: &str, f: &mut dyn FnMut(&mut Guard<'_>, &Key<'_>)| {
+        enter(&mut access);
+        let key = ks.key(name.as_bytes());
+        let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
+        f(&mut guard, &key);
+        drop(guard);
+        access.leave();
+    };
+    change("text", &mut |guard, _| set(guard, "text", &vec![b'a'; LEN]));
+    change("hash", &mut |guard, key| {
+        let (mut hash, mut log) = (Hash::new(), Log::default());
+        (0..MEMBERS).for_each(|n| _ = hash.set(&n.to_le_bytes(), b"value", &mut log));
+        guard.insert_big(QUIET, DbIndex(0), key, Encoding::Hashtable, Big::Hash(hash), None);
+    });
+    let mut write = |at: usize, bytes: &[u8]| {
+        change("text", &mut |guard, key| {
+            let mut entry = guard.entry_mut(QUIET, DbIndex(0), key).expect("it is there");
+            entry.write_at(at, bytes);
+        });
+    };
+    write(0, b"not shared");
+    take_world(&mut cutter);
+    let mut snapshot = cutter.cut(1 << 20).expect("none runs");
+    cutter.open_world();
+    assert_eq!(ks.captured_bytes(), 0);
+    write(0, b"first");
+    let first = ks.captured_bytes();
+    assert!((64 << 10..80 << 10).contains(&first), "a page of 64 KiB, and nodes: {first}");
+    write(9, b"again");
+    assert_eq!(ks.captured_bytes(), first, "the page is not shared any more");
+    write(LEN / 2, &vec![b'b'; 64 << 10]);
+    for at in (0..LEN).step_by(64 << 10) {
+        write(at, b"each page");
+    }
+    let (all, len) = (ks.captured_bytes(), LEN as u64);
+    assert!((len..len + (32 << 10)).contains(&all), "every page once: {all}");
+    assert!(ks.is_capture_over_bound());
+    let (mut walker, mut sink) = (cutter.further().expect("there is room"), Holds::default());
+    assert_eq!(snapshot.step(&mut walker, &mut sink), Step::More);
+    assert_eq!(ks.captured_bytes(), all, "the sink has the value");
+    assert!(sink.0.take().is_some_and(|root| matches!(root, Root::String(_))));
+    let mut is_held = false;
+    while !is_held {
+        snapshot.step(&mut walker, &mut sink);
+        is_held = matches!(sink.0, Some(Root::Collection(_)));
+    }
+    assert_eq!((ks.captured_bytes(), ks.is_capture_over_bound()), (0, false));
+    for n in 0..MEMBERS {
+        change("hash", &mut |guard, key| {
+            let mut entry = guard.entry_mut(QUIET, DbIndex(0), key).expect("it is there");
+            entry.edit(|big, log| {
+                let Big::Hash(hash) = big else { panic!("a hash") };
+                hash.set(&n.to_le_bytes(), b"other", log);
+            });
+        });
+    }
+    let copied = ks.captured_bytes();
+    assert!(copied > MEMBERS * 8, "what the walker itself has taken counts, too: {copied}");
+    sink.0 = None;
+    while snapshot.step(&mut walker, &mut sink) != Step::Complete {}
+    assert_eq!((ks.captured_bytes(), ks.is_capture_over_bound()), (0, false));
 }
 
 /// Says whether the slot of each entry was free when the entry was passed on.

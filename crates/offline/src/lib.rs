@@ -11,6 +11,8 @@ mod repeats;
 mod report;
 mod sink;
 
+pub use backup::copy::{Copied, Digest};
+pub use backup::manifest::{self, Manifest};
 pub use check_rdb::check_rdb;
 pub use rdb::file::ScanOptions;
 

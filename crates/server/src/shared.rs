@@ -229,6 +229,11 @@ pub struct Facts {
 }
 
 impl Shared {
+    /// When the server makes backups of itself.
+    pub fn backup_schedule(&self) -> Option<config::schedule::Schedule> {
+        self.config.lock().expect("no panic while the configuration is held").backup_schedule
+    }
+
     /// Sends a message to one worker; never blocks.
     pub fn post(&self, worker: usize, message: Message) {
         if let Some(boxes) = self.mailboxes.get() {

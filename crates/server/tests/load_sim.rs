@@ -71,7 +71,7 @@ fn info(sim: &mut Sim, field: &str) -> Option<String> {
 }
 
 /// Command, and the error that redis-server 7.0 answers while it loads; `None`: it answers as ever.
-const ANSWERS: [(&[&str], Option<&str>); 37] = [
+const ANSWERS: [(&[&str], Option<&str>); 41] = [
     (&["GET", "x"], Some(LOADING)),
     (&["SET", "x", "1"], Some(LOADING)),
     (&["PING"], Some(LOADING)),
@@ -87,6 +87,10 @@ const ANSWERS: [(&[&str], Option<&str>); 37] = [
     (&["LOLWUT"], Some(LOADING)),
     (&["BLPOP", "a", "0"], Some(LOADING)),
     (&["MIGRATE", "127.0.0.1", "1", "k", "0", "1"], Some(LOADING)),
+    (&["SAVE"], Some(LOADING)),
+    (&["BGSAVE"], Some(LOADING)),
+    (&["BGSAVE", "SCHEDULE"], Some(LOADING)),
+    (&["LASTSAVE"], None),
     (&["GET"], Some("ERR wrong number of arguments for 'get' command")),
     (&["EXEC"], Some("ERR EXEC without MULTI")),
     (&["DISCARD"], Some("ERR DISCARD without MULTI")),

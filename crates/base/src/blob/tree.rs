@@ -1,7 +1,7 @@
 //! The pages of a big string, and the nodes that refer to them.
 
 use super::FILL_MIN;
-use crate::shared::{COUNT_BYTES, Shared};
+use crate::shared::{COUNT_BYTES, Shared, note_copied};
 use crate::sync::OnceLock;
 use std::ops::Range;
 
@@ -27,6 +27,19 @@ struct Page(Vec<u8>);
 
 /// Pages in order. All nodes but the last one of a string are full.
 struct Node(Vec<Shared<Page>>);
+
+impl Page {
+    fn heap(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Node {
+    #[expect(clippy::unused_self, reason = "every node has room for all its pages")]
+    fn heap(&self) -> usize {
+        FANOUT * size_of::<Shared<Page>>()
+    }
+}
 
 impl Clone for Node {
     fn clone(&self) -> Self {
@@ -74,6 +87,11 @@ fn node_heap(node: &Shared<Node>) -> usize {
 }
 
 impl Tree {
+    /// Heap bytes of a copy, which shares all nodes.
+    pub fn copied_bytes(&self) -> usize {
+        size_of::<Self>() + self.nodes.len() * size_of::<Shared<Node>>()
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }
@@ -214,7 +232,7 @@ impl Tree {
         if !pages.is_multiple_of(FANOUT) {
             let before = node_heap(self.nodes.last().expect("it has the page"));
             let last = self.nodes.last_mut().expect("it has the page");
-            last.make_mut().0.truncate(pages % FANOUT);
+            last.make_mut(Node::heap).0.truncate(pages % FANOUT);
             self.heap = self.heap + node_heap(last) - before;
         }
         self.len = len;
@@ -288,7 +306,7 @@ impl Tree {
         self.len += page.0.len();
         self.heap += page_heap(&page);
         let node = self.nodes.last_mut().expect("there is one");
-        node.make_mut().0.push(page);
+        node.make_mut(Node::heap).0.push(page);
     }
 
     /// The node of a page, to change: a copy of its own if it was shared.
@@ -297,14 +315,14 @@ impl Tree {
         if is_zero_node(node) {
             self.heap += NODE_OVERHEAD;
         }
-        node.make_mut()
+        node.make_mut(Node::heap)
     }
 
     /// Changes the bytes of a page, which is copied first if it is shared.
     fn edit_page(&mut self, index: usize, f: impl FnOnce(&mut Vec<u8>)) {
         let page = &mut self.node_mut(index).0[index % FANOUT];
         let before = page_heap(page);
-        f(&mut page.make_mut().0);
+        f(&mut page.make_mut(Page::heap).0);
         let after = page_heap(page);
         self.heap = self.heap + after - before;
     }
@@ -315,6 +333,7 @@ impl Tree {
         if let Some(page) = page.get_mut() {
             page.0.copy_from_slice(bytes);
         } else {
+            note_copied(PAGE_OVERHEAD + bytes.len());
             self.set_page(index, Shared::new(Page(bytes.to_vec())));
         }
     }

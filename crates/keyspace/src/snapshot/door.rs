@@ -22,6 +22,7 @@ use crate::guard::Guard;
 use crate::snapshot::Running;
 use crate::snapshot::item::Item;
 use crate::undo::{Change, Place, Undo};
+use base::shared::take_copied;
 use base::sync::Arc;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,6 +57,7 @@ impl Undo {
     /// under World, and ends when nothing is ahead of its walker.
     pub fn adopt_snapshot(&mut self, running: Option<Arc<Running>>) {
         self.set_listeners(listeners::SNAPSHOT, running.is_some());
+        let _before = take_copied();
         let door = &mut self.capture.door;
         match (&door, running) {
             (Some(door), Some(running)) if Arc::ptr_eq(&door.running, &running) => {}
@@ -80,6 +82,8 @@ impl Guard<'_> {
         let undo = &mut self.w.undo;
         let Some(door) = &mut undo.capture.door else { return };
         if entry.is_skipped() || !door.running.is_ahead(place) {
+            // The snapshot may share the value: the commit counts what the change copies of it.
+            undo.commit_work += usize::from(entry.header().is_big());
             return;
         }
         if door.seen.contains_key(&entry.address()) {
@@ -113,7 +117,8 @@ impl Guard<'_> {
     pub(crate) fn hand_over(&mut self) {
         let w = &mut *self.w;
         let Some(door) = &mut w.undo.capture.door else { return };
-        if !(door.seen.is_empty() && door.images.is_empty()) {
+        let copied = take_copied();
+        if copied > 0 || !(door.seen.is_empty() && door.images.is_empty()) {
             let Door { running, seen, images } = &mut **door;
             let kept = images.drain(..).map(|image| {
                 image.of.set_skipped(true);
@@ -135,7 +140,7 @@ impl Guard<'_> {
                 let gone = unsafe { old.into_gone() };
                 Some(Item::moved(place.physical, gone).counted())
             });
-            running.capture(self.ks, w.index, kept.chain(left));
+            running.capture(self.ks, w.index, kept.chain(left), copied);
             seen.clear();
         }
         if !w.undo.flushed.is_empty() {

@@ -4,10 +4,6 @@ use crate::entry::{EntryPtr, Gone};
 use crate::guard::Guard;
 use crate::stats::{WorkerStats, add};
 
-/// What a captured root counts at most: an estimate of what writers copy of the nodes that they
-/// share with it.
-const ROOT_BYTES_MAX: usize = 64 << 10;
-
 /// An entry that only the owner of this value can reach. It must be freed through
 /// [`Item::into_gone`]: it has no `Drop`.
 pub(crate) struct Item {
@@ -33,16 +29,18 @@ impl Item {
         Self { physical, gone: copy, is_copy: true, bytes: 0 }
     }
 
-    /// The same, counted as captured.
+    /// The same, counted as captured. What writers copy of a value which they share with a copy is
+    /// counted when they copy it.
     pub fn counted(mut self) -> Self {
         let entry = self.gone.entry();
-        let shares_pages = entry.blob().is_none_or(base::Blob::is_paged);
-        let outside = if entry.header().is_big() { entry.outside() } else { 0 };
-        // Of a root the writers copy the nodes that they change; a block they copy whole.
-        let copied =
-            if self.is_copy && shares_pages { outside.min(ROOT_BYTES_MAX) } else { outside };
-        self.bytes = (entry.class() + copied) as u64;
+        let outside = if self.is_copy || !self.is_big() { 0 } else { entry.outside() };
+        self.bytes = (entry.class() + outside) as u64;
         self
+    }
+
+    /// Its value is outside the entry.
+    pub fn is_big(&self) -> bool {
+        self.gone.entry().header().is_big()
     }
 
     /// The entry, to be read while this value lives.

@@ -38,8 +38,11 @@ pub(crate) struct Running {
     lanes_used: AtomicU32,
     /// Tables that were flushed before the walker had passed them.
     inherited: Mutex<VecDeque<Inherited>>,
-    /// Captured bytes that the walker has passed on or freed.
+    /// Captured bytes that the sink has taken, or that were freed.
     done_bytes: AtomicU64,
+    /// Of the bytes that writers have copied, those which they had copied when the walker last had
+    /// no value outside an entry.
+    done_copied: AtomicU64,
     captured_max: u64,
 }
 
@@ -48,6 +51,9 @@ struct Lane {
     items: Mutex<Vec<Item>>,
     /// Bytes captured so far; only the owner of the lane writes it.
     bytes: AtomicU64,
+    /// Bytes that the owner has copied because the snapshot, or a reader, shares the value that it
+    /// has changed.
+    copied: AtomicU64,
 }
 
 /// The tables of a flushed database, each with the position at which the walker was.
@@ -83,6 +89,7 @@ impl Running {
             lanes_used: AtomicU32::new(0),
             inherited: Mutex::default(),
             done_bytes: AtomicU64::new(0),
+            done_copied: AtomicU64::new(0),
             captured_max,
         }
     }
@@ -108,17 +115,30 @@ impl Running {
         self.position(place.slot).is_some_and(|position| position_of(place) >= position)
     }
 
-    /// Queues captured entries for the walker, for the Access with this number.
-    pub fn capture(&self, ks: &Keyspace, index: usize, items: impl Iterator<Item = Item>) {
+    /// Queues captured entries for the walker, for the Access with this number, which has copied so
+    /// many bytes of values outside.
+    pub fn capture(
+        &self,
+        ks: &Keyspace,
+        index: usize,
+        items: impl Iterator<Item = Item>,
+        copied: u64,
+    ) {
         let lane = &self.lanes[index];
         if index >= self.used().len() {
             self.lanes_used.fetch_max(index as u32 + 1, Ordering::Relaxed);
         }
-        let before = lane.bytes.load(Ordering::Relaxed);
-        let mut after = before;
-        lock(&lane.items).extend(items.inspect(|item| after += item.bytes));
+        let bytes = lane.bytes.load(Ordering::Relaxed);
+        let of_copies = lane.copied.load(Ordering::Relaxed);
+        let (before, mut after) = (bytes + of_copies, bytes);
+        {
+            let mut queue = lock(&lane.items);
+            queue.extend(items.inspect(|item| after += item.bytes));
+            // With the queue: who has seen these bytes finds what they belong to.
+            lane.copied.store(of_copies + copied, Ordering::Relaxed);
+        }
         lane.bytes.store(after, Ordering::Relaxed);
-        if before / CHECKED_BYTES != after / CHECKED_BYTES {
+        if before / CHECKED_BYTES != (after + of_copies + copied) / CHECKED_BYTES {
             self.check_bound(ks);
         }
     }
@@ -128,21 +148,38 @@ impl Running {
         &self.lanes[..self.lanes_used.load(Ordering::Relaxed) as usize]
     }
 
-    /// Moves all captured entries to `items`.
-    pub fn drain(&self, items: &mut VecDeque<Item>) {
+    /// Passes all captured entries to `take`.
+    pub fn drain(&self, mut take: impl FnMut(Item)) {
         for lane in self.used() {
-            items.extend(std::mem::take(&mut *lock(&lane.items)));
+            std::mem::take(&mut *lock(&lane.items)).into_iter().for_each(&mut take);
+        }
+    }
+
+    /// Bytes that writers have copied since the cut.
+    pub fn copied_in_all(&self) -> u64 {
+        self.used().iter().map(|lane| lane.copied.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Notes that no value outside an entry waits, or is with the sink, which writers had copied
+    /// parts of when [`Running::copied_in_all`] returned `copied`.
+    pub fn finish_copied(&self, ks: &Keyspace, copied: u64) {
+        if self.done_copied.load(Ordering::Relaxed) != copied {
+            self.done_copied.store(copied, Ordering::Relaxed);
+            self.check_bound(ks);
         }
     }
 
     /// Puts items back of which the walker has passed on none.
-    pub fn put_back(&self, items: VecDeque<Item>) {
+    pub fn put_back(&self, items: impl Iterator<Item = Item>) {
         self.lanes_used.fetch_max(1, Ordering::Relaxed);
         lock(&self.lanes[0].items).extend(items);
     }
 
-    /// Notes that the walker has passed on so many captured bytes.
+    /// Notes that so many captured bytes were taken by the sink, or freed.
     pub fn finish_bytes(&self, ks: &Keyspace, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
         let done = self.done_bytes.load(Ordering::Relaxed);
         self.done_bytes.store(done + bytes, Ordering::Relaxed);
         self.check_bound(ks);
@@ -154,15 +191,22 @@ impl Running {
         ks.snapshot.set_over_bound(self.captured_bytes() > self.captured_max);
     }
 
-    /// Bytes captured since the cut.
+    /// Bytes captured since the cut, and copied by writers.
     pub fn captured_in_all(&self) -> u64 {
+        self.entries_in_all() + self.copied_in_all()
+    }
+
+    fn entries_in_all(&self) -> u64 {
         self.used().iter().map(|lane| lane.bytes.load(Ordering::Relaxed)).sum()
     }
 
-    /// Bytes of captured entries that wait.
+    /// Bytes of captured entries that wait or are with the sink, and of copies that writers have
+    /// made of what these share with them.
     pub fn captured_bytes(&self) -> u64 {
         let done = self.done_bytes.load(Ordering::Relaxed);
-        self.captured_in_all().saturating_sub(done)
+        let done_copied = self.done_copied.load(Ordering::Relaxed);
+        self.entries_in_all().saturating_sub(done)
+            + self.copied_in_all().saturating_sub(done_copied)
     }
 
     /// Takes over the tables of a flushed database that the walker has not passed. The caller holds
@@ -198,11 +242,7 @@ impl Running {
 
     /// Passes everything that waits to those who free it, when the keyspace ends.
     pub fn drain_last(&self, mut entry: impl FnMut(Gone), mut table: impl FnMut(Table)) {
-        let mut items = VecDeque::new();
-        self.drain(&mut items);
-        for item in items {
-            entry(item.into_last());
-        }
+        self.drain(|item| entry(item.into_last()));
         while let Some(inherited) = self.next_inherited() {
             for (_, inner) in inherited.tables {
                 table(inner);

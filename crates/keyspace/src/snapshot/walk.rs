@@ -8,6 +8,7 @@
 use crate::access::Access;
 use crate::entry::EntryPtr;
 use crate::guard::Guard;
+use crate::keyspace::Keyspace;
 use crate::may::Intent;
 use crate::snapshot::item::Item;
 use crate::snapshot::running::{Inherited, Running, position_at};
@@ -34,14 +35,40 @@ pub(crate) struct Walk {
     next: usize,
     /// Slots that were held for long.
     later: VecDeque<SlotId>,
-    /// What the next step passes to the sink.
-    items: VecDeque<Item>,
+    /// What the next steps pass to the sink.
+    queue: Queue,
+    /// Captured bytes in all when the lanes were emptied.
+    collected: u64,
+    /// Captured bytes that were passed to the sink in the last step.
+    passed_bytes: u64,
     /// A flushed database that is taken apart.
     inherited: Option<Inherited>,
     /// No sink is there any more.
     pub is_aborted: bool,
     /// Reused: the entries of a bucket.
     bucket: Vec<EntryPtr>,
+}
+
+/// Entries for the sink, those whose values are outside first: writers copy what they change of
+/// these until the sink has them.
+#[derive(Default)]
+struct Queue {
+    big: VecDeque<Item>,
+    small: VecDeque<Item>,
+}
+
+impl Queue {
+    fn push(&mut self, item: Item) {
+        if item.is_big() { self.big.push_back(item) } else { self.small.push_back(item) }
+    }
+
+    fn front(&self) -> Option<&Item> {
+        self.big.front().or(self.small.front())
+    }
+
+    fn pop(&mut self) -> Option<Item> {
+        self.big.pop_front().or_else(|| self.small.pop_front())
+    }
 }
 
 impl Walk {
@@ -53,7 +80,9 @@ impl Walk {
 
     /// Returns everything that it has taken to the queues.
     fn put_back(&mut self, running: &Running) {
-        running.put_back(std::mem::take(&mut self.items));
+        let Queue { big, small } = std::mem::take(&mut self.queue);
+        running.put_back(big.into_iter().chain(small));
+        self.collected = 0;
         if let Some(inherited) = self.inherited.take() {
             running.put_back_inherited(inherited);
         }
@@ -78,10 +107,8 @@ impl Snapshot {
     pub fn step(&mut self, access: &mut Access, sink: &mut impl Sink) -> Step {
         let Some(walk) = &mut self.walk else { return Step::Complete };
         let (running, progress) = (&*self.running, &mut self.progress);
-        if self.ks.is_capture_over_bound() {
-            running.check_bound(&self.ks);
-        }
         let mut stride = Stride { running, walk, progress, sink };
+        stride.collect(&self.ks);
         if stride.pass_items(access) || stride.take_apart(access) {
             return Step::More;
         }
@@ -101,32 +128,44 @@ impl Snapshot {
 }
 
 impl<S: Sink> Stride<'_, S> {
-    /// Passes captured entries to the sink, and those that wait for the end of a lock. False if
-    /// there are none.
-    fn pass_items(&mut self, access: &mut Access) -> bool {
-        if self.walk.items.is_empty() {
-            self.running.drain(&mut self.walk.items);
+    /// Takes what writers have captured. The sink is done with what it got in the step before.
+    fn collect(&mut self, ks: &Keyspace) {
+        let (running, walk) = (self.running, &mut *self.walk);
+        running.finish_bytes(ks, std::mem::take(&mut walk.passed_bytes));
+        let (all, copied) = (running.captured_in_all(), running.copied_in_all());
+        if std::mem::replace(&mut walk.collected, all) != all {
+            running.drain(|item| walk.queue.push(item));
         }
-        if self.walk.items.is_empty() {
+        if walk.queue.big.is_empty() {
+            running.finish_copied(ks, copied);
+        }
+        if ks.is_capture_over_bound() {
+            running.check_bound(ks);
+        }
+    }
+
+    /// Passes captured entries to the sink, and those that wait for the end of a lock: one whose
+    /// value is outside, or many others. False if there are none.
+    fn pass_items(&mut self, access: &mut Access) -> bool {
+        if self.walk.queue.front().is_none() {
             return false;
         }
-        let mut bytes = 0;
-        for _ in 0..CAPTURED_MAX {
-            let Some(item) = self.walk.items.front() else { break };
+        let count = if self.walk.queue.big.is_empty() { CAPTURED_MAX } else { 1 };
+        for _ in 0..count {
+            let Some(item) = self.walk.queue.front() else { break };
             if !self.walk.is_aborted {
                 let entry = item.entry();
                 pass(access, self.sink, self.running, item.physical, entry);
                 self.progress.entries += 1;
                 self.progress.captured += u64::from(item.bytes > 0);
             }
-            if let Some(item) = self.walk.items.pop_front() {
-                bytes += item.bytes;
+            if let Some(item) = self.walk.queue.pop() {
+                self.walk.passed_bytes += item.bytes;
                 let gone = item.into_gone(access.ks.stats(access.w.index));
                 access.w.graveyard.push(gone);
             }
         }
         access.w.free_graveyard(&access.ks);
-        self.running.finish_bytes(&access.ks, bytes);
         true
     }
 
@@ -151,7 +190,7 @@ impl<S: Sink> Stride<'_, S> {
                 if entry.is_skipped() || position_at(physical, point) < *from {
                     w.graveyard.push(gone);
                 } else {
-                    walk.items.push_back(Item::moved(physical, gone));
+                    walk.queue.push(Item::moved(physical, gone));
                 }
             });
             if !more {
@@ -252,7 +291,7 @@ impl<S: Sink> Stride<'_, S> {
             } else if self.walk.is_aborted {
                 // Nobody gets it.
             } else if entry.header().is_big() || entry.class() > SMALL_MAX {
-                self.walk.items.push_back(Item::copy_of(guard, physical, entry));
+                self.walk.queue.push(Item::copy_of(guard, physical, entry));
             } else {
                 self.sink.small(self.running.logical(physical), Entry::new(entry));
                 self.progress.entries += 1;

@@ -25,7 +25,7 @@ pub fn write(mut snapshot: Snapshot, out: &mut impl Write) -> Result<(), Failure
     out.write_all(&head).map_err(unwritten)?;
     let copied = pass(&mut snapshot.file, snapshot.length, |block| out.write_all(block))?;
     out.write_all(padding(copied.bytes)).map_err(unwritten)?;
-    let text = Manifest::new(&snapshot.server, copied).text();
+    let text = Manifest::new(snapshot.server.about(), &snapshot.server.file_name, copied).text();
     let mut last = header(manifest::NAME, text.len() as u64, mode, time)?;
     last.extend_from_slice(&text);
     last.extend_from_slice(padding(text.len() as u64));

@@ -1,4 +1,5 @@
-//! The data on disk: snapshot files.
+//! The data on disk: snapshot files, and backups.
 
+pub mod backup;
 pub mod load;
 pub(crate) mod save;

@@ -172,7 +172,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.housekeeping();
         }
         if self.core.timers.save_at.is_some_and(|at| at <= self.core.turn.now()) {
-            self.core.check_save_points();
+            self.core.check_saves();
         }
         self.begin_saves();
         if self.core.gates & closed::PAUSE != 0 {
@@ -269,7 +269,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.close_now(conn);
         }
         self.check_soft_limits();
-        self.core.check_save_points();
+        self.core.check_saves();
         self.publish();
     }
 

@@ -41,6 +41,11 @@ pub struct Consumer {
 }
 
 impl Consumer {
+    /// Heap bytes which a copy does not share.
+    pub(super) fn copied_bytes(&self) -> usize {
+        self.name.len()
+    }
+
     pub(super) fn new(name: &[u8], seen_ms: i64, active_ms: i64) -> Self {
         Self { name: name.into(), seen_ms, active_ms, pending: Table::default() }
     }

@@ -74,6 +74,11 @@ impl Consumers {
         }
     }
 
+    /// Heap bytes which a copy does not share.
+    pub fn copied_bytes(&self) -> usize {
+        if matches!(self, Self::Few { .. }) { self.index_weight().0 } else { 0 }
+    }
+
     /// The consumer at a place, if there is one. O(log n).
     pub fn get(&self, id: ConsumerId) -> Option<&Consumer> {
         match self {
@@ -86,10 +91,11 @@ impl Consumers {
     /// n).
     pub fn edit<R>(&mut self, id: ConsumerId, f: impl FnOnce(&mut Consumer) -> R) -> Option<R> {
         match self {
-            Self::Few { places, .. } => Some(f(places.get_mut(id.index())?.as_mut()?.make_mut())),
-            Self::Many { places, .. } => {
-                places.edit(row_id(id), |placed| f(placed.consumer.make_mut()))
+            Self::Few { places, .. } => {
+                Some(f(places.get_mut(id.index())?.as_mut()?.make_mut(Consumer::copied_bytes)))
             }
+            Self::Many { places, .. } => places
+                .edit(row_id(id), |placed| f(placed.consumer.make_mut(Consumer::copied_bytes))),
         }
     }
 

@@ -27,6 +27,11 @@ impl Group {
         Self { last, read, pending, consumers: Consumers::default(), weight }
     }
 
+    /// Heap bytes which a copy does not share.
+    pub(super) fn copied_bytes(&self) -> usize {
+        self.consumers.copied_bytes()
+    }
+
     pub(super) fn weight(&self) -> Weight {
         let (places, nodes) = self.consumers.index_weight();
         Weight {

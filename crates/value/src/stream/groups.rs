@@ -26,6 +26,11 @@ pub(super) struct Named {
 }
 
 impl Named {
+    /// Heap bytes which a copy does not share.
+    fn copied_bytes(&self) -> usize {
+        self.name.len() + self.group.copied_bytes()
+    }
+
     fn weight(&self) -> Weight {
         let weight = self.group.weight();
         let name = size_of::<Box<[u8]>>() + self.name.len();
@@ -51,7 +56,7 @@ impl Page {
     /// Changes a group, or a copy of it if a clone shares it; what it took before and takes now.
     #[inline]
     fn edit<R>(&mut self, at: usize, f: impl FnOnce(&mut Group) -> R) -> (Weight, Weight, R) {
-        let named = self.0[at].make_mut();
+        let named = self.0[at].make_mut(Named::copied_bytes);
         let before = named.weight();
         let result = f(&mut named.group);
         (before, named.weight(), result)
@@ -135,6 +140,14 @@ impl Default for Groups {
 }
 
 impl Groups {
+    /// Heap bytes which a copy does not share.
+    pub(super) fn copied_bytes(&self) -> usize {
+        match &self.pages {
+            Pages::Few(page) => page.memory(),
+            Pages::Many(_) => 0,
+        }
+    }
+
     /// Groups. O(1), as is what they take.
     #[inline]
     pub fn len(&self) -> usize {

@@ -201,7 +201,10 @@ impl Stream {
     pub fn add_group(&mut self, name: &[u8], group: Group) -> bool {
         let is_new = self.find_group(name).is_none();
         if is_new {
-            self.groups.get_or_insert_with(Shared::default).make_mut().insert(name, group);
+            self.groups
+                .get_or_insert_with(Shared::default)
+                .make_mut(Groups::copied_bytes)
+                .insert(name, group);
         }
         is_new
     }
@@ -220,7 +223,7 @@ impl Stream {
     /// Removes a group. The caller has captured the stream.
     pub fn remove_group(&mut self, at: usize) {
         let groups = self.groups.as_mut().expect("a stream with groups");
-        groups.make_mut().remove(at);
+        groups.make_mut(Groups::copied_bytes).remove(at);
         if groups.len() == 0 {
             self.groups = None;
         }
@@ -228,7 +231,11 @@ impl Stream {
 
     /// Changes a group. The caller has captured the stream, or logs what undoes it.
     pub fn edit_group<R>(&mut self, at: usize, f: impl FnOnce(&mut Group) -> R) -> R {
-        self.groups.as_mut().expect("a stream with groups").make_mut().edit(at, f)
+        self.groups
+            .as_mut()
+            .expect("a stream with groups")
+            .make_mut(Groups::copied_bytes)
+            .edit(at, f)
     }
 
     fn group_name(&self, at: usize) -> &[u8] {

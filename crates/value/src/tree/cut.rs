@@ -113,7 +113,7 @@ fn cut_node<L: Cut>(
     let inner = match node {
         Node::Leaf(leaf) => {
             let memory = leaf.memory();
-            let leaf = leaf.make_mut();
+            let leaf = leaf.make_mut(L::memory);
             leaf.cut(from as usize, (to - from) as usize);
             change.memory += leaf.memory() as isize - memory as isize;
             return;

@@ -157,7 +157,7 @@ impl<L: Leaf> Tree<L> {
         };
         // Measured before the copy of a shared leaf, which may be smaller than the original.
         let (len, memory) = (leaf.len(), leaf.memory());
-        let leaf = leaf.make_mut();
+        let leaf = leaf.make_mut(L::memory);
         let result = f(leaf, before);
         change.len = leaf.len() as i64 - len as i64;
         change.memory += leaf.memory() as isize - memory as isize;
@@ -240,7 +240,7 @@ fn split_leaf<L: Leaf>(leaf: &mut Shared<L>, change: &mut Change) -> Split<L> {
     if !leaf.is_over() {
         return None;
     }
-    let leaf = leaf.make_mut();
+    let leaf = leaf.make_mut(L::memory);
     let memory = leaf.memory();
     let right = leaf.split();
     change.nodes += 1;

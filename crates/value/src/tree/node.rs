@@ -15,7 +15,7 @@ use super::leaf::Leaf;
 use super::search;
 use super::separator::{End, Separator};
 use base::prefetch::prefetch;
-use base::shared::Shared;
+use base::shared::{COUNT_BYTES, Shared, note_copied};
 use std::cmp::Ordering;
 
 /// Children of an inner node, at most: about 4 KiB.
@@ -65,6 +65,7 @@ pub(super) fn make_mut<'a, L: Leaf>(
 fn copy<L: Leaf>(inner: &mut Shared<Inner<L>>, change: &mut Change) {
     let copy = Inner::clone(inner);
     change.memory += copy.memory() as isize - inner.memory() as isize;
+    note_copied(COUNT_BYTES + size_of::<Inner<L>>() + copy.memory());
     *inner = Shared::new(copy);
 }
 
@@ -220,7 +221,7 @@ impl<L: Leaf> Inner<L> {
         let joined = match (into, from) {
             (Node::Leaf(into), Node::Leaf(from)) => {
                 let memory = into.memory();
-                let into = into.make_mut();
+                let into = into.make_mut(L::memory);
                 let joined = into.absorb(from);
                 change.memory += into.memory() as isize - memory as isize;
                 if joined {

@@ -3,6 +3,9 @@
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::log;
+use crate::persist::backup;
+use crate::persist::backup::filing::Filing;
+use crate::persist::save::output::Output;
 use crate::persist::save::pipe::Pipe;
 use crate::persist::save::run::Answer;
 use crate::persist::save::status::{Run, Why};
@@ -41,6 +44,19 @@ struct Terms {
     checksum: bool,
     recorded: Recorded,
     key_delay_us: u64,
+    backup_folder: PathBuf,
+    backups_kept: usize,
+}
+
+impl Terms {
+    fn output(&self, why: Why, moment_s: i64) -> Output {
+        if why == Why::Backup {
+            let (root, name) = (self.folder.join(&self.backup_folder), backup::name(moment_s));
+            let filing = Filing::begin(&root, name, self.backups_kept, self.syncs_early);
+            return Output::Backup(Box::new(filing));
+        }
+        Output::File(Writing::begin(&self.folder, &self.name, self.syncs_early))
+    }
 }
 
 /// How an attempt to begin ended.
@@ -96,9 +112,11 @@ impl Core {
     }
 
     /// FLUSHALL: a file that is being written would bring back what is gone, and so would the one
-    /// that is there.
+    /// that is there. A backup is wanted for just that.
     pub(crate) fn save_flushed(&mut self) {
-        self.give_up_save("FLUSHALL has removed what it saves");
+        if !self.is_backup_under_way() {
+            self.give_up_save("FLUSHALL has removed what it saves");
+        }
         if !self.settings.save_points.is_empty() {
             self.want_save(Why::Flush);
         }
@@ -119,6 +137,8 @@ impl Core {
                 (true, uses) => Recorded::Frequency(uses),
             },
             key_delay_us: config.save_delay_us,
+            backup_folder: config.backup_dir.clone(),
+            backups_kept: config.backup_keep,
         }
     }
 }
@@ -176,7 +196,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Takes the moment, under World, and hands it to a thread.
     fn begin_save(&mut self, wanted: Wanted) -> Begun {
         let Some((snapshot, access, changes)) = self.cut() else { return Begun::Later };
-        let terms = self.core.save_terms();
+        let (terms, moment) = (self.core.save_terms(), self.core.turn.unix_ms());
         let (version, failure) = match version_for(terms.version, &snapshot) {
             Ok(version) => (version, None),
             Err(why) => (0, Some(why)),
@@ -191,9 +211,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
             // Without a file the walk only ends.
             file: failure.is_none().then_some(options),
             recorded: terms.recorded,
-            now: self.core.turn.unix_ms(),
+            now: moment,
             functions: shared.load.functions(),
             used_bytes: (shared.facts.allocator)().0,
+            manifest_of: (wanted.why == Why::Backup).then(|| shared.facts.run_id.clone()),
             key_delay_us: terms.key_delay_us,
         };
         let number = match walker::start(&shared, self.core.id, &pipe, job) {
@@ -203,15 +224,16 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if let Some(why) = failure {
             return Begun::Failed(why);
         }
-        let writing = Writing::begin(&terms.folder, &terms.name, terms.syncs_early);
+        let output = terms.output(wanted.why, moment.0 / 1000);
         Begun::Running(Box::new(Running {
             number,
             why: wanted.why,
             asker: wanted.asker,
-            writing,
+            output,
             pipe,
             changes,
             since: self.core.turn.now(),
+            moment_s: moment.0 / 1000,
             is_given_up: false,
         }))
     }

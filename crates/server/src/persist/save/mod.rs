@@ -1,4 +1,4 @@
-//! Saving a snapshot file: SAVE, BGSAVE, save points, FLUSHALL, SHUTDOWN.
+//! Saving a snapshot file: SAVE, BGSAVE, save points, FLUSHALL, SHUTDOWN, backups by schedule.
 //!
 //! ```text
 //! a command, a save point, a signal
@@ -11,6 +11,7 @@
 //!    |  Message::Saver               pipe.rs: a bounded number of buffers is under way
 //!    v
 //! the worker that began (run.rs)     writing.rs: which operations on files follow each other
+//!    |                               (output.rs: of a file, or of a backup)
 //!    |
 //!    v
 //! end of the run (run.rs)            status.rs: what INFO tells, LASTSAVE, when to retry
@@ -22,6 +23,7 @@
 //! behind that.
 
 pub(crate) mod begin;
+pub(crate) mod output;
 pub(crate) mod pipe;
 pub(crate) mod points;
 pub(crate) mod run;
@@ -30,9 +32,9 @@ pub mod threads;
 pub(crate) mod walker;
 pub(crate) mod writing;
 
+use crate::persist::save::output::Output;
 use crate::persist::save::pipe::Pipe;
 use crate::persist::save::status::Why;
-use crate::persist::save::writing::Writing;
 use base::MonoNs;
 use base::sync::Arc;
 use driver::ConnId;
@@ -70,13 +72,15 @@ pub(crate) struct Running {
     /// The session of SAVE.
     pub asker: Option<ConnId>,
     /// The operations on files.
-    pub writing: Writing,
+    pub output: Output,
     /// The buffers.
     pub pipe: Arc<Pipe>,
     /// Changes of the keyspace up to its moment.
     pub changes: u64,
     /// Since when.
     pub since: MonoNs,
+    /// The moment which the file shows, seconds since 1970.
+    pub moment_s: i64,
     /// Somebody gave it up: that is no failure of saving.
     pub is_given_up: bool,
 }
@@ -86,8 +90,8 @@ pub(crate) struct Running {
 pub enum FromWalker {
     /// The next bytes of the file.
     Bytes(Vec<u8>),
-    /// The file is complete.
-    End,
+    /// The file is complete. The manifest, of a backup.
+    End(Option<Vec<u8>>),
     /// The file cannot be written, for this reason.
     Failed(Box<str>),
     /// The walk is over, and the thread ends.

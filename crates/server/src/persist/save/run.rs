@@ -3,6 +3,7 @@
 use crate::boot::process;
 use crate::execute::caller::Caller;
 use crate::log;
+use crate::persist::save::output::Output;
 use crate::persist::save::pipe::Order;
 use crate::persist::save::status::Why;
 use crate::persist::save::writing::{Failure, Part};
@@ -28,9 +29,9 @@ pub(crate) enum Answer {
 
 impl Core {
     /// Hands the operations of the run to the driver, and written buffers to its thread.
-    fn drain_writing(&mut self) {
+    fn drain_output(&mut self) {
         let Some(running) = &mut self.tasks.saving.running else { return };
-        for buffer in running.writing.take_returned() {
+        for buffer in running.output.take_returned() {
             running.pipe.give_back(buffer);
         }
         let user = |part| match part {
@@ -38,7 +39,7 @@ impl Core {
             Part::Write => FileUser::SavingWrite,
             Part::EarlySync => FileUser::SavingSync,
         };
-        let ops = running.writing.take_ops().into_iter();
+        let ops = running.output.take_ops().into_iter();
         self.tasks.file_ops.extend(ops.map(|(part, op)| (user(part), op)));
     }
 
@@ -55,12 +56,12 @@ impl Core {
     /// Gives the run of this worker up. The file that is there stays.
     pub(crate) fn give_up_own_save(&mut self, why: &'static str) {
         let Some(running) = &mut self.tasks.saving.running else { return };
-        running.writing.give_up(why);
-        if running.writing.has_failed() {
+        running.output.give_up(why);
+        if running.output.has_failed() {
             running.is_given_up = true;
             running.pipe.give_order(Order::Abort);
         }
-        self.drain_writing();
+        self.drain_output();
     }
 }
 
@@ -76,12 +77,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return; // of a run that has ended without it
         };
         match what {
-            FromWalker::Bytes(bytes) => running.writing.push(bytes),
-            FromWalker::End => running.writing.end(),
-            FromWalker::Failed(why) => running.writing.give_up(&why),
+            FromWalker::Bytes(bytes) => running.output.push(bytes),
+            FromWalker::End(manifest) => running.output.end(manifest),
+            FromWalker::Failed(why) => running.output.give_up(&why),
             FromWalker::Over => unreachable!("it is handled above"),
         }
-        core.drain_writing();
+        core.drain_output();
         self.end_save_if_over();
     }
 
@@ -89,20 +90,23 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(crate) fn on_saving(&mut self, part: Part, outcome: Result<FileValue, FileError>) {
         let core = &mut self.core;
         let running = core.tasks.saving.running.as_mut().expect("its operation was in flight");
-        running.writing.complete(part, outcome);
-        if running.writing.has_failed() {
+        running.output.complete(part, outcome);
+        if running.output.has_failed() {
             running.pipe.give_order(Order::Abort);
         }
-        core.drain_writing();
+        core.drain_output();
         self.end_save_if_over();
     }
 
     /// Ends the run if nothing of it is left to do.
     pub(crate) fn end_save_if_over(&mut self) {
-        let is_over = |r: &mut Box<Running>| r.writing.outcome().is_some();
+        let is_over = |r: &mut Box<Running>| r.output.outcome().is_some();
         if let Some(running) = self.core.tasks.saving.running.take_if(is_over) {
-            let outcome = running.writing.outcome().expect("it is over").map_err(Clone::clone);
-            self.end_save(&running, outcome);
+            let outcome = running.output.outcome().expect("it is over").map_err(Clone::clone);
+            match &running.output {
+                Output::File(_) => self.end_save(&running, outcome),
+                Output::Backup(filing) => self.core.end_backup(&running, filing, outcome),
+            }
         }
     }
 
@@ -130,7 +134,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 let answer = outcome.map_or(Answer::Error(Error::SaveFailed), |_| Answer::Ok);
                 self.answer_saver(running.asker, &answer);
             }
-            Why::Background | Why::Flush => {}
+            Why::Background | Why::Flush | Why::Backup => {}
             Why::Shutdown { force } => self.end_final_save(outcome.is_ok(), force),
         }
     }
@@ -139,10 +143,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(crate) fn fail_save(&mut self, why: Why, asker: Option<ConnId>, text: &str) {
         let now = (self.core.turn.now(), self.core.turn.unix_ms().0 / 1000);
         log::warning(format_args!("{}: {text}", error_of(why)));
-        self.core.shared.saves.end(now, None);
+        match why {
+            Why::Backup => return self.core.shared.saves.end_backup(None),
+            _ => self.core.shared.saves.end(now, None),
+        }
         let answer = match why {
             Why::Command | Why::Background => Answer::Error(Error::made(format!("ERR {text}"))),
-            Why::Flush => return,
+            Why::Flush | Why::Backup => return,
             Why::Shutdown { force } => return self.end_final_save(false, force),
         };
         self.answer_saver(asker, &answer);
@@ -215,6 +222,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 fn error_of(why: Why) -> &'static str {
     match why {
         Why::Background | Why::Flush => "Background saving error",
+        Why::Backup => "Backup error",
         Why::Command => "Error saving the DB",
         Why::Shutdown { .. } => "Error trying to save the DB",
     }

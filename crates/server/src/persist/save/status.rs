@@ -1,5 +1,6 @@
 //! What all workers know about saves: the one under way, the last ones, and what is asked for.
 
+use crate::persist::backup::status::{Backup, Backups};
 use base::MonoNs;
 use base::sync::atomic::Ordering::Relaxed;
 use base::sync::atomic::{AtomicBool, AtomicU64};
@@ -17,6 +18,8 @@ pub enum Why {
     Background,
     /// FLUSHALL where there are save points: the file must not bring back what is gone.
     Flush,
+    /// `backup-schedule`: the snapshot goes into a backup, and the file of the server stays.
+    Backup,
     /// The server ends when the file is written. Writes wait.
     Shutdown {
         /// It ends although the save fails.
@@ -98,6 +101,8 @@ pub struct State {
     pub saved_changes: u64,
     /// The most that captured values took in the last save, bytes.
     pub last_captured: u64,
+    /// Backups by schedule.
+    pub backups: Backups,
 }
 
 impl Saves {
@@ -118,7 +123,7 @@ impl Saves {
     }
 
     /// Whether a save is under way, or wanted, after which the server ends: writes wait.
-    pub(crate) fn is_final(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         self.is_final.load(Relaxed)
     }
 
@@ -158,6 +163,15 @@ impl Saves {
             }
             None => self.has_failed.store(run.is_background() || self.has_failed(), Relaxed),
         }
+    }
+
+    /// The run was a backup, and is over; `None`: without success. What it says about the file of
+    /// the server stays as it is.
+    pub(crate) fn end_backup(&self, made: Option<Backup>) {
+        let mut state = self.state();
+        state.run = None;
+        state.last_captured = self.progress.captured_peak.load(Relaxed);
+        state.backups.end(made);
     }
 
     /// The run was given up before it could fail, as by FLUSHALL: it changes no status.
