@@ -242,7 +242,7 @@ fn a_damaged_file_ends_the_start_with_one_line() {
         (made(&[key, b"\x63\x01b\x011"]), "type 99"),
         (made(&[key, b"\0\x01a\x012"]), "key 'a': the key occurs twice"),
         (made(&[b"\xfe\x10\0\x01a\x011"]), "byte 11, database 16: there are only 16 databases"),
-        (made(&[key, b"\xfe\x63"]), "database 99: there are only 16 databases"),
+        (made(&[key, b"\xfe\x40\x63"]), "database 99: there are only 16 databases"),
         ([HEAD, key, b"\xff\x01\x02\x03\x04\x05\x06\x07\x08"].concat(), "checksum"),
         (b"REDIS0099\xff".to_vec(), "at byte "),
     ];

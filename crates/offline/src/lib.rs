@@ -7,6 +7,7 @@ mod backup;
 mod check;
 mod check_rdb;
 mod progress;
+mod repeats;
 mod report;
 mod sink;
 

@@ -38,6 +38,8 @@ pub enum Fault {
     Module(String),
     /// A key or a value is wrong.
     Value(Error),
+    /// The key was there already.
+    Twice,
     /// An expiry, an idle time or a frequency without a key behind it.
     NoKey,
     /// A database is selected beyond the number which is allowed.
@@ -62,6 +64,7 @@ impl fmt::Display for Fault {
             Self::UnknownType(id) => write!(f, "type {id} is not known"),
             Self::Module(name) => write!(f, "it belongs to the module type '{name}'"),
             Self::Value(error) => error.fmt(f),
+            Self::Twice => f.write_str("the key occurs twice"),
             Self::NoKey => f.write_str("no key follows an expiry or idle time"),
             Self::Databases(count) => {
                 write!(f, "there are only {count} databases; raise 'databases'")

@@ -1,6 +1,6 @@
 //! Why a file cannot be loaded.
 
-use rdb::file::{FileError, Shown};
+use rdb::file::{Fault, FileError};
 use rustix::io::Errno;
 
 /// A reason to end the start, as one line, and its place in the file.
@@ -26,9 +26,8 @@ impl LoadError {
 
     /// A key which is there already.
     pub(crate) fn duplicate(offset: u64, db: u32, key: &[u8]) -> Self {
-        let shown = Shown(key);
-        let text = format!("at byte {offset}, database {db}, key '{shown}': the key occurs twice");
-        Self { offset, text }
+        let (db, key) = (Some(db), Some(key.to_vec()));
+        FileError { offset, db, key, id: None, fault: Fault::Twice }.into()
     }
 
     /// A thread panicked, or could not be started.
