@@ -129,6 +129,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         loading.pipe.begin(Scanner::new(ScanOptions {
             length: Some(loading.reading.len()),
             verify: config.rdb_checksum,
+            databases: Some(u32::from(config.command.databases)),
             skip_unknown: config.rdb_skip_unknown,
         }));
     }

@@ -176,6 +176,12 @@ impl Saves {
     /// FLUSHALL, which nobody has asked for, and behind one that is given up.
     pub(crate) fn want(&self, wanted: Wanted) -> bool {
         let mut state = self.state();
+        // BGSAVE inside EXEC: as in Redis, one save answers any number of them.
+        let is_same = |other: &Wanted| wanted.asker.is_none() && other.why == wanted.why;
+        let waits = state.run.iter().filter(|run| !run.has_moment).map(|run| &run.wanted);
+        if wanted.why == Why::Background && waits.chain(&state.queue).any(is_same) {
+            return true;
+        }
         let is_refused = match wanted.why {
             Why::Flush | Why::Shutdown => false,
             Why::Backup => state.is_busy() || self.is_final(),
