@@ -76,6 +76,7 @@ const STEPS: &[Step] = &[
     ("rdb_files", BUILT, |root| suite(root, "rdb_files", &[])),
     ("loading", BUILT, |root| suite(root, "loading", &[])),
     ("saving", BUILT, |root| suite(root, "saving", &[])),
+    ("supervisor", BUILT, |root| suite(root, "supervisor", &[])),
     ("backup", BUILT, |root| suite(root, "backup", &[])),
     ("backup_schedule", BUILT, |root| suite(root, "backup_schedule", &[])),
     ("moment", BUILT, |root| suite(root, "moment", &[])),

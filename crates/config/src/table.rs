@@ -368,6 +368,9 @@ settings! {
     "io-threads" = inert(Kind::Int(1, 128), "1", IO_THREADS).start();
     "io-threads-do-reads" = inert(Kind::Bool, "no", IO_THREADS).start();
     "jemalloc-bg-thread" = inert(Kind::Bool, "yes", "the allocator decides by itself");
+    "key-load-delay" server(load_delay_us: u64) = wired(
+        I32, "0", "A loading thread waits so many microseconds for each key. For tests."
+    );
     "latency-monitor-threshold" server(latency_monitor_ms: u64) = wired(
         I64,
         "0",

@@ -7,7 +7,7 @@ use config::{Config, WorkerCopy, docs, find, is_secret, refusal};
 use std::collections::BTreeSet;
 
 /// Settings which only this server has.
-const OWN: [&str; 21] = [
+const OWN: [&str; 22] = [
     "admin-bind",
     "admin-port",
     "admin-token",
@@ -24,6 +24,7 @@ const OWN: [&str; 21] = [
     "ingest-producers-max",
     "ingest-window",
     "io-backend",
+    "key-load-delay",
     "rdb-key-save-delay",
     "rdb-skip-unknown",
     "rdb-version",

@@ -17,6 +17,9 @@ const BATCH: usize = 64;
 /// use DEBUG meanwhile.)
 const RETRY: Duration = Duration::from_micros(200);
 
+/// How long a thread sleeps at a time for `key-load-delay`.
+const NAP: Duration = Duration::from_millis(1);
+
 /// A thread's means to build.
 pub(crate) struct Builder {
     section: Section,
@@ -71,6 +74,7 @@ impl Builder {
         let mut counts = Loaded::default();
         let mut batch = Vec::with_capacity(BATCH);
         let mut all = keys.iter();
+        let delay_us = self.key_delay_us();
         loop {
             for key in all.by_ref().take(BATCH) {
                 let key = key?;
@@ -81,10 +85,25 @@ impl Builder {
                 break;
             }
             self.batch(&keyspace, &batch, &mut counts)?;
+            self.sleep(Duration::from_micros(delay_us.saturating_mul(batch.len() as u64)));
             batch.clear();
         }
         self.shared.load.add(keys.bytes(), counts);
         Ok(())
+    }
+
+    /// `key-load-delay`.
+    fn key_delay_us(&self) -> u64 {
+        let config = self.shared.config.lock();
+        config.expect("no panic while the configuration is held").load_delay_us
+    }
+
+    /// Sleeps, unless nothing is to be loaded any more.
+    fn sleep(&self, mut left: Duration) {
+        while !left.is_zero() && !self.is_cancelled.load(Relaxed) {
+            thread::sleep(left.min(NAP));
+            left = left.saturating_sub(NAP);
+        }
     }
 
     fn batch(
