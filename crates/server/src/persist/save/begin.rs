@@ -55,7 +55,7 @@ impl Terms {
             let filing = Filing::begin(&root, name, self.backups_kept, self.syncs_early);
             return Output::Backup(Box::new(filing));
         }
-        Output::File(Writing::begin(&self.folder, &self.name, self.syncs_early))
+        Output::File(Box::new(Writing::begin(&self.folder, &self.name, self.syncs_early)))
     }
 }
 
