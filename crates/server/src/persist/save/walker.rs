@@ -5,11 +5,12 @@ use crate::persist::save::FromWalker;
 use crate::persist::save::pipe::{BUFFER_BYTES, Order, Pipe};
 use crate::shared::Shared;
 use crate::worker::message::Message;
-use base::UnixMs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
+use base::{MonoNs, UnixMs};
 use command::REDIS_VERSION;
 use command::save::{FileOptions, Recorded, SnapshotFile};
+use driver::Clock;
 use keyspace::Access;
 use keyspace::snapshot::{Snapshot, Step};
 
@@ -17,6 +18,9 @@ use std::time::Duration;
 
 /// How long the walk waits when every slot that is left is held for long.
 const NAP: Duration = Duration::from_millis(1);
+/// How long the thread keeps a processor for which a worker waits. Without this, Linux lets it run
+/// until the next tick of the scheduler, which comes every 4 ms on many systems.
+const BURST_NS: u64 = 1_000_000;
 
 /// What the thread is given.
 pub(crate) struct Job {
@@ -26,6 +30,7 @@ pub(crate) struct Job {
     pub file: Option<FileOptions>,
     pub recorded: Recorded,
     pub now: UnixMs,
+    pub clock: Clock,
     /// Libraries of functions, which are kept and not run.
     pub functions: Vec<Arc<[u8]>>,
     /// Memory in use, for the file.
@@ -36,13 +41,18 @@ pub(crate) struct Job {
 
 impl Job {
     /// A walk that only has to end.
-    pub(crate) fn ending(snapshot: Snapshot, access: Access, now: UnixMs) -> Self {
+    pub(crate) fn ending(
+        snapshot: Snapshot,
+        access: Access,
+        (now, clock): (UnixMs, Clock),
+    ) -> Self {
         Self {
             snapshot,
             access,
             file: None,
             recorded: Recorded::Nothing,
             now,
+            clock,
             functions: Vec::new(),
             used_bytes: 0,
             key_delay_us: 0,
@@ -76,8 +86,9 @@ impl Walker {
             self.write(&mut job, options);
         }
         job.snapshot.abort();
-        let mut nothing = Nothing;
+        let (mut nothing, mut burst) = (Nothing, Burst::begin(job.clock.clone()));
         while self.pipe.order() != Order::Quit {
+            burst.yield_in_time();
             match job.snapshot.step(&mut job.access, &mut nothing) {
                 Step::More => {}
                 Step::Waits => base::sync::thread::sleep(NAP),
@@ -91,6 +102,7 @@ impl Walker {
     /// Writes the file, unless it is told to stop.
     fn write(&self, job: &mut Job, options: FileOptions) {
         let file = &mut begin(job, options);
+        let mut burst = Burst::begin(job.clock.clone());
         let mut is_complete = false;
         while !is_complete {
             if self.pipe.order() != Order::Write {
@@ -102,6 +114,7 @@ impl Walker {
                 Step::Complete => is_complete = true,
             }
             loop {
+                burst.yield_in_time();
                 self.note(job, file);
                 if file.len() >= BUFFER_BYTES && !self.send(file) {
                     return;
@@ -150,6 +163,26 @@ impl Walker {
 
     fn tell(&self, what: FromWalker) {
         self.shared.post(self.worker, Message::Saver { number: self.number, what });
+    }
+}
+
+/// How long the thread has run without a wait.
+struct Burst {
+    clock: Clock,
+    since: MonoNs,
+}
+
+impl Burst {
+    fn begin(clock: Clock) -> Self {
+        Self { since: clock.now(), clock }
+    }
+
+    /// Lets others run, if it is time. Returns at once if nobody waits for this processor.
+    fn yield_in_time(&mut self) {
+        if self.clock.now().since(self.since) >= BURST_NS {
+            base::sync::thread::yield_now();
+            self.since = self.clock.now();
+        }
     }
 }
 
