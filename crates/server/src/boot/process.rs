@@ -197,7 +197,7 @@ fn notify(socket: &OsStr, message: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the name of a temporary file begins with. Those of Redis, `temp-<pid>.rdb`, are not touched.
+/// What the name of a temporary file begins with. Those of Redis, `temp-<pid>.rdb`, are kept.
 const TEMPORARY: &str = "temp-sheafdb-";
 /// And what it ends with.
 const TEMPORARY_END: &str = ".rdb";
