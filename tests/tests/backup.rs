@@ -204,6 +204,24 @@ fn every_damage_is_found() {
     fails(&verify(&to), "keys by database");
     fs::remove_file(&manifest).expect("it is there");
     fails(&verify(&to), "manifest.json");
+    // Nobody writes to these pipes: they are not waited for.
+    let pipe = |path: &Path| {
+        let told = Command::new("mkfifo").arg(path).output().expect("coreutils");
+        assert!(told.status.success());
+    };
+    pipe(&manifest);
+    fails(&verify(&to), "manifest.json is no file");
+    fs::remove_file(&manifest).expect("it is there");
+    fs::write(&manifest, &text).expect("writable");
+    fs::remove_file(&snapshot).expect("it is there");
+    pipe(&snapshot);
+    fails(&verify(&to), "dump.rdb is no file");
+    // Bytes which are no archive do not reach the terminal as they are.
+    let noise = folder.at("noise.tar");
+    fs::write(&noise, [0x1b, 0xff, b'\n'].repeat(1000)).expect("writable");
+    let told = verify(&noise);
+    fails(&told, "the archive cannot be read: ");
+    assert!(told.stderr.len() < 1000 && !told.stderr.contains(&0x1b), "{told:?}");
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn a_file_of_redis_is_loaded_with_the_same_data() {
     for (seed, compression, threads) in [(1, "yes", "1"), (2, "no", "3")] {
         let folder = Folder::new(&format!("load-redis-{seed}"));
         let dir = folder.path();
-        let arguments = ["--dir", &dir, "--rdbcompression", compression];
+        let arguments = ["--dir", dir, "--rdbcompression", compression];
         let redis = ServerProcess::start(&Binary::redis(), &arguments);
         let mut theirs = redis.connect();
         fill(&mut theirs, &mut Rng::new(seed));

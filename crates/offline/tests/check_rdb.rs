@@ -132,7 +132,7 @@ fn a_file_that_is_wrong_is_said_to_be_with_its_place() {
     let key = b"\0\x01a\x01b";
     let due = b"\xfc\x01\0\0\0\0\0\0\0\0\x01a\x01b";
     for (name, items, line) in [
-        ("twice", [&key[..], key].concat(), "at byte 20, database 3, key 'a', type 0: the key occ"),
+        ("twice", [&key[..], key].concat(), "at byte 19, database 3, key 'a', type 0: the key occ"),
         ("other database", [key, &b"\xfe\x10"[..], key].concat(), "database 16: there are only 16"),
         ("due", [due, &key[..]].concat(), ""),
         ("twice in two", [key, &b"\xfe\x02"[..], key].concat(), ""),

@@ -13,6 +13,9 @@ use super::request::Snapshot;
 /// Bytes of a block of an archive.
 const BLOCK: usize = 512;
 
+/// Characters of an error about an archive, at most.
+const MESSAGE_MAX: usize = 200;
+
 /// Writes the archive. After a failure it has neither a manifest nor an end.
 ///
 /// The headers are the crate's. Its builder is not used: it ends an archive when it is dropped,
@@ -54,7 +57,11 @@ fn padding(bytes: u64) -> &'static [u8] {
 
 /// Checks an archive of exactly these two files, in either order.
 pub fn verify(source: &mut impl Read) -> Result<Manifest, Failure> {
-    let wrong = |error: io::Error| format!("the archive cannot be read: {error}");
+    let wrong = |error: io::Error| {
+        // (The text may hold bytes of the file.)
+        let text: String = error.to_string().escape_debug().take(MESSAGE_MAX).collect();
+        format!("the archive cannot be read: {text}")
+    };
     let (mut snapshot, mut manifest) = (None, None);
     let mut archive = tar::Archive::new(source);
     for entry in archive.entries().map_err(wrong)? {

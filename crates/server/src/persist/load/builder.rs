@@ -124,7 +124,10 @@ impl Builder {
         let result = batch.iter().try_for_each(|h| {
             self.value.begin(h.key.id);
             match h.key.load(&mut self.value) {
-                Err(e) if e.is_empty() => return Ok(counts.empty += 1),
+                Err(e) if e.is_empty() => {
+                    counts.empty += 1;
+                    return Ok(());
+                }
                 loaded => loaded?,
             }
             let key = Key { bytes: &h.key.name, hash: h.hash, slot: h.slot };

@@ -55,7 +55,7 @@ impl Terms {
             let filing = Filing::begin(&root, name, self.backups_kept, self.syncs_early);
             return Output::Backup(Box::new(filing));
         }
-        Output::File(Writing::begin(&self.folder, &self.name, self.syncs_early))
+        Output::File(Box::new(Writing::begin(&self.folder, &self.name, self.syncs_early)))
     }
 }
 
@@ -209,6 +209,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             file: failure.is_none().then_some(options),
             recorded: terms.recorded,
             now: moment,
+            clock: self.core.clock.clone(),
             functions: shared.load.functions(),
             used_bytes: (shared.facts.allocator)().0,
             manifest_of: (wanted.why == Why::Backup).then(|| shared.facts.run_id.clone()),
@@ -262,7 +263,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             // A walk that nobody ends: the next one begins behind it.
             (Err(_), Some(snapshot)) => {
                 let (pipe, now) = (Arc::new(Pipe::default()), self.core.turn.unix_ms());
-                let job = Job::ending(snapshot, access, now);
+                let job = Job::ending(snapshot, access, (now, self.core.clock.clone()));
                 // If the thread cannot be started, the walk is abandoned again.
                 let _ = walker::start(&shared, self.core.id, &pipe, job);
                 Err(Begun::Later)

@@ -7,7 +7,7 @@ use driver::{FileError, FileOp, FileValue};
 /// The operations on files of a save.
 pub(crate) enum Output {
     /// One file.
-    File(Writing),
+    File(Box<Writing>),
     /// A backup.
     Backup(Box<Filing>),
 }
