@@ -32,7 +32,8 @@ test: ## everything: format, lints, tidy, unit, golden, differential, fuzz, clie
 	@tools/deps.sh ensure
 	$(CARGO) xtask ci
 
-timing: ## the long forms: tests that judge by the clock, and sets of ten million members
+timing: ## on a quiet machine: tests that judge by the clock with the promised limits, and sets of ten million members
+	STEPS_STRICT=1 $(CARGO) test --release -p sheafdb-server --test steps -- --nocapture
 	SHEAFDB_TIMING=1 $(CARGO) test -p sheafdb-bench
 	SHEAFDB_MEMBERS=10000000 SHEAFDB_PROFILE=release $(CARGO) test -p sheafdb-tests --test stalls
 

@@ -4,6 +4,7 @@
 
 pub mod big;
 pub mod differential;
+pub mod folder;
 pub mod golden;
 pub mod http;
 pub mod in_time;

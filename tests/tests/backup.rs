@@ -2,39 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use sheafdb_tests::folder::{Folder, names};
 use sheafdb_tests::render;
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess, free_addr};
 use sheafdb_tests::wire::Wire;
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// A folder of this test's own, removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("sheafdb-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A server with its files in `data` of the folder; `None` if the reference is under test.
 fn start(folder: &Folder, extra: &[&str]) -> Option<ServerProcess> {
@@ -90,16 +69,6 @@ fn fails(output: &Output, why: &str) {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains(why), "{text}");
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("readable");
-    let name = |entry: std::io::Result<fs::DirEntry>| {
-        entry.expect("readable").file_name().into_string().expect("plain")
-    };
-    let mut names: Vec<String> = entries.map(name).collect();
-    names.sort();
-    names
 }
 
 /// Values of every type in two databases. One of them is long, and hardly compressible.
@@ -235,6 +204,24 @@ fn every_damage_is_found() {
     fails(&verify(&to), "keys by database");
     fs::remove_file(&manifest).expect("it is there");
     fails(&verify(&to), "manifest.json");
+    // Nobody writes to these pipes: they are not waited for.
+    let pipe = |path: &Path| {
+        let told = Command::new("mkfifo").arg(path).output().expect("coreutils");
+        assert!(told.status.success());
+    };
+    pipe(&manifest);
+    fails(&verify(&to), "manifest.json is no file");
+    fs::remove_file(&manifest).expect("it is there");
+    fs::write(&manifest, &text).expect("writable");
+    fs::remove_file(&snapshot).expect("it is there");
+    pipe(&snapshot);
+    fails(&verify(&to), "dump.rdb is no file");
+    // Bytes which are no archive do not reach the terminal as they are.
+    let noise = folder.at("noise.tar");
+    fs::write(&noise, [0x1b, 0xff, b'\n'].repeat(1000)).expect("writable");
+    let told = verify(&noise);
+    fails(&told, "the archive cannot be read: ");
+    assert!(told.stderr.len() < 1000 && !told.stderr.contains(&0x1b), "{told:?}");
 }
 
 #[test]
@@ -248,7 +235,7 @@ fn an_archive_is_read_by_tar_and_verified() {
     let status = program(&["backup", "-", "--port", &port]).stdout(out).output().expect("it runs");
     works(&status);
     let tar = |arguments: &[&str]| {
-        let told = Command::new("tar").args(arguments).current_dir(&folder.0).output();
+        let told = Command::new("tar").args(arguments).current_dir(folder.path()).output();
         works(&told.expect("tar is installed"))
     };
     assert_eq!(tar(&["tf", "backup.tar"]), "dump.rdb\nmanifest.json\n");

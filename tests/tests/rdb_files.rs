@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use sheafdb_tests::folder::Folder;
 use sheafdb_tests::program::root;
 use sheafdb_tests::rdb_state::state;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
@@ -63,35 +64,17 @@ impl Recorded {
     }
 }
 
-/// A folder with a snapshot file, removed in the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str, rdb: &[u8]) -> Self {
-        let name = format!("sheafdb-rdb-files-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).expect("a folder");
-        fs::write(path.join("dump.rdb"), rdb).expect("a file");
-        Self(path)
-    }
-
-    fn start(&self, binary: &Binary, args: &[String]) -> ServerProcess {
-        let dir = self.0.display().to_string();
-        let mut words = vec!["--dir", dir.as_str()];
-        words.extend(args.iter().map(String::as_str));
-        ServerProcess::start(binary, &words)
-    }
-
-    fn start_once(&self, binary: &Binary, args: &[&str]) -> Result<ServerProcess, String> {
-        let dir = self.0.display().to_string();
-        ServerProcess::start_once(binary, &[&["--dir", &dir], args].concat())
-    }
+/// A folder with a snapshot file.
+fn folder_with(name: &str, rdb: &[u8]) -> Folder {
+    let folder = Folder::new(&format!("rdb-files-{name}"));
+    fs::write(folder.file(), rdb).expect("a file");
+    folder
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn start(folder: &Folder, binary: &Binary, args: &[String]) -> ServerProcess {
+    let mut words = vec!["--dir", folder.path()];
+    words.extend(args.iter().map(String::as_str));
+    ServerProcess::start(binary, &words)
 }
 
 /// The lines that differ; nothing if there are none. The active times of consumers are compared
@@ -134,8 +117,8 @@ fn resp3(server: &ServerProcess) -> Wire {
 fn every_file_is_loaded_with_the_recorded_state() {
     let mut wrong = String::new();
     for file in Recorded::all() {
-        let folder = Folder::new(&file.name, &file.rdb);
-        let server = folder.start(&Binary::under_test(), &file.args);
+        let folder = folder_with(&file.name, &file.rdb);
+        let server = start(&folder, &Binary::under_test(), &file.args);
         let expected = file.data();
         let got = state(&mut server.connect(), false);
         wrong.extend(difference(&file.name, &expected, &got));
@@ -155,15 +138,15 @@ fn redis_loads_what_is_saved_with_the_same_state() {
     let (ours, redis) = (Binary::under_test(), Binary::redis());
     let mut wrong = String::new();
     for file in Recorded::all().into_iter().filter(|file| !file.has_field_times()) {
-        let folder = Folder::new(&format!("back-{}", file.name), &file.rdb);
+        let folder = folder_with(&format!("back-{}", file.name), &file.rdb);
         {
-            let server = folder.start(&ours, &file.args);
+            let server = start(&folder, &ours, &file.args);
             let saved = server.connect().command(&["SAVE"]).expect("SAVE is answered");
             assert_eq!(saved, Value::Simple(b"OK".to_vec()), "{}", file.name);
         }
-        let rdb = fs::read(folder.0.join("dump.rdb")).expect("it was saved");
+        let rdb = fs::read(folder.file()).expect("it was saved");
         assert!(rdb.starts_with(b"REDIS0010"), "{}", file.name);
-        let server = folder.start(&redis, &file.args);
+        let server = start(&folder, &redis, &file.args);
         let got = state(&mut server.connect(), true);
         wrong.extend(difference(&file.name, &file.state, &got));
     }
@@ -178,17 +161,16 @@ fn fields_that_expire_are_saved_for_redis_and_for_valkey() {
     for (file, (version, magic)) in
         all.iter().flat_map(|file| [("0", "REDIS0012"), ("80", "VALKEY080")].map(|v| (file, v)))
     {
-        let folder = Folder::new(&format!("fields-{}-{version}", file.name), &file.rdb);
+        let folder = folder_with(&format!("fields-{}-{version}", file.name), &file.rdb);
         {
-            let server = folder.start(&ours, &["--rdb-version".into(), version.into()]);
+            let server = start(&folder, &ours, &["--rdb-version".into(), version.into()]);
             let saved = server.connect().command(&["SAVE"]).expect("SAVE is answered");
             assert_eq!(saved, Value::Simple(b"OK".to_vec()), "{}", file.name);
         }
-        let rdb = fs::read(folder.0.join("dump.rdb")).expect("it was saved");
+        let rdb = fs::read(folder.file()).expect("it was saved");
         assert!(rdb.starts_with(magic.as_bytes()), "{}: {magic}", file.name);
-        // When a consumer was active is not saved.
-        let expected = without_active(&file.data());
-        let server = folder.start(&ours, &[]);
+        let expected = file.data();
+        let server = start(&folder, &ours, &[]);
         let got = state(&mut server.connect(), false);
         let wrong = difference(&format!("{} as {magic}", file.name), &expected, &got);
         assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
@@ -230,8 +212,11 @@ impl Damaged {
 
     /// What this server does with it; with the lines it logged if it ended.
     fn outcome(&self, number: usize, args: &[&str]) -> (String, String) {
-        let folder = Folder::new(&format!("damaged-{number}"), &self.rdb);
-        match folder.start_once(&Binary::under_test(), args) {
+        let folder = folder_with(&format!("damaged-{number}"), &self.rdb);
+        match ServerProcess::start_once(
+            &Binary::under_test(),
+            &[&["--dir", folder.path()], args].concat(),
+        ) {
             Ok(server) => (format!("loads {} keys", keys(&mut server.connect())), String::new()),
             Err(log) => ("refuses".to_owned(), log),
         }

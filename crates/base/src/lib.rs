@@ -3,6 +3,7 @@
 
 mod bignat;
 pub mod blob;
+pub mod calendar;
 pub mod crc16;
 pub mod crc64;
 pub mod double;

@@ -29,6 +29,7 @@ impl Kind {
             Kind::Limits => "groups of class, hard limit, soft limit and seconds".to_owned(),
             Kind::Percentiles => "numbers from 0 to 100".to_owned(),
             Kind::SavePoints => "pairs of seconds and changes".to_owned(),
+            Kind::Schedule => "an interval, like 6h, or five fields as in cron".to_owned(),
             Kind::Events => "letters of event classes".to_owned(),
             Kind::Scores => "three numbers from -2000 to 2000".to_owned(),
         }
@@ -46,13 +47,14 @@ impl Setting {
 }
 
 /// The settings that `--help` shows first, by heading and in order.
-const HELP: [(&str, &[&str]); 7] = [
+const HELP: [(&str, &[&str]); 8] = [
     ("Network", &["bind", "port", "unixsocket", "unixsocketperm", "tcp-backlog", "timeout"]),
     ("Monitoring", &["admin-port", "admin-bind", "admin-token"]),
     ("Access", &["requirepass", "protected-mode", "enable-debug-command"]),
     ("Runtime", &["threads", "busy-poll-us", "io-backend", "databases"]),
     ("Limits", &["maxmemory", "maxclients", "client-output-buffer-limit", "proto-max-bulk-len"]),
     ("Snapshots", &["save", "dbfilename", "rdbcompression", "stop-writes-on-bgsave-error"]),
+    ("Backups", &["backup-schedule", "backup-dir", "backup-keep"]),
     (
         "Process",
         &["daemonize", "pidfile", "dir", "logfile", "loglevel", "log-format", "supervised"],

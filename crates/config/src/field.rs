@@ -1,6 +1,7 @@
 //! The types of the typed fields, and how each stores a value of its setting.
 
 use super::ingest::IngestListen;
+use super::schedule::Schedule;
 use super::value::{BufferLimit, Value};
 use super::{Access, Bind, IoBackend, LogFormat, LogLevel, LogTimes, Supervised};
 use std::ffi::OsString;
@@ -79,6 +80,12 @@ impl Field for Vec<(u64, u64)> {
         if let Value::SavePoints(points) = value {
             self.clone_from(points);
         }
+    }
+}
+
+impl Field for Option<Schedule> {
+    fn store(&mut self, value: &Value) {
+        *self = Schedule::parse(value.words()).ok();
     }
 }
 

@@ -15,6 +15,7 @@ pub mod load;
 pub mod parse;
 pub mod rewrite;
 mod row;
+pub mod schedule;
 pub mod source;
 pub mod table;
 pub mod value;

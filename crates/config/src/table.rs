@@ -6,6 +6,7 @@
 use super::field::{Field, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 use super::ingest::{INGEST_WINDOW_MAX, INGEST_WINDOW_MIN, IngestListen};
 use super::row::{inert, refused, settings, wired};
+use super::schedule::Schedule;
 use super::value::{BufferLimit, Kind};
 use super::{Access, Bind, IoBackend, LogFormat, LogLevel, LogTimes, Supervised};
 use ingest::PORTS as INGEST_PORTS;
@@ -24,7 +25,6 @@ const SHUTDOWN: Kind = Kind::Flags(&["default", "save", "nosave", "now", "force"
 
 const ACL: &str = "for ACL users, which this version does not have";
 const AOF: &str = "for the append-only file, which this version does not write";
-const RDB: &str = "for snapshot files, which this version neither writes nor reads";
 const CLUSTER: &str = "for cluster mode, which is refused";
 const DEFRAG: &str = "for active defragmentation, which this server does not do";
 const EVICTION: &str = "for eviction policies, which this version does not have";
@@ -173,6 +173,18 @@ settings! {
     "auto-aof-rewrite-percentage" = inert(I32, "100", AOF);
     "availability-zone" = inert(Kind::Text, "",
     "a label that CONFIG GET reads back and nothing else shows");
+    "backup-dir" server(backup_dir: PathBuf) = wired(
+        Kind::Text, "backups",
+        "Folder of the backups that `backup-schedule` makes; relative to `dir`. Made if missing."
+    ).protected();
+    "backup-keep" server(backup_keep: usize) = wired(
+        Kind::Int(0, 1_000_000), "7",
+        "So many of these backups are kept, the newest ones. 0: all."
+    );
+    "backup-schedule" server(backup_schedule: Option<Schedule>) = wired(
+        Kind::Schedule, "",
+        "When the server makes a backup of itself, in UTC: every 6h, or 0 3 * * *. Empty: never."
+    );
     "bgsave_cpulist" = inert(Kind::Text, "", PINNING).alias(&["bgsave-cpulist"]).start();
     "bind" server(bind: Vec<Bind>) = wired(
         Kind::Addresses,
@@ -356,6 +368,9 @@ settings! {
     "io-threads" = inert(Kind::Int(1, 128), "1", IO_THREADS).start();
     "io-threads-do-reads" = inert(Kind::Bool, "no", IO_THREADS).start();
     "jemalloc-bg-thread" = inert(Kind::Bool, "yes", "the allocator decides by itself");
+    "key-load-delay" server(load_delay_us: u64) = wired(
+        I32, "0", "A loading thread waits so many microseconds for each key. For tests."
+    );
     "latency-monitor-threshold" server(latency_monitor_ms: u64) = wired(
         I64,
         "0",
@@ -498,7 +513,10 @@ settings! {
         "Version of the snapshot files that are written. 0: 10, which Redis 7.0 reads, or 12 where \
          fields of hashes expire. 80: for Valkey 9. Data which the version cannot hold is not saved."
     );
-    "rdb-version-check" = inert(Kind::Choice(&["strict", "relaxed"]), "strict", RDB);
+    "rdb-version-check" = inert(
+        Kind::Choice(&["strict", "relaxed"]), "strict",
+        "a snapshot file of an unknown version is always refused"
+    );
     "rdbchecksum" server(rdb_checksum: bool) = wired(
         Kind::Bool, "yes", "Snapshot files end with a checksum."
     ).start();

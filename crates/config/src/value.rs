@@ -2,6 +2,7 @@
 //! for values that do not fit.
 
 use super::ingest::{INGEST_LISTENERS_MAX, IngestListen};
+use super::schedule::Schedule;
 use base::num::parse_i64;
 use std::fmt::Write as _;
 
@@ -55,6 +56,8 @@ pub enum Kind {
     Percentiles,
     /// Pairs of seconds and changes.
     SavePoints,
+    /// When something recurs: an interval, or the fields of cron; or nothing.
+    Schedule,
     /// Classes of keyspace events.
     Events,
     /// Three scores for the kernel's out-of-memory killer.
@@ -160,6 +163,7 @@ impl Kind {
                 | Kind::Limits
                 | Kind::Percentiles
                 | Kind::SavePoints
+                | Kind::Schedule
                 | Kind::Scores
         )
     }
@@ -223,6 +227,7 @@ impl Kind {
             Kind::Limits => parse_limits(words),
             Kind::Percentiles => parse_percentiles(words),
             Kind::SavePoints => parse_save_points(words),
+            Kind::Schedule => parse_schedule(words),
             Kind::Scores => parse_scores(words),
             Kind::Peer
                 if words.len() != 2
@@ -247,6 +252,15 @@ fn parse_listeners(words: &[Vec<u8>]) -> Result<Value, String> {
     if listeners.len() > INGEST_LISTENERS_MAX {
         return Err(format!("more than {INGEST_LISTENERS_MAX} listeners"));
     }
+    Ok(Value::Words(words.to_vec()))
+}
+
+/// Words of a schedule; one empty word means "none".
+fn parse_schedule(words: &[Vec<u8>]) -> Result<Value, String> {
+    if matches!(words, [] | [_]) && words.concat().is_empty() {
+        return Ok(Value::Words(Vec::new()));
+    }
+    Schedule::parse(words)?;
     Ok(Value::Words(words.to_vec()))
 }
 

@@ -7,10 +7,13 @@ use config::{Config, WorkerCopy, docs, find, is_secret, refusal};
 use std::collections::BTreeSet;
 
 /// Settings which only this server has.
-const OWN: [&str; 18] = [
+const OWN: [&str; 22] = [
     "admin-bind",
     "admin-port",
     "admin-token",
+    "backup-dir",
+    "backup-keep",
+    "backup-schedule",
     "busy-poll-us",
     "ingest-classic",
     "ingest-classic-port",
@@ -21,6 +24,7 @@ const OWN: [&str; 18] = [
     "ingest-producers-max",
     "ingest-window",
     "io-backend",
+    "key-load-delay",
     "rdb-key-save-delay",
     "rdb-skip-unknown",
     "rdb-version",

@@ -43,10 +43,10 @@ fn comparable(done: FileDone) -> FileDone {
 fn draw(dice: &mut Prng, folder: &Path, open: &[FileId]) -> FileOp {
     let mut path = || folder.join(NAMES[dice.below(NAMES.len() as u64) as usize]);
     let (path, to): (PathBuf, PathBuf) = (path(), path());
-    let kind = dice.below(if open.is_empty() { 9 } else { 20 });
+    let kind = dice.below(if open.is_empty() { 10 } else { 21 });
     let (at, count) = (dice.below(9000), dice.below(3000));
     let mode = [0o600, 0o640, 0o700][dice.below(3) as usize];
-    if kind < 9 {
+    if kind < 10 {
         return match kind {
             0..3 => FileOp::Open { path, how: draw_how(dice) },
             3 => FileOp::Rename { from: path, to },
@@ -54,6 +54,7 @@ fn draw(dice: &mut Prng, folder: &Path, open: &[FileId]) -> FileOp {
             5 => FileOp::CreateFolder { path, mode: 0o700 },
             6 => FileOp::List { folder: path },
             7 => FileOp::Status { path },
+            8 => FileOp::RemoveFolder { path },
             _ => FileOp::SyncFolder { folder: path },
         };
     }
@@ -61,12 +62,12 @@ fn draw(dice: &mut Prng, folder: &Path, open: &[FileId]) -> FileOp {
     let mut bytes = vec![0; count as usize];
     dice.fill(&mut bytes);
     match kind {
-        9..12 => FileOp::Read { file, at, bytes: count as usize + 1 },
-        12 | 13 => FileOp::Write { file, at, bytes },
-        14 | 15 => FileOp::Append { file, bytes },
-        16 => FileOp::Truncate { file, to: at },
-        17 => FileOp::Preallocate { file, from: at, bytes: count + 1 },
-        18 => FileOp::SetMode { file, mode },
+        10..13 => FileOp::Read { file, at, bytes: count as usize + 1 },
+        13 | 14 => FileOp::Write { file, at, bytes },
+        15 | 16 => FileOp::Append { file, bytes },
+        17 => FileOp::Truncate { file, to: at },
+        18 => FileOp::Preallocate { file, from: at, bytes: count + 1 },
+        19 => FileOp::SetMode { file, mode },
         _ => FileOp::Close { file },
     }
 }

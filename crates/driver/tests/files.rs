@@ -259,7 +259,15 @@ mod scenarios {
         assert_eq!(disk.run(FileOp::SyncFolder { folder: folder.clone() }), Ok(FileValue::Done));
         assert_eq!(disk.run(FileOp::SyncFolder { folder: b.clone() }), failed(Errno::NOTDIR));
         assert_eq!(disk.run(FileOp::SyncFolder { folder: a }), failed(Errno::NOENT));
-        assert_eq!(disk.run(FileOp::Unlink { path: folder }), failed(Errno::ISDIR));
+        assert_eq!(disk.run(FileOp::Unlink { path: folder.clone() }), failed(Errno::ISDIR));
+        let remove = |path: &PathBuf| FileOp::RemoveFolder { path: path.clone() };
+        let inside = folder.join("inside");
+        std::fs::write(&inside, "").expect("a file");
+        assert_eq!(disk.run(remove(&folder)), failed(Errno::NOTEMPTY));
+        assert_eq!(disk.run(remove(&inside)), failed(Errno::NOTDIR));
+        assert_eq!(disk.run(FileOp::Unlink { path: inside }), Ok(FileValue::Done));
+        assert_eq!(disk.run(remove(&folder)), Ok(FileValue::Done));
+        assert_eq!(disk.run(remove(&folder)), failed(Errno::NOENT));
         assert_eq!(disk.run(FileOp::Unlink { path: b.clone() }), Ok(FileValue::Done));
         assert_eq!(disk.run(FileOp::Unlink { path: b }), failed(Errno::NOENT));
     }

@@ -182,6 +182,8 @@ pub struct Shared {
     pub stats_base: Mutex<StatsBase>,
     /// A shutdown is under way.
     pub shutting_down: AtomicBool,
+    /// The save before the end did not take place, because of a second signal.
+    pub was_cut_short: AtomicBool,
     /// Listen-queue overflows, published by the acceptor.
     pub listen_overflows: AtomicU64,
     /// Highest memory use seen, bytes.
@@ -229,6 +231,11 @@ pub struct Facts {
 }
 
 impl Shared {
+    /// When the server makes backups of itself.
+    pub fn backup_schedule(&self) -> Option<config::schedule::Schedule> {
+        self.config.lock().expect("no panic while the configuration is held").backup_schedule
+    }
+
     /// Sends a message to one worker; never blocks.
     pub fn post(&self, worker: usize, message: Message) {
         if let Some(boxes) = self.mailboxes.get() {

@@ -10,7 +10,7 @@ use driver::sim::{DiskFaults, Faults};
 use ingest::Order;
 use server::config::Config;
 use server::ingest::ports::Protocol;
-use server::persist::load::state::News;
+use server::persist::load::state::{News, Plan};
 use sim_world::{MS, Reply, Sim};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ fn begin(seed: u64, disk: DiskFaults, bytes: &[u8], listen: &str) -> Sim {
     Sim::prepared(seed, Faults::NONE, config, listen, |net, shared| {
         net.disk().install(Path::new(FILE), bytes, 0o640).expect("room");
         net.disk().set_faults(disk);
-        shared.load.plan(FILE.into());
+        shared.load.plan(Plan { path: FILE.into(), reload: None });
     })
 }
 
@@ -71,7 +71,7 @@ fn info(sim: &mut Sim, field: &str) -> Option<String> {
 }
 
 /// Command, and the error that redis-server 7.0 answers while it loads; `None`: it answers as ever.
-const ANSWERS: [(&[&str], Option<&str>); 37] = [
+const ANSWERS: [(&[&str], Option<&str>); 41] = [
     (&["GET", "x"], Some(LOADING)),
     (&["SET", "x", "1"], Some(LOADING)),
     (&["PING"], Some(LOADING)),
@@ -87,6 +87,10 @@ const ANSWERS: [(&[&str], Option<&str>); 37] = [
     (&["LOLWUT"], Some(LOADING)),
     (&["BLPOP", "a", "0"], Some(LOADING)),
     (&["MIGRATE", "127.0.0.1", "1", "k", "0", "1"], Some(LOADING)),
+    (&["SAVE"], Some(LOADING)),
+    (&["BGSAVE"], Some(LOADING)),
+    (&["BGSAVE", "SCHEDULE"], Some(LOADING)),
+    (&["LASTSAVE"], None),
     (&["GET"], Some("ERR wrong number of arguments for 'get' command")),
     (&["EXEC"], Some("ERR EXEC without MULTI")),
     (&["DISCARD"], Some("ERR DISCARD without MULTI")),

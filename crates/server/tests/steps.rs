@@ -13,9 +13,9 @@ type TestWorker = Worker<Loopback<Message>>;
 
 const ELEMENTS: usize = 1_000_000;
 /// The limit of a step: twice as long in a build with debug assertions, which is less optimised.
-/// `STEPS_STRICT=1` on a quiet machine tests what is promised. Otherwise the limit is ten times as
-/// long: the processor time of a step depends on what else runs on the machine, and a command which
-/// runs in one step instead of many exceeds that as well.
+/// `STEPS_STRICT=1` on a quiet machine tests what is promised (`make timing`). Otherwise the limit
+/// is ten times as long: the processor time of a step depends on what else runs on the machine, and
+/// a command which runs in one step instead of many exceeds that as well.
 fn step_ns() -> u64 {
     let is_strict = std::env::var_os("STEPS_STRICT").is_some();
     let promised = if cfg!(debug_assertions) { 400_000 } else { 200_000 };

@@ -1,7 +1,7 @@
 //! The servers: each incarnation is a whole server in a group of its own, started as `boot` starts
 //! one, on threads which pass the baton.
 
-use crate::machine::{CONFIG_FILE, Machine, SAVED_SETTING};
+use crate::machine::{CONFIG_FILE, DATA_FOLDER, Machine, SAVED_SETTING};
 use crate::plan::Plan;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
@@ -71,6 +71,18 @@ impl Host {
         shared.is_some_and(|shared| shared.shutting_down.load(Relaxed))
     }
 
+    /// True once it has loaded what was saved, unless it ends behind a save.
+    pub fn is_open(&self) -> bool {
+        let shared = self.server.shared().ok().flatten();
+        shared.is_some_and(|shared| !shared.load.is_on() && !shared.saves.is_final())
+    }
+
+    /// True if it serves no connection.
+    pub fn is_idle(&self) -> bool {
+        let shared = self.server.shared().ok().flatten();
+        shared.is_some_and(|shared| shared.connections() == 0)
+    }
+
     /// Whether it lives, and how it ended.
     pub fn status(&self, baton: &Baton) -> Status {
         baton.status(self.server.group)
@@ -80,9 +92,18 @@ impl Host {
 /// The settings of a plan.
 fn config(plan: &Plan, saved: u64) -> Config {
     let saved = saved.to_string();
-    let setting: &[(&[u8], &[u8])] = &[(SAVED_SETTING.as_bytes(), saved.as_bytes())];
+    let points: &[u8] = if plan.saves.is_some_and(|s| s.points) { b"1 1" } else { b"" };
+    let delay = plan.saves.map_or(0, |saves| saves.key_delay_us).to_string();
+    let setting: &[(&[u8], &[u8])] = &[
+        (SAVED_SETTING.as_bytes(), saved.as_bytes()),
+        (b"save", points),
+        (b"rdb-key-save-delay", delay.as_bytes()),
+        // Every client would have to expect that its writes are refused.
+        (b"stop-writes-on-bgsave-error", b"no"),
+    ];
     let (mut config, _) = Config::default().set(setting, true).expect("it is a setting");
     config.file = Some(CONFIG_FILE.into());
+    config.dir = DATA_FOLDER.into();
     config.enable_debug_command = Access::Yes;
     config.bind = vec![Bind { host: "127.0.0.1".into(), optional: false }];
     let words: Vec<Vec<u8>> = format!("{INGEST} protocol=2").split(' ').map(Vec::from).collect();

@@ -7,6 +7,7 @@ use crate::clients::words;
 use crate::host::server_addr;
 use crate::memory;
 use crate::plan::MS;
+use crate::saved;
 use crate::session::Question;
 use crate::trace::WORLD;
 use crate::world::World;
@@ -48,6 +49,12 @@ pub fn judge(world: &mut World, questions: Vec<Question>) -> Result<(), String> 
     what_is_left_in_queues(world, &conn)?;
     what_is_left_in_streams(world, &conn)?;
     world.books.queues.check_lost(world.epoch)?;
+    let conn = if world.plan.saves.is_some() {
+        drop(conn);
+        saved::check(world)?
+    } else {
+        conn
+    };
     world.books.check()?;
     tally(world);
     memory::recount(world, &conn)?;

@@ -14,6 +14,7 @@
 //!     books  what was asked and answered, and whether it can be true  (books/)
 //!     closings, panics  why the server may close a connection         (closings.rs, panics.rs)
 //!     judge  what is asked of a run at its end                        (judge.rs)
+//!     saved  what the next server loads, against all histories         (saved.rs)
 //!     memory  the memory in use, recounted from the keys              (memory.rs)
 //! ```
 
@@ -30,6 +31,7 @@ pub mod memory;
 pub mod panics;
 pub mod plan;
 pub mod run;
+pub mod saved;
 pub mod session;
 pub mod swarm;
 pub mod trace;

@@ -12,6 +12,10 @@ pub const SAVED_SETTING: &str = "slowlog-max-len";
 /// The first and the last line of the file at the beginning: comments, which a rewrite keeps.
 const FIRST_LINE: &str = "# The first line.";
 const LAST_LINE: &str = "# The last line.";
+/// Where servers save the data.
+pub const DATA_FOLDER: &str = "/data";
+/// The file with the data.
+pub const DATA_FILE: &str = "/data/dump.rdb";
 /// Operations on files of one CONFIG REWRITE at most, with one that it has to wait for.
 const OPERATIONS_MAX: u64 = 40;
 
@@ -31,6 +35,7 @@ impl Machine {
         let disk = SimDisk::new(seed, faults);
         let text = format!("{FIRST_LINE}\n{SAVED_SETTING} 0\n{LAST_LINE}\n");
         disk.install(Path::new(CONFIG_FILE), text.as_bytes(), 0o640).expect("an empty disk");
+        disk.install_folder(Path::new(DATA_FOLDER)).expect("an empty disk");
         Self { disk, saved: 0, set: 0 }
     }
 
@@ -48,6 +53,11 @@ impl Machine {
     /// How long a CONFIG REWRITE takes at most, nanoseconds. It may wait for one under way.
     pub fn rewrite_ns_max(faults: &DiskFaults) -> u64 {
         OPERATIONS_MAX * (faults.delay_ns_max + faults.slow_ns_max + faults.hang_ns_max + MS)
+    }
+
+    /// Whether there is saved data.
+    pub fn has_data(&self) -> bool {
+        self.disk.contents(Path::new(DATA_FILE)).is_ok()
     }
 
     /// The value in the file. The error is what is wrong with the file: it is not whole, or older

@@ -1,5 +1,6 @@
 //! The memory in use, recounted from the keys while data is there and nobody changes it.
 
+use crate::clients::ledger::DATABASES;
 use crate::clients::words;
 use crate::judge::{SETTLED_NS, ask, shared, wait};
 use crate::world::World;
@@ -13,9 +14,25 @@ const WAITS_MAX: u32 = 20;
 
 /// Compares what the keyspace has counted with the sum over all keys.
 pub fn recount(world: &mut World, conn: &SimClient) -> Result<(), String> {
-    let Some(keys) = all_keys(world, conn)? else { return Ok(()) };
+    let (mut sum, mut count) = (0, 0);
+    for db in 0..DATABASES {
+        ask(world, conn, &words(&format!("SELECT {db}")))?;
+        let Some(keys) = all_keys(world, conn)? else { return Ok(()) };
+        sum += sum_of(world, conn, &keys)?;
+        count += keys.len();
+    }
+    let counted = shared(world)?.keyspace.memory();
+    *world.tally.entry("keys whose memory was recounted").or_default() += count as u64;
+    if counted.entries == sum {
+        return Ok(());
+    }
+    Err(format!("{count} keys take {sum} bytes, and {} are counted", counted.entries))
+}
+
+/// What these keys of the selected database take, bytes.
+fn sum_of(world: &mut World, conn: &SimClient, keys: &[Vec<u8>]) -> Result<u64, String> {
     let mut sum = 0;
-    for key in &keys {
+    for key in keys {
         let key = std::slice::from_ref(key);
         let usage = ask(world, conn, &[&words("MEMORY USAGE")[..], key].concat())?;
         let expires = ask(world, conn, &[&words("PEXPIRETIME")[..], key].concat())?;
@@ -25,13 +42,7 @@ pub fn recount(world: &mut World, conn: &SimClient) -> Result<(), String> {
         let expiry = if *expires < 0 { 0 } else { keyspace::BYTES_PER_EXPIRY };
         sum += *usage as u64 - BYTES_OF_PLACE - expiry;
     }
-    let counted = shared(world)?.keyspace.memory();
-    *world.tally.entry("keys whose memory was recounted").or_default() += keys.len() as u64;
-    if counted.entries == sum {
-        return Ok(());
-    }
-    let count = keys.len();
-    Err(format!("{count} keys take {sum} bytes, and {} are counted", counted.entries))
+    Ok(sum)
 }
 
 /// All keys, when no key that is due is left; `None` if some stay.

@@ -1,6 +1,7 @@
 //! What a seed draws: which faults and features are on, how often faults come, and how many clients
 //! of each family there are.
 
+use crate::machine::Machine;
 use base::prng::Prng;
 use base::sync::baton::Rates;
 use driver::sim::{DiskFaults, Faults};
@@ -11,6 +12,12 @@ pub const MS: u64 = 1_000_000;
 
 /// Switch points between two holds of seconds.
 const LONG_HOLD_ONE_IN: u32 = 300_000;
+
+/// Keys of a run, at most.
+const KEYS_MAX: u64 = 5_000;
+/// Makes the draws about saves another sequence than those of the other faults, so that a seed
+/// without saves is the run that it was before there were saves.
+const SAVES: u64 = 0x5a5e_0001;
 
 /// Clients of each family.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +48,24 @@ pub struct Counts {
     pub monitors: u64,
     /// Those with strings of megabytes.
     pub bigs: u64,
+    /// Those that transfer numbers between keys, so that the sum of all stays zero.
+    pub ledgers: u64,
+    /// Those that save, flush and swap databases, and shut the server down.
+    pub savers: u64,
+}
+
+/// How the data is saved.
+#[derive(Clone, Copy, Debug)]
+pub struct Saves {
+    /// There is a save point: after a second with a change, and before each end.
+    pub points: bool,
+    /// FLUSHALL, which only some families of clients can bear.
+    pub flushes: bool,
+    /// SHUTDOWN, with a save and without.
+    pub shutdowns: bool,
+    /// A save rests for so long behind each key, so that many changes come ahead of it,
+    /// microseconds.
+    pub key_delay_us: u64,
 }
 
 /// What a seed draws. `*_one_in: n` means with probability 1/n; 0 means never.
@@ -88,6 +113,8 @@ pub struct Plan {
     pub resp3: bool,
     /// Collections become trees early, so that steps, cuts and conversions happen.
     pub small_limits: bool,
+    /// Data is saved, and loaded by the next server. Without it a kill loses all data.
+    pub saves: Option<Saves>,
 }
 
 impl Plan {
@@ -101,7 +128,7 @@ impl Plan {
             faults.buffer_bytes = faults.buffer_bytes.max(64 << 10);
         }
         let clock_steps = p.chance(1, 4);
-        Self {
+        let mut plan = Self {
             seed,
             time_ns,
             workers: 1 + p.below(4) as usize,
@@ -125,7 +152,52 @@ impl Plan {
             kills: p.chance(1, 3),
             resp3: p.chance(1, 2),
             small_limits: p.chance(1, 2),
+            saves: None,
+        };
+        plan.draw_saves();
+        plan
+    }
+
+    fn draw_saves(&mut self) {
+        let p = &mut Prng::new(self.seed ^ SAVES);
+        // What MONITOR shows of refused commands is not modelled.
+        if self.counts.monitors > 0 || p.chance(1, 2) {
+            return;
         }
+        let saves = Saves {
+            points: p.chance(1, 3),
+            flushes: p.chance(1, 5),
+            shutdowns: p.chance(1, 2),
+            key_delay_us: one_of(p, &[0, 0, 50, 500]),
+        };
+        if saves.flushes {
+            self.counts = Counts { admins: self.counts.admins, ..Counts::default() };
+            self.panics = false;
+        }
+        self.counts.ledgers = 1 + p.below(3);
+        self.counts.savers = 1;
+        if p.chance(1, 6) {
+            self.disk.capacity_bytes = (16 + p.below(200)) << 10;
+        }
+        self.saves = Some(saves);
+    }
+
+    /// Whether only requests of the one saver save: no save point and no FLUSHALL does.
+    pub fn saves_on_request(&self) -> bool {
+        self.saves.is_some_and(|saves| !saves.points && !saves.flushes)
+    }
+
+    /// How long a save, or loading what was saved, takes at most, nanoseconds. A save may wait for
+    /// one under way.
+    pub fn save_ns_max(&self) -> u64 {
+        let keys_ns = self.saves.map_or(0, |saves| KEYS_MAX * saves.key_delay_us * 1000);
+        2 * (Machine::rewrite_ns_max(&self.disk) + keys_ns)
+    }
+
+    /// Whether a save may be refused: the disk fails, or is full.
+    pub fn saves_may_fail(&self) -> bool {
+        let (disk, none) = (&self.disk, DiskFaults::NONE);
+        disk.write_error_one_in > 0 || disk.capacity_bytes < none.capacity_bytes
     }
 
     /// A reply to a request of `bytes` comes within so many nanoseconds, not counting those in

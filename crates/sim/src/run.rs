@@ -110,17 +110,22 @@ impl Mishaps {
     fn check_server(&mut self, world: &mut World) {
         let Some(host) = &world.host else { return };
         let (status, is_ending) = (host.status(&world.baton), host.is_ending());
-        let why = host.shared().err();
+        let why = host.shared().map(|_| ());
         match status {
             Status::Running => return,
             Status::Exited(0) if is_ending => {}
+            Status::Exited(_) if why.as_ref().is_err_and(|why| is_disk_error(world, why)) => {
+                world.count("loads that failed", WORLD, format_args!("{why:?}"));
+            }
             Status::Killed => Self::crash_machine(world),
             Status::Exited(code) => {
-                let why = why.map_or(String::new(), |why| format!(": {why}"));
+                let why = why.map_or_else(|why| format!(": {why}"), |()| String::new());
                 world.fail(format!("the server exited with {code}{why}"));
             }
         }
         world.note(WORLD, format_args!("the server is gone: {status:?}"));
+        let tick = world.tick();
+        world.books.saves.died(world.epoch, tick, status == Status::Exited(0));
         (world.host, self.dying) = (None, None);
         self.starts_ns = world.soon(DOWN_NS_MAX);
     }
@@ -138,6 +143,7 @@ impl Mishaps {
         let group = host.group();
         if world.prng.chance(1, 3) {
             let _ = host.begin_end();
+            world.books.saves.end_unsaved(world.epoch);
             // It ends a CONFIG REWRITE first.
             world.disturb(SHUTDOWN_NS_MAX);
             world.count("ends in order", WORLD, format_args!("the server ends in order"));
@@ -158,6 +164,10 @@ impl Mishaps {
             Ok(saved) => saved,
             Err(why) => return world.fail(why),
         };
+        if world.machine.has_data() {
+            // Whoever is connected already waits until it has loaded.
+            world.disturb(world.plan.save_ns_max());
+        }
         let machine = (&world.net, &world.machine);
         world.host = Some(Host::start(&world.baton, machine, (&world.plan, saved), world.epoch));
         world.books.registers.restart();
@@ -170,6 +180,13 @@ impl Mishaps {
             self.dies_ns = world.soon(world.plan.time_ns);
         }
     }
+}
+
+/// Whether a server could not start because a read of its data failed: then it is not to start.
+fn is_disk_error(world: &World, why: &str) -> bool {
+    world.plan.disk.read_error_one_in > 0
+        && why.contains("cannot be loaded")
+        && why.contains("Input/output error")
 }
 
 /// Runs a plan.
@@ -253,7 +270,9 @@ fn run_until(world: &mut World, actors: &mut [Box<dyn Actor>], mishaps: &mut Mis
             world.fail(format!("somebody is busy for ever: {first}, again in {left} ns"));
         }
         rounds += 1;
-        if actors.iter().all(|actor| actor.has_left()) && world.is_served() {
+        // A SHUTDOWN of a client that has left may be unread.
+        let is_over = world.plan.saves.is_none() || world.host.as_ref().is_some_and(Host::is_idle);
+        if actors.iter().all(|actor| actor.has_left()) && world.is_served() && is_over {
             return;
         }
         world.rest(moment, until);

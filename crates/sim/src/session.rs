@@ -117,6 +117,10 @@ pub struct Session<F: Family> {
     family: F,
     link: Option<Link>,
     pending: VecDeque<Pending<F::Ask>>,
+    /// It was greeted, and may make requests.
+    is_ready: bool,
+    /// The server still loads its data.
+    is_refused: bool,
     /// It speaks RESP3.
     resp3: bool,
     /// Not before then it connects, or makes its next requests.
@@ -144,6 +148,8 @@ impl<F: Family> Session<F> {
             family,
             link,
             pending,
+            is_ready: false,
+            is_refused: false,
             resp3,
             not_before_ns,
             has_left: false,
@@ -169,6 +175,11 @@ impl<F: Family> Session<F> {
         }
         if world.plan.kills {
             self.send(world, &[b"CLIENT".to_vec(), b"ID".to_vec()], None, 0);
+        }
+        // A server that loads what was saved refuses requests; then it is tried again later.
+        (self.is_ready, self.is_refused) = (world.plan.saves.is_none(), false);
+        if !self.is_ready {
+            self.send(world, &[b"PING".to_vec()], None, 0);
         }
     }
 
@@ -241,6 +252,15 @@ impl<F: Family> Session<F> {
     fn greeted(&mut self, world: &mut World, value: &Value) {
         match value {
             Value::Map(_) => {}
+            Value::Simple(text) if text == b"PONG" => self.is_ready = true,
+            refused if refused.is_error() && !self.is_ready => {
+                let is_loading = refused.as_str().is_some_and(|e| e.starts_with("LOADING "));
+                if !is_loading {
+                    world.fail(format!("c{}: greeted with {refused:?}", self.who));
+                }
+                *world.tally.entry("LOADING").or_default() += 1;
+                self.is_refused = true;
+            }
             Value::Integer(id) => {
                 if let Some((_, known)) = world.connected.get_mut(&self.who) {
                     *known = Some(*id);
@@ -311,7 +331,8 @@ impl<F: Family> Session<F> {
         }
         let is_rushed = self.family.is_urgent() || now == world.rush_ns;
         let is_resting = now < self.not_before_ns && !is_rushed;
-        if self.link.as_ref().is_none_or(|link| link.was_cut) || is_resting {
+        let is_cut = self.link.as_ref().is_none_or(|link| link.was_cut);
+        if is_cut || is_resting || !self.is_ready {
             return;
         }
         if depth >= world.plan.depth_max || self.pending.iter().any(|p| p.wait_ns > 0) {
@@ -343,6 +364,10 @@ impl<F: Family> Actor for Session<F> {
         let Some(link) = &mut self.link else { return self.not_before_ns };
         let turn = link.turn(world);
         self.take_replies(world);
+        if self.is_refused {
+            self.end(world, None);
+            return self.not_before_ns;
+        }
         match turn {
             Turn::Ended(by_peer) => {
                 self.end(world, by_peer);

@@ -114,10 +114,10 @@ impl World {
         host.is_some_and(|host| host.status(&self.baton) == Status::Running)
     }
 
-    /// True if there is a server which has started and lives on.
+    /// True if there is a server which has started, has loaded its data, and lives on.
     pub fn is_served(&self) -> bool {
         let host = self.host.as_ref().filter(|host| !host.is_ending());
-        host.is_some_and(|host| matches!(host.shared(), Ok(Some(_))))
+        host.is_some_and(Host::is_open)
     }
 
     /// Simulated time, nanoseconds.

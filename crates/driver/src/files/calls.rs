@@ -81,6 +81,7 @@ fn run_plain(op: RawOp<SystemFile>) -> Result<RawValue<SystemFile>, Errno> {
         RawOp::CreateFolder { path, mode } => {
             done(retry_on_intr(|| fs::mkdir(&*path, Mode::from_raw_mode(mode))))
         }
+        RawOp::RemoveFolder { path } => done(retry_on_intr(|| fs::rmdir(&*path))),
         RawOp::List { folder } => {
             let how = OpenHow { read: true, ..OpenHow::default() };
             let flags = open_flags(how, true);

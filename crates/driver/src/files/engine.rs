@@ -201,6 +201,9 @@ impl<F: Clone> Files<F> {
             FileOp::CreateFolder { path, mode } => {
                 whole(None, RawOp::CreateFolder { path: c_path(path)?, mode })
             }
+            FileOp::RemoveFolder { path } => {
+                whole(None, RawOp::RemoveFolder { path: c_path(path)? })
+            }
             FileOp::List { folder } => whole(None, RawOp::List { folder: c_path(folder)? }),
             FileOp::Status { path } => whole(None, RawOp::Status { path: c_path(path)? }),
             FileOp::SyncFolder { folder } => {

@@ -158,6 +158,11 @@ pub enum FileOp {
         /// Its permissions.
         mode: u32,
     },
+    /// Removes a folder without names in it (`NOTEMPTY` otherwise).
+    RemoveFolder {
+        /// Its path.
+        path: PathBuf,
+    },
     /// The names in a folder, without `.` and `..`, in no particular order:
     /// [`FileValue::Names`].
     List {

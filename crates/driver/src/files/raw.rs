@@ -103,6 +103,11 @@ pub enum RawOp<F> {
         /// Its permissions.
         mode: u32,
     },
+    /// Removes an empty folder.
+    RemoveFolder {
+        /// Its path.
+        path: CString,
+    },
     /// The names in a folder, without `.` and `..`: [`RawValue::Names`]. (Several calls in truth.)
     List {
         /// Its path.

@@ -25,7 +25,7 @@ mod poller;
 #[cfg_attr(not(sim), path = "no_world.rs")]
 mod world;
 
-pub use disk::{DiskFaultCounts, DiskFaults, SimDisk};
+pub use disk::{DiskFaultCounts, DiskFaults, Fate, SimDisk, Survival};
 pub use peer::{Ending, SimClient};
 pub use poller::{SimListener, SimPoller, SimStream};
 #[cfg(sim)]

@@ -187,7 +187,7 @@ fn opcode_of(op: &RawOp<SystemFile>) -> Option<u8> {
         RawOp::Sync { .. } => opcode::Fsync::CODE,
         RawOp::Close { .. } => opcode::Close::CODE,
         RawOp::Rename { .. } => opcode::RenameAt::CODE,
-        RawOp::Unlink { .. } => opcode::UnlinkAt::CODE,
+        RawOp::Unlink { .. } | RawOp::RemoveFolder { .. } => opcode::UnlinkAt::CODE,
         RawOp::CreateFolder { .. } => opcode::MkDirAt::CODE,
         RawOp::SetMode { .. } | RawOp::List { .. } => return None,
     })
@@ -238,6 +238,10 @@ impl Slot {
                 opcode::RenameAt::new(here, from.as_ptr(), here, to.as_ptr()).build()
             }
             RawOp::Unlink { path } => opcode::UnlinkAt::new(here, path.as_ptr()).build(),
+            RawOp::RemoveFolder { path } => {
+                let unlink = opcode::UnlinkAt::new(here, path.as_ptr());
+                unlink.flags(libc::AT_REMOVEDIR).build()
+            }
             RawOp::CreateFolder { path, mode } => {
                 opcode::MkDirAt::new(here, path.as_ptr()).mode(*mode).build()
             }

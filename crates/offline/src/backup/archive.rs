@@ -13,6 +13,9 @@ use super::request::Snapshot;
 /// Bytes of a block of an archive.
 const BLOCK: usize = 512;
 
+/// Characters of an error about an archive, at most.
+const MESSAGE_MAX: usize = 200;
+
 /// Writes the archive. After a failure it has neither a manifest nor an end.
 ///
 /// The headers are the crate's. Its builder is not used: it ends an archive when it is dropped,
@@ -25,7 +28,7 @@ pub fn write(mut snapshot: Snapshot, out: &mut impl Write) -> Result<(), Failure
     out.write_all(&head).map_err(unwritten)?;
     let copied = pass(&mut snapshot.file, snapshot.length, |block| out.write_all(block))?;
     out.write_all(padding(copied.bytes)).map_err(unwritten)?;
-    let text = Manifest::new(&snapshot.server, copied).text();
+    let text = Manifest::new(snapshot.server.about(), &snapshot.server.file_name, copied).text();
     let mut last = header(manifest::NAME, text.len() as u64, mode, time)?;
     last.extend_from_slice(&text);
     last.extend_from_slice(padding(text.len() as u64));
@@ -54,7 +57,11 @@ fn padding(bytes: u64) -> &'static [u8] {
 
 /// Checks an archive of exactly these two files, in either order.
 pub fn verify(source: &mut impl Read) -> Result<Manifest, Failure> {
-    let wrong = |error: io::Error| format!("the archive cannot be read: {error}");
+    let wrong = |error: io::Error| {
+        // (The text may hold bytes of the file.)
+        let text: String = error.to_string().escape_debug().take(MESSAGE_MAX).collect();
+        format!("the archive cannot be read: {text}")
+    };
     let (mut snapshot, mut manifest) = (None, None);
     let mut archive = tar::Archive::new(source);
     for entry in archive.entries().map_err(wrong)? {

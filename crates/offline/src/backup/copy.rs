@@ -4,12 +4,33 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Read};
 
-use sha2::{Digest, Sha256};
+use rdb::file::ScanOptions;
+use sha2::Sha256;
 
 use super::Failure;
 use crate::check::Check;
 use crate::check_rdb::BLOCK;
 use crate::progress::Progress;
+
+/// The SHA-256 of a file under way.
+#[derive(Clone, Default)]
+pub struct Digest(Sha256);
+
+impl Digest {
+    /// The next bytes. O(bytes).
+    pub fn update(&mut self, bytes: &[u8]) {
+        sha2::Digest::update(&mut self.0, bytes);
+    }
+
+    /// The digest of all bytes, in hexadecimal digits.
+    pub fn finish(self) -> String {
+        let hash = sha2::Digest::finalize(self.0);
+        hash.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}"); // a text takes everything
+            text
+        })
+    }
+}
 
 /// What passed.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +65,8 @@ fn blocks(
     sink: &mut impl FnMut(&[u8]) -> io::Result<()>,
     progress: &mut Progress,
 ) -> Result<Copied, Failure> {
-    let (mut check, mut hash, mut bytes) = (Check::new(Some(length), false), Sha256::new(), 0);
+    let options = ScanOptions { length: Some(length), verify: true, ..ScanOptions::default() };
+    let (mut check, mut hash, mut bytes) = (Check::new(options), Digest::default(), 0);
     let (mut block, mut end) = (vec![0; BLOCK], None);
     loop {
         let count = match source.read(&mut block) {
@@ -71,14 +93,7 @@ fn blocks(
         return Err(format!("the snapshot ends at byte {end}, and has {bytes} of {length} bytes"));
     }
     let keys = check.report.databases();
-    Ok(Copied { bytes, sha256: digits(&hash.finalize()), keys, created_s: check.created_s })
-}
-
-fn digits(hash: &[u8]) -> String {
-    hash.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}"); // a text takes everything
-        text
-    })
+    Ok(Copied { bytes, sha256: hash.finish(), keys, created_s: check.created_s })
 }
 
 #[cfg(test)]
@@ -104,7 +119,10 @@ mod tests {
     #[test]
     fn the_hash_is_written_in_digits() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(digits(&Sha256::digest(b"abc")), expected);
+        let mut digest = Digest::default();
+        digest.update(b"ab");
+        digest.update(b"c");
+        assert_eq!(digest.finish(), expected);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Folder {
         let Snapshot { file, length, permissions, .. } = &mut snapshot;
         let copied = self
             .store(&name, permissions, |out| pass(file, *length, |block| out.write_all(block)))?;
-        let manifest = Manifest::new(&snapshot.server, copied);
+        let manifest = Manifest::new(snapshot.server.about(), &name, copied);
         self.store(manifest::NAME, &snapshot.permissions, |out| {
             out.write_all(&manifest.text()).map_err(|error| format!("{}: {error}", manifest::NAME))
         })?;

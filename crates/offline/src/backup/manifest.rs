@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Failure;
 use super::copy::Copied;
-use super::request::Server;
 
 /// Its file.
 pub const NAME: &str = "manifest.json";
@@ -37,14 +36,14 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Of a copied snapshot.
-    pub fn new(server: &Server, copied: Copied) -> Self {
+    /// Of a copied snapshot with this name, of a server of this version and run.
+    pub fn new((version, run_id): (&str, &str), file: &str, copied: Copied) -> Self {
         Self {
             format: FORMAT,
-            server_version: server.version.clone(),
-            run_id: server.run_id.clone(),
+            server_version: version.to_owned(),
+            run_id: run_id.to_owned(),
             time: copied.created_s.unwrap_or_default(),
-            file: server.file_name.clone(),
+            file: file.to_owned(),
             bytes: copied.bytes,
             sha256: copied.sha256,
             keys: copied.keys,
@@ -59,6 +58,9 @@ impl Manifest {
     }
 
     /// Reads the file. Its snapshot has a plain name: it lies in the same folder.
+    ///
+    /// # Errors
+    /// A text for the user.
     pub fn read(text: &[u8]) -> Result<Self, Failure> {
         let manifest: Self =
             serde_json::from_slice(text).map_err(|error| format!("{NAME} is wrong: {error}"))?;
@@ -72,6 +74,9 @@ impl Manifest {
     }
 
     /// Compares the snapshot with what it must be.
+    ///
+    /// # Errors
+    /// The first difference, as a text for the user.
     pub fn compare(&self, copied: &Copied) -> Result<(), Failure> {
         let differs = |what: &str, is: &dyn std::fmt::Debug, must: &dyn std::fmt::Debug| {
             Err(format!("{}: {what}: {is:?}, and the manifest says {must:?}", self.file))

@@ -2,11 +2,12 @@
 //! as a folder or as one tar stream.
 //!
 //! A backup is whole when it has its manifest: this is written last. `docs/backup.md` is for users.
+//! The backups which a server makes of itself have the same manifest.
 
 mod archive;
-mod copy;
+pub mod copy;
 mod folder;
-mod manifest;
+pub mod manifest;
 mod options;
 mod request;
 mod verify;

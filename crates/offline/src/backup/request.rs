@@ -28,6 +28,13 @@ pub struct Server {
     folder: PathBuf,
 }
 
+impl Server {
+    /// Its version and the identity of its run.
+    pub fn about(&self) -> (&str, &str) {
+        (&self.version, &self.run_id)
+    }
+}
+
 /// An open snapshot. A later save gives the name to another file, and leaves this one as it is.
 pub struct Snapshot {
     /// Whose it is.

@@ -1,6 +1,6 @@
 //! `sheafdb verify-backup`.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -25,14 +25,23 @@ pub fn verify(target: &Path) -> Result<(), Failure> {
 fn folder(path: &Path) -> Result<Manifest, Failure> {
     let place = path.join(manifest::NAME);
     let mut text = Vec::new();
-    let read =
-        File::open(&place).and_then(|file| file.take(manifest::BYTES_MAX).read_to_end(&mut text));
+    let (_, file) = open(&place)?;
+    let read = file.take(manifest::BYTES_MAX).read_to_end(&mut text);
     let _ = read.map_err(|error| about(&place, &error))?;
     let manifest = Manifest::read(&text)?;
     let place = path.join(&manifest.file);
-    let opened = File::open(&place).and_then(|file| Ok((file.metadata()?.len(), file)));
-    let (length, mut file) = opened.map_err(|error| about(&place, &error))?;
+    let (length, mut file) = open(&place)?;
     let copied = pass(&mut file, length, |_| Ok(()))?;
     manifest.compare(&copied)?;
     Ok(manifest)
+}
+
+/// Opens a file, and says how long it is. A pipe is refused: it would be waited for.
+fn open(path: &Path) -> Result<(u64, File), Failure> {
+    let is_file = fs::metadata(path).map_err(|error| about(path, &error))?.is_file();
+    if !is_file {
+        return Err(format!("{} is no file", path.display()));
+    }
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+    opened.map_err(|error| about(path, &error))
 }

@@ -227,7 +227,7 @@ impl Figures {
             io: IoFigures::gather(shared),
             ingest: IngestFigures::gather(shared),
             listen_overflows: shared.listen_overflows.load(Relaxed),
-            saves: SaveFigures::gather(shared, now),
+            saves: SaveFigures::gather(shared, now, unix_ms),
             loading: shared.load.progress(now),
             settings,
         }

@@ -1,14 +1,18 @@
 //! Figures of saves.
 
+use crate::persist::backup::status::Backups;
+use crate::persist::save::status::Why;
 use crate::shared::Shared;
-use base::MonoNs;
 use base::sync::atomic::Ordering::Relaxed;
+use base::{MonoNs, UnixMs};
 
 /// What is known about saves.
 #[derive(Clone, Debug)]
 pub struct SaveFigures {
     /// Changes which no snapshot file holds.
     pub changes: u64,
+    /// A save is under way or wanted.
+    pub is_busy: bool,
     /// For how long a save is under way, seconds.
     pub current_s: Option<u64>,
     /// Keys that it has written, and that it has to write.
@@ -27,19 +31,29 @@ pub struct SaveFigures {
     pub saves: u64,
     /// The most that was captured for the last save, bytes.
     pub last_captured: u64,
+    /// The save under way is a backup by schedule.
+    pub backs_up: bool,
+    /// When the next backup is due, in Unix seconds.
+    pub next_backup_s: Option<i64>,
+    /// Backups by schedule.
+    pub backups: Backups,
     /// How often a worker held writes because too much was captured.
     pub held: u64,
 }
 
 impl SaveFigures {
     /// The current figures.
-    pub fn gather(shared: &Shared, now: MonoNs) -> Self {
-        let (state, progress) = (shared.saves.state().clone(), &shared.saves.progress);
+    pub fn gather(shared: &Shared, now: MonoNs, unix_ms: UnixMs) -> Self {
+        let schedule = shared.backup_schedule();
+        let mut state = shared.saves.state();
+        let next_backup_s = state.backups.next_s(schedule, unix_ms.0 / 1000);
+        let (state, progress) = (state.clone(), &shared.saves.progress);
         let is_running = state.run.is_some();
         let running = |figure: u64| if is_running { figure } else { 0 };
         let captured = running(shared.keyspace.captured_bytes());
         Self {
             changes: shared.keyspace.changes().saturating_sub(state.saved_changes),
+            is_busy: state.is_busy(),
             current_s: state.run.map(|run| now.since(run.since.0) / 1_000_000_000),
             keys: (
                 running(progress.keys.load(Relaxed)),
@@ -52,6 +66,9 @@ impl SaveFigures {
             last_took_s: state.last_time_s,
             saves: state.saves,
             last_captured: state.last_captured,
+            backs_up: state.run.is_some_and(|run| run.wanted.why == Why::Backup),
+            next_backup_s,
+            backups: state.backups,
             held: shared.saves.held.load(Relaxed),
         }
     }

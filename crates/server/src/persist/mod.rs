@@ -1,4 +1,6 @@
-//! The data on disk: snapshot files.
+//! The data on disk: snapshot files, and backups.
 
+pub mod backup;
 pub mod load;
+pub(crate) mod reload;
 pub(crate) mod save;

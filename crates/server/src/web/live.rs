@@ -117,6 +117,13 @@ struct Saves {
     bytes: u64,
     /// What is captured for it.
     captured: u64,
+    /// It is a backup by schedule.
+    backs_up: bool,
+    /// When the last backup was made, and when the next one is due; 0: none.
+    backup_unix_s: i64,
+    next_backup_unix_s: i64,
+    /// The last backup has failed.
+    backup_failed: bool,
 }
 
 #[derive(Serialize)]
@@ -280,6 +287,10 @@ fn saves(f: &Figures) -> Saves {
         keys_total: s.keys.1,
         bytes: s.bytes,
         captured: s.captured.0,
+        backs_up: s.backs_up,
+        backup_unix_s: s.backups.last.map_or(0, |last| last.moment_s),
+        next_backup_unix_s: s.next_backup_s.unwrap_or(0),
+        backup_failed: s.backups.has_failed,
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Timers {
     pub is_busy: bool,
     /// The next reading of listen-queue overflows.
     pub overflows_at: MonoNs,
-    /// When save points are to be checked, if one may be due.
+    /// When save points and the schedule of backups are to be checked, if one may be due.
     pub save_at: Option<MonoNs>,
 }
 

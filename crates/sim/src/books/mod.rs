@@ -4,6 +4,7 @@
 pub mod monitored;
 pub mod queues;
 pub mod registers;
+pub mod saves;
 pub mod streams;
 pub mod transactions;
 
@@ -20,6 +21,8 @@ pub struct Books {
     pub queues: queues::Queues,
     /// Entries of streams.
     pub streams: streams::Streams,
+    /// What was saved, and when servers died.
+    pub saves: saves::Saves,
     /// Commands, and the lines about them for MONITOR.
     pub monitored: monitored::Monitored,
     /// Connections that CLIENT KILL has ended, by address, and the tick of its reply.

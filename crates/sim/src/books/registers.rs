@@ -33,6 +33,8 @@ struct History {
 #[derive(Debug, Default)]
 pub struct Registers {
     generations: [u32; REGISTERS],
+    /// The first generations of each server but the first.
+    starts: Vec<[u32; REGISTERS]>,
     histories: BTreeMap<Id, History>,
 }
 
@@ -68,6 +70,16 @@ impl Registers {
         for generation in &mut self.generations {
             *generation += 1;
         }
+        self.starts.push(self.generations);
+    }
+
+    /// The registers that clients of the server with this number used.
+    pub fn of_epoch(&self, epoch: u32) -> Vec<Id> {
+        let epoch = epoch as usize;
+        let from = if epoch == 0 { [0; REGISTERS] } else { self.starts[epoch - 1] };
+        let to = self.starts.get(epoch).copied().unwrap_or([u32::MAX; REGISTERS]);
+        let is_of = |id: &&Id| (from[id.register]..to[id.register]).contains(&id.generation);
+        self.histories.keys().filter(is_of).copied().collect()
     }
 
     /// Whether each history is linearizable.

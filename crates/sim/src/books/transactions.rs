@@ -11,6 +11,8 @@ const TXNS_MAX: u32 = 120;
 pub struct Transactions {
     round: u32,
     asked: u32,
+    /// The first round of each server but the first.
+    starts: Vec<u32>,
     rounds: BTreeMap<u32, Vec<Txn>>,
 }
 
@@ -34,11 +36,15 @@ impl Transactions {
     /// All keys begin anew: the server has lost them.
     pub fn restart(&mut self) {
         (self.round, self.asked) = (self.round + 1, 0);
+        self.starts.push(self.round);
     }
 
-    /// Rounds that are not over: their lists can still be read.
-    pub fn round(&self) -> u32 {
-        self.round
+    /// The rounds of the clients of the server with this number.
+    pub fn of_epoch(&self, epoch: u32) -> Vec<u32> {
+        let epoch = epoch as usize;
+        let from = if epoch == 0 { 0 } else { self.starts[epoch - 1] };
+        let to = self.starts.get(epoch).copied().unwrap_or(u32::MAX);
+        self.rounds.range(from..to).map(|(round, _)| *round).collect()
     }
 
     /// Whether each history is strictly serializable.

@@ -80,11 +80,15 @@ impl Admin {
         world.count("pauses", WORLD, format_args!("CLIENT PAUSE {ms}"));
         let names: Vec<String> =
             (0..3).map(|n| registers::key(world.books.registers.current(n))).collect();
+        let counts = world.plan.saves.is_none();
         let reads = |again| {
-            vec![
-                Request::words(&format!("MGET {}", names.join(" ")), Ask::Frozen(again)),
-                Request::words("INFO persistence", Ask::FrozenCount(again)),
-            ]
+            let mut all =
+                vec![Request::words(&format!("MGET {}", names.join(" ")), Ask::Frozen(again))];
+            // A save resets the number of changes.
+            if counts {
+                all.push(Request::words("INFO persistence", Ask::FrozenCount(again)));
+            }
+            all
         };
         let (first, mut second) = (reads(false), reads(true));
         second.push(Request::words("CLIENT UNPAUSE", Ask::Any));

@@ -57,6 +57,21 @@ fn field(id: Id) -> String {
     format!("{}:{}", id.register, id.generation)
 }
 
+/// The command that reads a register.
+pub fn read(id: Id) -> Vec<Vec<u8>> {
+    let (key, field) = (key(id), field(id));
+    words(&match kind(id) {
+        Kind::Text => format!("GET {key}"),
+        Kind::Field => format!("HGET {key} {field}"),
+        Kind::Score => format!("ZSCORE {key} {field}"),
+    })
+}
+
+/// What a read of a register has found.
+pub fn found(reply: &Value) -> Option<Did> {
+    Some(Did::Get(if reply.is_null() { None } else { Some(number(reply)?) }))
+}
+
 impl Registers {
     /// The client with this number.
     pub fn new(who: u32) -> Self {
@@ -119,8 +134,7 @@ fn done(id: Id, want: Want, reply: &Value) -> Option<Did> {
     Some(match (want, reply) {
         (Want::Set(n), Value::Simple(text)) if text == b"OK" => Did::Set(n),
         (Want::Set(n), Value::Integer(_)) if kind(id) != Kind::Text => Did::Set(n),
-        (Want::Get, Value::Null) => Did::Get(None),
-        (Want::Get, _) => Did::Get(Some(number(reply)?)),
+        (Want::Get, _) => found(reply)?,
         (Want::Incr, _) => Did::Incr(number(reply)?),
         (Want::Del, Value::Integer(count @ 0..=1)) => Did::Del(*count == 1),
         _ => return None,

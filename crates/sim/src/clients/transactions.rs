@@ -51,6 +51,11 @@ fn name(round: u32, key: Key) -> String {
     format!("t:{key}:{round}")
 }
 
+/// Reads of all keys of a round.
+pub fn read_all(round: u32) -> Vec<Part> {
+    (0..KEYS as usize).map(|key| read(round, key)).collect()
+}
+
 fn read(round: u32, key: Key) -> Part {
     let name = name(round, key);
     let text = match key {
@@ -116,8 +121,13 @@ fn element(item: &Value) -> Option<Element> {
 }
 
 impl Part {
+    /// The command.
+    pub fn args(&self) -> &[Vec<u8>] {
+        &self.args
+    }
+
     /// Its steps with what the reply says; `None` if the reply is none for it.
-    fn done(mut self, reply: &Value) -> Option<Vec<Op>> {
+    pub fn done(mut self, reply: &Value) -> Option<Vec<Op>> {
         let appends = self.ops.len();
         for (at, op) in self.ops.iter_mut().enumerate() {
             match (op, &self.args[0][..], reply) {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use base::calendar::{self, Date};
+
 use crate::lab::Output;
 use crate::report::{Section, Table, holds_figures};
 use crate::result::Finding;
@@ -89,18 +91,8 @@ fn finding(finding: &Finding) -> String {
 
 /// A time as date and hour, UTC.
 pub fn date(unix_s: u64) -> String {
-    let (days, seconds) = (unix_s / 86_400, unix_s % 86_400);
-    // Days to a civil date, with years that begin in March so that leap days come last.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute) = (seconds / 3600, seconds % 3600 / 60);
+    let at = i64::try_from(unix_s).unwrap_or(i64::MAX);
+    let (Date { year, month, day }, [hour, minute, _]) = calendar::split(at);
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 

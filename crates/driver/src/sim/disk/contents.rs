@@ -145,7 +145,7 @@ impl Contents {
     /// reads see what is on the disk.
     pub fn lose(&mut self, until: u64, evict: bool, prng: &mut Prng, counts: &mut DiskFaultCounts) {
         let lost = self.changes.iter().take_while(|change| change.number < until).count();
-        self.durable = self.partly_written(lost, prng, counts);
+        self.durable = self.partly_written(lost, None, prng, counts);
         self.changes.drain(..lost);
         if evict && self.changes.is_empty() {
             self.current.clone_from(&self.durable);
@@ -154,8 +154,13 @@ impl Contents {
     }
 
     /// The machine loses its memory.
-    pub fn crash(&mut self, prng: &mut Prng, counts: &mut DiskFaultCounts) {
-        self.durable = self.partly_written(self.changes.len(), prng, counts);
+    pub fn crash(
+        &mut self,
+        survival: Option<Survival>,
+        prng: &mut Prng,
+        counts: &mut DiskFaultCounts,
+    ) {
+        self.durable = self.partly_written(self.changes.len(), survival, prng, counts);
         self.current.clone_from(&self.durable);
         self.changes.clear();
         let mode = self.modes[prng.below(self.modes.len() as u64) as usize];
@@ -172,11 +177,12 @@ impl Contents {
     fn partly_written(
         &self,
         count: usize,
+        survival: Option<Survival>,
         prng: &mut Prng,
         counts: &mut DiskFaultCounts,
     ) -> Vec<u8> {
-        let lengths = Survival::draw(prng).prefix(count, prng);
-        let survival = Survival::draw(prng);
+        let lengths = survival.unwrap_or_else(|| Survival::draw(prng)).prefix(count, prng);
+        let survival = survival.unwrap_or_else(|| Survival::draw(prng));
         let mut image = Image::new(self.durable.clone(), self.sector_bytes);
         for (i, change) in self.changes.iter().take(count).enumerate() {
             let has_length = i < lengths;

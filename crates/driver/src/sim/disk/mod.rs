@@ -67,6 +67,7 @@ mod tests;
 pub use blocks::BLOCK_BYTES;
 pub use faults::{DiskFaultCounts, DiskFaults};
 pub use store::FILE_BYTES_MAX;
+pub use survival::{Fate, Survival};
 
 use crate::files::raw::{RawDone, RawOp, RawValue};
 use base::MonoNs;
@@ -101,8 +102,24 @@ impl SimDisk {
     /// lost, as drawn. Processes that used the disk end: drop their drivers, no operation of theirs
     /// takes effect or completes any more. O(bytes of the files).
     pub fn crash(&self) {
-        let spent = self.queue().crash();
+        self.crash_with(Fate::default());
+    }
+
+    /// As [`SimDisk::crash`], with what is kept and lost as the caller says.
+    pub fn crash_with(&self, fate: Fate) {
+        let spent = self.queue().crash(fate);
         drop(spent);
+    }
+
+    /// So many further operations complete; the next ones stay in flight until the machine crashes.
+    /// So a crash can be placed at each step of what a process does.
+    pub fn stop_after(&self, operations: u64) {
+        self.queue().stop_after(operations);
+    }
+
+    /// True if an operation waits on a disk that has [stopped](SimDisk::stop_after).
+    pub fn has_stopped(&self) -> bool {
+        self.queue().has_stopped()
     }
 
     /// Replaces the faults.

@@ -141,6 +141,19 @@ impl Names {
         Ok(())
     }
 
+    /// Removes an empty folder.
+    pub fn remove_folder(&mut self, number: u64, key: Key) -> Result<(), Errno> {
+        let node = self.at(&key).ok_or(Errno::NOENT)?;
+        match self.current.get(&node) {
+            None => Err(Errno::NOTDIR),
+            Some(names) if !names.is_empty() => Err(Errno::NOTEMPTY),
+            Some(_) => {
+                self.change(number, vec![(key, None)]);
+                Ok(())
+            }
+        }
+    }
+
     /// Renames a file or a folder; what `to` named is replaced.
     pub fn rename(&mut self, number: u64, from: Key, to: Key) -> Result<(), Errno> {
         let node = self.at(&from).ok_or(Errno::NOENT)?;
@@ -200,8 +213,13 @@ impl Names {
 
     /// The machine loses its memory: each change survives or not, but none without those before it
     /// that share a name with it.
-    pub fn crash(&mut self, prng: &mut Prng, counts: &mut DiskFaultCounts) {
-        let survival = Survival::draw(prng);
+    pub fn crash(
+        &mut self,
+        survival: Option<Survival>,
+        prng: &mut Prng,
+        counts: &mut DiskFaultCounts,
+    ) {
+        let survival = survival.unwrap_or_else(|| Survival::draw(prng));
         let mut dropped = BTreeSet::new();
         for change in self.changes.drain(..) {
             if !change.shares(&dropped) && survival.keeps(prng) {

@@ -6,6 +6,7 @@
 
 use super::SimFile;
 use super::store::{Handle, Process, Status, Store};
+use super::survival::Fate;
 use crate::files::raw::{RawDone, RawOp, RawValue};
 use base::MonoNs;
 use rustix::io::Errno;
@@ -41,12 +42,14 @@ pub struct Queue {
     /// Nothing completes before this time.
     hung_until: u64,
     submitted: u64,
+    /// Operations that still complete; then the disk has stopped.
+    left: u64,
 }
 
 impl Queue {
     pub fn new(store: Store) -> Self {
         let (flights, done) = (BTreeMap::new(), BTreeMap::new());
-        Self { store, flights, done, hung_until: 0, submitted: 0 }
+        Self { store, flights, done, hung_until: 0, submitted: 0, left: u64::MAX }
     }
 
     pub fn add_process(&mut self) -> Process {
@@ -57,30 +60,40 @@ impl Queue {
 
     /// Ends a process: its operations in flight happen or not, and its files are closed.
     pub fn end_process(&mut self, process: Process) -> Spent {
-        let spent = self.abandon(|flight| flight.process == process);
+        let spent = self.abandon(None, |flight| flight.process == process);
         self.done.remove(&process);
         self.store.end_process(process);
         spent
     }
 
     /// The machine crashes: its processes end, and what is not durable is at stake.
-    pub fn crash(&mut self) -> Spent {
-        let spent = self.abandon(|_| true);
+    pub fn crash(&mut self, fate: Fate) -> Spent {
+        let spent = self.abandon(fate.in_flight, |_| true);
         self.done.clear();
-        self.store.crash();
-        self.hung_until = 0;
+        self.store.crash(fate);
+        (self.hung_until, self.left) = (0, u64::MAX);
         spent
     }
 
+    /// So many operations complete, and no more until the machine crashes.
+    pub fn stop_after(&mut self, operations: u64) {
+        self.left = operations;
+    }
+
+    /// True if an operation waits on a disk that has stopped.
+    pub fn has_stopped(&self) -> bool {
+        self.left == 0 && !self.flights.is_empty()
+    }
+
     /// Lets the operations in flight which `ended` selects happen or not, in any order.
-    fn abandon(&mut self, ended: impl Fn(&Flight) -> bool) -> Spent {
+    fn abandon(&mut self, happen: Option<bool>, ended: impl Fn(&Flight) -> bool) -> Spent {
         let due = self.flights.iter().filter(|(_, f)| ended(f)).map(|(due, _)| *due);
         let mut due: Vec<Due> = due.collect();
         self.store.shuffle(&mut due);
         let mut spent = Spent::new();
         for due in due {
             let mut flight = self.flights.remove(&due).expect("it was found above");
-            if self.store.happens(2) {
+            if happen.unwrap_or_else(|| self.store.happens(2)) {
                 self.store.counts.in_flight_done += 1;
                 // Nobody learns the result.
                 let _ = self.perform(&mut flight);
@@ -125,10 +138,12 @@ impl Queue {
     pub fn run(&mut self, now: MonoNs) -> Spent {
         let mut spent = Spent::new();
         while now.0 >= self.hung_until
+            && self.left > 0
             && let Some(entry) = self.flights.first_entry()
             && entry.key().0 <= now.0
         {
             let mut flight = entry.remove();
+            self.left -= 1;
             let result = self.perform(&mut flight);
             let buffer = match &mut flight.op {
                 RawOp::Read { buffer, .. } => std::mem::take(buffer),
@@ -151,11 +166,14 @@ impl Queue {
     pub fn has_done(&self, process: Process, now: MonoNs) -> bool {
         let is_due = |((at, ..), f): (&Due, &Flight)| *at <= now.0 && f.process == process;
         self.done.get(&process).is_some_and(|done| !done.is_empty())
-            || now.0 >= self.hung_until && self.flights.iter().any(is_due)
+            || now.0 >= self.hung_until && self.left > 0 && self.flights.iter().any(is_due)
     }
 
     /// When the next operation completes that has not completed at `now`.
     pub fn next_arrival(&self, now: MonoNs) -> Option<u64> {
+        if self.left == 0 {
+            return None;
+        }
         let due = |(at, ..): &Due| (*at).max(self.hung_until);
         self.flights.keys().map(due).filter(|at| *at > now.0).min()
     }
@@ -194,6 +212,7 @@ fn perform_plain(store: &mut Store, op: &RawOp<SimFile>, changes_end: u64) -> Re
         RawOp::Close { file } => store.close(file.handle()),
         RawOp::Rename { from, to } => store.rename(as_path(from), as_path(to)),
         RawOp::Unlink { path } => store.unlink(as_path(path)),
+        RawOp::RemoveFolder { path } => store.remove_folder(as_path(path)),
         RawOp::CreateFolder { path, mode } => store.create_folder(as_path(path), *mode),
         RawOp::Open { .. }
         | RawOp::Measure { .. }

@@ -4,6 +4,7 @@ use super::blocks::BLOCK_BYTES;
 use super::contents::Contents;
 use super::faults::{DiskFaultCounts, DiskFaults};
 use super::names::{Names, Node, ROOT};
+use super::survival::Fate;
 use crate::files::OpenHow;
 use base::prng::Prng;
 use rustix::io::Errno;
@@ -151,6 +152,14 @@ impl Store {
         self.fail_names()?;
         let (key, number) = (self.names.place(path)?, self.number());
         self.names.unlink(number, key)?;
+        self.collect();
+        Ok(())
+    }
+
+    pub fn remove_folder(&mut self, path: &Path) -> Result<(), Errno> {
+        self.fail_names()?;
+        let (key, number) = (self.names.place(path)?, self.number());
+        self.names.remove_folder(number, key)?;
         self.collect();
         Ok(())
     }
@@ -323,13 +332,13 @@ impl Store {
     // ---- the machine
 
     /// The machine loses its memory and every handle.
-    pub fn crash(&mut self) {
+    pub fn crash(&mut self, fate: Fate) {
         self.counts.crashes += 1;
         self.handles.clear();
-        self.names.crash(&mut self.prng, &mut self.counts);
+        self.names.crash(fate.names, &mut self.prng, &mut self.counts);
         self.collect();
         for file in self.files.values_mut() {
-            file.crash(&mut self.prng, &mut self.counts);
+            file.crash(fate.contents, &mut self.prng, &mut self.counts);
         }
     }
 

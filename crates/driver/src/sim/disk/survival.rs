@@ -2,6 +2,17 @@
 
 use base::prng::Prng;
 
+/// What a crash leaves of the changes that are not durable; `None`: it is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// Changes of names.
+    pub names: Option<Survival>,
+    /// Contents and lengths of files.
+    pub contents: Option<Survival>,
+    /// Whether the operations in flight have happened.
+    pub in_flight: Option<bool>,
+}
+
 /// How the changes of one file, or all changes of names, fare. Both extremes are frequent: the
 /// worst cases are a file without a single write beside another one with all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use crate::persist::load::state::Progress;
 use crate::shared::Shared;
 use crate::shared::VERSION;
 use crate::worker::core::Core;
-use base::MonoNs;
+use crate::worker::turn::Turn;
 use command::REDIS_VERSION;
 use config::table::HZ;
 use resp::OutBuf;
@@ -93,7 +93,7 @@ impl Core {
             "server" => self.server_section(&mut t),
             "clients" => clients_section(&mut t, shared, &self.settings, self.turn.unix_ms()),
             "memory" => memory_section(&mut t, shared),
-            "persistence" => persistence_section(&mut t, shared, self.turn.now()),
+            "persistence" => persistence_section(&mut t, shared, &self.turn),
             "stats" => self.stats_section(&mut t),
             "replication" => {
                 let id = shared.replid.lock().expect("no panic while the id is held");
@@ -240,9 +240,10 @@ repl_backlog_histlen:0\n";
 
 /// `current_cow_*` and `rdb_last_cow_size` are bytes of captured values: nothing is copied by pages
 /// here.
-fn persistence_section(t: &mut String, shared: &Shared, now: MonoNs) {
+fn persistence_section(t: &mut String, shared: &Shared, turn: &Turn) {
     line(t, "# Persistence", "");
-    let (progress, saves) = (shared.load.progress(now), SaveFigures::gather(shared, now));
+    let progress = shared.load.progress(turn.now());
+    let saves = SaveFigures::gather(shared, turn.now(), turn.unix_ms());
     field(t, "loading", u8::from(progress.is_some()));
     field(t, "async_loading", 0);
     field(t, "current_cow_peak", saves.captured.1);
@@ -251,7 +252,7 @@ fn persistence_section(t: &mut String, shared: &Shared, now: MonoNs) {
     field(t, "current_save_keys_processed", saves.keys.0);
     field(t, "current_save_keys_total", saves.keys.1);
     field(t, "rdb_changes_since_last_save", saves.changes);
-    field(t, "rdb_bgsave_in_progress", u8::from(saves.current_s.is_some()));
+    field(t, "rdb_bgsave_in_progress", u8::from(saves.is_busy));
     field(t, "rdb_last_save_time", saves.last_s);
     field(t, "rdb_last_bgsave_status", if saves.has_failed { "err" } else { "ok" });
     field(t, "rdb_last_bgsave_time_sec", saves.last_took_s.unwrap_or(-1));
@@ -267,9 +268,23 @@ fn persistence_section(t: &mut String, shared: &Shared, now: MonoNs) {
          aof_rewrites_consecutive_failures:0\naof_last_write_status:ok\naof_last_cow_size:0\n\
          module_fork_in_progress:0\nmodule_fork_last_cow_size:0\n",
     );
+    backup_fields(t, &saves);
     if let Some(progress) = progress {
         loading_fields(t, &progress);
     }
+}
+
+/// Backups by schedule. Redis has none.
+fn backup_fields(t: &mut String, saves: &SaveFigures) {
+    let (backups, last) = (&saves.backups, saves.backups.last);
+    field(t, "backup_in_progress", u8::from(saves.backs_up));
+    field(t, "backup_last_time", last.map_or(0, |last| last.moment_s));
+    field(t, "backup_last_status", if backups.has_failed { "err" } else { "ok" });
+    field(t, "backup_last_bytes", last.map_or(0, |last| last.bytes));
+    field(t, "backup_last_time_sec", last.map_or(-1, |last| last.took_s));
+    field(t, "backup_next_time", saves.next_backup_s.unwrap_or(0));
+    field(t, "backups_made", backups.made);
+    field(t, "backups_failed", backups.failed);
 }
 
 /// What Redis shows only while it loads.

@@ -1,9 +1,10 @@
 //! The thread that walks over a snapshot, writes what it finds into buffers, and sends them to the
 //! worker that writes the file.
 
+use crate::persist::backup::SNAPSHOT;
 use crate::persist::save::FromWalker;
 use crate::persist::save::pipe::{BUFFER_BYTES, Order, Pipe};
-use crate::shared::Shared;
+use crate::shared::{Shared, VERSION};
 use crate::worker::message::Message;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
@@ -13,6 +14,7 @@ use command::save::{FileOptions, Recorded, SnapshotFile};
 use driver::Clock;
 use keyspace::Access;
 use keyspace::snapshot::{Snapshot, Step};
+use offline::{Copied, Digest, Manifest};
 
 use std::time::Duration;
 
@@ -35,6 +37,8 @@ pub(crate) struct Job {
     pub functions: Vec<Arc<[u8]>>,
     /// Memory in use, for the file.
     pub used_bytes: u64,
+    /// Of a backup: the identity of the server's run. The thread makes the manifest.
+    pub manifest_of: Option<String>,
     /// `rdb-key-save-delay`: the thread sleeps so long for each key, microseconds.
     pub key_delay_us: u64,
 }
@@ -55,6 +59,7 @@ impl Job {
             clock,
             functions: Vec::new(),
             used_bytes: 0,
+            manifest_of: None,
             key_delay_us: 0,
         }
     }
@@ -102,6 +107,7 @@ impl Walker {
     /// Writes the file, unless it is told to stop.
     fn write(&self, job: &mut Job, options: FileOptions) {
         let file = &mut begin(job, options);
+        let digest = &mut job.manifest_of.is_some().then(Digest::default);
         let mut burst = Burst::begin(job.clock.clone());
         let mut is_complete = false;
         while !is_complete {
@@ -116,7 +122,7 @@ impl Walker {
             loop {
                 burst.yield_in_time();
                 self.note(job, file);
-                if file.len() >= BUFFER_BYTES && !self.send(file) {
+                if file.len() >= BUFFER_BYTES && !self.send(file, digest) {
                     return;
                 }
                 if !file.step() {
@@ -128,15 +134,20 @@ impl Walker {
             }
         }
         file.end();
-        if self.send(file) {
-            self.tell(FromWalker::End);
+        if self.send(file, digest) {
+            let manifest = digest.take().map(|digest| manifest(job, file.total(), digest));
+            self.tell(FromWalker::End(manifest));
         }
     }
 
     /// Sends what is written; false if nothing is wanted any more.
-    fn send(&self, file: &mut SnapshotFile) -> bool {
+    fn send(&self, file: &mut SnapshotFile, digest: &mut Option<Digest>) -> bool {
         let Some(empty) = self.pipe.send() else { return false };
-        self.tell(FromWalker::Bytes(file.take(empty)));
+        let bytes = file.take(empty);
+        if let Some(digest) = digest {
+            digest.update(&bytes);
+        }
+        self.tell(FromWalker::Bytes(bytes));
         true
     }
 
@@ -199,6 +210,19 @@ fn begin(job: &Job, options: FileOptions) -> SnapshotFile {
     ];
     let moment = (job.snapshot.databases(), job.now);
     SnapshotFile::begin(options, moment, job.recorded, &aux, &job.functions)
+}
+
+/// The manifest of a complete backup.
+fn manifest(job: &Job, bytes: u64, digest: Digest) -> Vec<u8> {
+    let with_keys = job.snapshot.databases().iter().filter(|db| db.keys > 0);
+    let copied = Copied {
+        bytes,
+        sha256: digest.finish(),
+        keys: with_keys.map(|db| (db.db.0, db.keys)).collect(),
+        created_s: Some(job.now.0 / 1000),
+    };
+    let run_id = job.manifest_of.as_deref().unwrap_or_default();
+    Manifest::new((VERSION, run_id), SNAPSHOT, copied).text()
 }
 
 /// Takes nothing: for a walk that only has to end.

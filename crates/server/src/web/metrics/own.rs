@@ -46,6 +46,36 @@ pub(crate) const METRICS: &[Metric] = &[
         |f| f.saves.held as f64,
         "times a worker held writes because too much was captured",
     ),
+    one(
+        "sheafdb_backup_last_timestamp_seconds",
+        Gauge,
+        |f| f.saves.backups.last.map_or(0.0, |last| last.moment_s as f64),
+        "moment of the last backup by schedule that is whole; 0: none since the start",
+    ),
+    one(
+        "sheafdb_backup_last_bytes",
+        Gauge,
+        |f| f.saves.backups.last.map_or(0.0, |last| last.bytes as f64),
+        "bytes of that backup",
+    ),
+    one(
+        "sheafdb_backup_next_timestamp_seconds",
+        Gauge,
+        |f| f.saves.next_backup_s.unwrap_or(0) as f64,
+        "when the next backup is due; 0: never",
+    ),
+    one(
+        "sheafdb_backups_total",
+        Counter,
+        |f| f.saves.backups.made as f64,
+        "backups by schedule that were made",
+    ),
+    one(
+        "sheafdb_backup_failures_total",
+        Counter,
+        |f| f.saves.backups.failed as f64,
+        "backups by schedule that have failed",
+    ),
     one("sheafdb_workers", Gauge, |f| f.io.each.len() as f64, "worker threads"),
     one(
         "sheafdb_commands_per_second",

@@ -7,6 +7,7 @@ mod names;
 
 use super::DiskFaults;
 use super::store::{Handle, Process, Store};
+use super::survival::Fate;
 use crate::files::OpenHow;
 use rustix::io::Errno;
 use std::path::Path;
@@ -65,7 +66,7 @@ impl Machine {
 
     /// A crash and a new process.
     fn crash(&mut self) {
-        self.store.crash();
+        self.store.crash(Fate::default());
         self.process = self.store.add_process();
     }
 }

@@ -1,0 +1,182 @@
+//! The machine crashes at each operation on files of a save, and each kind of change that is not
+//! durable is kept or lost: the next server has the old data or the new data, whole, and the new
+//! data once the save was acknowledged.
+#![cfg(sim)]
+
+use base::sync::baton::{Rates, Status};
+use client::Value;
+use driver::sim::{DiskFaults, Fate, Faults, SimClient, Survival};
+use sim::clients::words;
+use sim::host::{Host, server_addr};
+use sim::judge::ask;
+use sim::machine::{DATA_FILE, DATA_FOLDER, Machine};
+use sim::plan::{Counts, MS, Plan, Saves};
+use sim::world::World;
+use std::path::Path;
+
+/// Keys of the large part of the data, and bytes of each: a file of several writes.
+const BIG: &str = "DEBUG POPULATE 12 big 210000";
+/// What takes longer than this is stuck, simulated time.
+const LONG_NS: u64 = 20_000 * MS;
+
+/// A world in which nothing goes wrong by itself.
+fn world() -> World {
+    let mut plan = Plan::draw(1, 0);
+    plan.faults = Faults::NONE;
+    plan.disk = DiskFaults::NONE;
+    plan.rates = Rates::CALM;
+    plan.counts = Counts::default();
+    plan.workers = 2;
+    plan.saves = Some(Saves { points: false, flushes: false, shutdowns: true, key_delay_us: 0 });
+    World::new(plan)
+}
+
+/// Every kind of change that is not durable is kept or lost; or torn, too.
+fn fates(is_torn: bool) -> Vec<Fate> {
+    let all = [Survival::All, Survival::None, Survival::Mixed];
+    let all = &all[..if is_torn { 3 } else { 2 }];
+    let kinds = all.iter().flat_map(|names| all.iter().map(|contents| (*names, *contents)));
+    let fate = |((names, contents), done)| Fate {
+        names: Some(names),
+        contents: Some(contents),
+        in_flight: Some(done),
+    };
+    kinds.flat_map(|kind| [(kind, true), (kind, false)]).map(fate).collect()
+}
+
+fn until(world: &World, what: &str, is: impl Fn(&World) -> bool) {
+    let end = world.now() + LONG_NS;
+    while !is(world) {
+        assert!(world.now() < end, "{what}");
+        if let Some(Err(why)) = world.host.as_ref().map(Host::shared) {
+            panic!("{what}: {why}");
+        }
+        world.net.wait(world.net.moment(), Some(base::MonoNs(world.now() + MS / 10)));
+    }
+}
+
+/// Starts the next server and connects to it when it has loaded.
+fn start(world: &mut World) -> SimClient {
+    world.epoch += 1;
+    let machine = (&world.net, &world.machine);
+    world.host = Some(Host::start(&world.baton, machine, (&world.plan, 0), world.epoch));
+    until(world, "it does not load", World::is_served);
+    world.net.connect(&server_addr()).expect("it listens")
+}
+
+/// The processes of the server are gone.
+fn kill(world: &World) {
+    let group = world.host.as_ref().expect("there is one").group();
+    if world.baton.status(group) == Status::Running {
+        world.baton.kill(group);
+    }
+    until(world, "it does not die", |w| w.baton.status(group) != Status::Running);
+}
+
+/// Changes values of several types and encodings, in place and by new entries.
+const CHANGES: [&str; 6] = [
+    "SET text {}",
+    "HSET hash field {}",
+    "ZADD zset {} member",
+    "RPUSH list {}",
+    "XADD s {}-1 f v",
+    "SADD set {}",
+];
+/// What shows them: the number of the last change, or how many there were.
+const READS: [&str; 6] =
+    ["GET text", "HGET hash field", "ZSCORE zset member", "LLEN list", "XLEN s", "SCARD set"];
+
+fn change(world: &mut World, conn: &SimClient, number: u32) {
+    for text in CHANGES {
+        let reply = ask(world, conn, &words(&text.replace("{}", &number.to_string())));
+        assert!(!reply.expect("it is answered").is_error(), "{text}");
+    }
+}
+
+/// The number of the last change which the data shows: 1 or 2, and the same everywhere.
+fn read(world: &mut World, conn: &SimClient, why: &str) -> i64 {
+    let seen: Vec<Option<i64>> = READS
+        .iter()
+        .map(|text| sim::clients::number(&ask(world, conn, &words(text)).expect("it is answered")))
+        .collect();
+    assert!(
+        seen.iter().all(|one| *one == seen[0]),
+        "neither the old nor the new data: {seen:?}; {why}"
+    );
+    let size = ask(world, conn, &words("DBSIZE")).expect("it is answered");
+    assert_eq!(size, Value::Integer(READS.len() as i64 + 12), "{why}");
+    seen[0].filter(|n| (1..=2).contains(n)).unwrap_or_else(|| panic!("{seen:?}; {why}"))
+}
+
+/// How a command that saves ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The disk stopped before.
+    Stopped,
+    /// Its file is acknowledged.
+    Saved,
+}
+
+/// The old data is saved and changed; then `command` saves the new data, and the machine crashes
+/// behind so many operations on files.
+fn crash(world: &mut World, command: &str, operations: u64, fate: Fate) -> (End, i64) {
+    world.machine = Machine::new(7 + operations, DiskFaults::NONE);
+    let conn = start(world);
+    change(world, &conn, 1);
+    for text in [BIG, "CONFIG SET rdbcompression no", "SAVE"] {
+        assert_eq!(ask(world, &conn, &words(text)), Ok(Value::ok()), "{text}");
+    }
+    change(world, &conn, 2);
+    world.machine.disk.stop_after(operations);
+    let parts: Vec<Vec<u8>> = words(command);
+    let bytes = client::encode(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    assert_eq!(conn.write(&bytes), bytes.len());
+    let is_saved = |w: &World| {
+        let shared = w.host.as_ref().and_then(|host| host.shared().ok().flatten());
+        let shared = shared.expect("it has started");
+        if command == "BGSAVE" {
+            let state = shared.saves.state();
+            return state.run.is_none() && state.saves == 2;
+        }
+        conn.ending().is_some() || conn.read(&mut [0; 64]) > 0
+    };
+    until(world, "neither saved nor stopped", |w| w.machine.disk.has_stopped() || is_saved(w));
+    let end = if world.machine.disk.has_stopped() { End::Stopped } else { End::Saved };
+    world.machine.disk.crash_with(fate);
+    kill(world);
+    let conn = start(world);
+    let why = format!("{command}, {operations} operations, {end:?}, {fate:?}");
+    let found = read(world, &conn, &why);
+    // The next save is not in the way of what the crash has left.
+    assert_eq!(ask(world, &conn, &words("SAVE")), Ok(Value::ok()), "{why}");
+    let names = world.machine.disk.names(Path::new(DATA_FOLDER)).expect("a folder");
+    assert_eq!(names, ["dump.rdb"], "{why}");
+    assert!(world.machine.disk.contents(Path::new(DATA_FILE)).is_ok());
+    kill(world);
+    (end, found)
+}
+
+#[test]
+fn a_crash_at_each_operation_of_a_save_leaves_the_old_data_or_the_new() {
+    let mut world = world();
+    until(&world, "the first server does not start", World::is_served);
+    kill(&world);
+    for command in ["SAVE", "BGSAVE", "SHUTDOWN SAVE"] {
+        let (mut old, mut new, mut most) = (0, 0, 0);
+        for fate in fates(command == "SAVE") {
+            for operations in 0.. {
+                let (end, found) = crash(&mut world, command, operations, fate);
+                if end == End::Saved {
+                    assert_eq!(found, 2, "{command} was acknowledged: {operations}, {fate:?}");
+                    most = most.max(operations);
+                    break;
+                }
+                let count = if found == 1 { &mut old } else { &mut new };
+                *count += 1;
+            }
+        }
+        println!("{command}: {most} operations; the old data {old} times, the new {new} times");
+        // Remove what is left, create, three writes, sync, close, rename, sync the folder.
+        assert!(most >= 9 && old > 60 && new > 12, "{command}: {most}, {old} old, {new} new");
+    }
+}

@@ -1,0 +1,174 @@
+//! Loading and saving take longer than a supervisor waits: it is told in time, and kills nothing.
+
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sheafdb_tests::folder::Folder;
+use sheafdb_tests::http;
+use sheafdb_tests::render;
+use sheafdb_tests::server_process::{Binary, Kind, ServerProcess, free_addr};
+use sheafdb_tests::wire::Wire;
+
+/// How long the supervisor waits for a start or a stop when it hears nothing.
+const TIMEOUT: Duration = Duration::from_secs(4);
+/// Longest wait of a test.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Keys of the file; each comes in a chunk of its own or with one other.
+const KEYS: usize = 40;
+/// How long each takes, microseconds: all of them far longer than [`TIMEOUT`].
+const DELAY_US: &str = "200000";
+
+fn ask(wire: &mut Wire, line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    render::line(&wire.command(&words).expect("the connection is open"))
+}
+
+/// Does what systemd does with `Type=notify`: whoever neither is through nor asks for more time
+/// before his time is over is killed.
+struct Supervisor {
+    socket: UnixDatagram,
+    child: Child,
+    /// Its time is over then.
+    deadline: Instant,
+    /// What it has said, line by line.
+    heard: Vec<String>,
+}
+
+impl Supervisor {
+    /// Starts a server. Its time begins when it listens: how long a program takes to begin is the
+    /// machine's matter.
+    fn start(folder: &Folder, extra: &[&str]) -> (Self, std::net::SocketAddr) {
+        let path = folder.at("notify");
+        let socket = UnixDatagram::bind(&path).expect("a socket");
+        socket.set_read_timeout(Some(Duration::from_millis(5))).expect("a limit");
+        let addr = free_addr().expect("a port");
+        let mut command = Command::new(Binary::under_test().path);
+        command.args(["--port", &addr.port().to_string(), "--dir", folder.path()]);
+        command.args(["--supervised", "systemd", "--threads", "1"]).args(extra);
+        command.env("NOTIFY_SOCKET", &path).stdout(Stdio::null());
+        let child = command.spawn().expect("it starts");
+        let started = Instant::now();
+        while Wire::connect(addr).is_err() {
+            assert!(started.elapsed() < LIMIT, "it does not listen");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let deadline = Instant::now() + TIMEOUT;
+        (Self { socket, child, deadline, heard: Vec::new() }, addr)
+    }
+
+    /// Hears what there is to hear. Kills the server if its time is over.
+    fn listen(&mut self) {
+        let mut text = [0; 512];
+        while let Ok(len) = self.socket.recv(&mut text) {
+            for line in String::from_utf8_lossy(&text[..len]).lines() {
+                if let Some(micros) = line.strip_prefix("EXTEND_TIMEOUT_USEC=") {
+                    let micros = micros.parse().expect("a number");
+                    self.deadline = Instant::now() + Duration::from_micros(micros);
+                }
+                self.heard.push(line.to_owned());
+            }
+        }
+        assert!(Instant::now() < self.deadline, "its time is over; it said {:?}", self.heard);
+    }
+
+    fn count(&self, line: &str) -> usize {
+        self.heard.iter().filter(|heard| heard.starts_with(line)).count()
+    }
+
+    fn stop(&mut self) {
+        self.heard.clear();
+        self.deadline = Instant::now() + TIMEOUT;
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A file of [`KEYS`] keys.
+fn save_file(folder: &Folder) {
+    let server = ServerProcess::start(&Binary::under_test(), &["--dir", folder.path()]);
+    let wire = &mut server.connect();
+    let long = "x".repeat(200_000);
+    ask(wire, "CONFIG SET rdbcompression no");
+    for n in 0..KEYS {
+        assert_eq!(ask(wire, &format!("SET key:{n} {long}{n}")), "+OK");
+    }
+    assert_eq!(ask(wire, "SAVE"), "+OK");
+}
+
+#[test]
+fn loading_takes_longer_than_the_timeout_of_a_start() {
+    if Binary::under_test().kind != Kind::SheafDb {
+        return;
+    }
+    let folder = Folder::new("supervised-load");
+    save_file(&folder);
+    let admin = free_addr().expect("a port");
+    let port = admin.port().to_string();
+    let extra = ["--key-load-delay", DELAY_US, "--admin-port", &port];
+    let (mut supervisor, addr) = Supervisor::start(&folder, &extra);
+    let began = Instant::now();
+    let get = |path| http::get(admin, path, &[]).expect("an answer");
+    // It is alive and not ready, and says how far it is.
+    let mut percents = Vec::new();
+    while supervisor.count("READY=1") == 0 {
+        assert!(began.elapsed() < LIMIT, "{:?}", supervisor.heard);
+        let ready = get("/readyz");
+        if ready.status == 503 {
+            let percent = ready.body.strip_prefix("loading: ").and_then(|t| t.split(' ').next());
+            let percent = percent.and_then(|text| text.parse::<f64>().ok());
+            percents.push(percent.unwrap_or_else(|| panic!("no per cent: {}", ready.body)));
+            assert_eq!(get("/healthz").status, 200);
+        }
+        supervisor.listen();
+    }
+    assert!(began.elapsed() > TIMEOUT, "{:?} is no test", began.elapsed());
+    assert!(
+        percents.is_sorted() && percents.iter().any(|p| *p > 0.0 && *p < 100.0),
+        "{percents:?}"
+    );
+    // At least twice: the first word alone would do for a minute and no longer.
+    let extensions = supervisor.count("EXTEND_TIMEOUT_USEC=");
+    assert!(extensions >= 2, "{:?}", supervisor.heard);
+    assert_eq!(extensions, supervisor.count("STATUS=Loading: "));
+    assert_eq!(get("/readyz").status, 200);
+    // Only what is loaded is ready.
+    let mut wire = Wire::connect(addr).expect("it listens");
+    assert_eq!(ask(&mut wire, "DBSIZE"), format!(":{KEYS}"));
+}
+
+#[test]
+fn saving_takes_longer_than_the_timeout_of_a_stop() {
+    if Binary::under_test().kind != Kind::SheafDb {
+        return;
+    }
+    let folder = Folder::new("supervised-save");
+    let extra = ["--rdb-key-save-delay", DELAY_US, "--save", "3600 1", "--admin-port", "0"];
+    let (mut supervisor, addr) = Supervisor::start(&folder, &extra);
+    let mut wire = Wire::connect(addr).expect("it listens");
+    for n in 0..KEYS {
+        assert_eq!(ask(&mut wire, &format!("SET key:{n} {n}")), "+OK");
+    }
+    supervisor.stop();
+    let began = Instant::now();
+    let status = loop {
+        supervisor.listen();
+        if let Some(status) = supervisor.child.try_wait().expect("it is our child") {
+            break status;
+        }
+        assert!(began.elapsed() < LIMIT, "{:?}", supervisor.heard);
+    };
+    assert!(status.success(), "{status}");
+    assert!(began.elapsed() > TIMEOUT, "{:?} is no test", began.elapsed());
+    let extensions = supervisor.count("EXTEND_TIMEOUT_USEC=");
+    assert!(extensions >= 2, "{:?}", supervisor.heard);
+    let server = ServerProcess::start(&Binary::under_test(), &["--dir", folder.path()]);
+    assert_eq!(ask(&mut server.connect(), "DBSIZE"), format!(":{KEYS}"));
+}
