@@ -243,6 +243,14 @@ impl ServerProcess {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("the server runs");
     }
 
+    /// Sends it SIGINT.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).expect("the server runs");
+    }
+
     /// Waits until it ends, at most `limit`; `None` if it still runs.
     pub fn wait_exit(&mut self, limit: Duration) -> Option<ExitStatus> {
         let started = Instant::now();

@@ -12,7 +12,7 @@ use sheafdb_tests::http;
 use sheafdb_tests::program::{finish, spawn};
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr};
-use sheafdb_tests::wire::{Value, Wire};
+use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// A server on this folder.
 fn start(folder: &Folder, more: &[&str]) -> ServerProcess {
@@ -36,96 +36,128 @@ fn info(wire: &mut Wire, field: &str) -> String {
     line.unwrap_or_else(|| panic!("no {field}")).trim().to_owned()
 }
 
+/// A command.
+type Words = Vec<Vec<u8>>;
+
+fn words(line: &[&str]) -> Words {
+    line.iter().map(|word| word.as_bytes().to_vec()).collect()
+}
+
+/// Commands which are sent together: their replies fit into the buffers of both ends.
+const TOGETHER: usize = 64;
+
+/// The replies to all commands, of which many are under way at a time.
+fn ask_all(wire: &mut Wire, commands: &[Words]) -> Vec<Value> {
+    let mut replies = Vec::with_capacity(commands.len());
+    for some in commands.chunks(TOGETHER) {
+        let bytes: Vec<u8> = some.iter().flat_map(|words| encode(words)).collect();
+        wire.send(&bytes).expect("sent");
+        replies.extend(some.iter().map(|_| wire.receive().expect("an answer")));
+    }
+    replies
+}
+
 /// Fills three databases with values of every type and size, some of which expire.
 fn fill(wire: &mut Wire, rng: &mut Rng) {
+    let mut commands = Vec::new();
     for db in ["0", "3", "15"] {
-        ask(wire, &["SELECT", db]);
+        commands.push(words(&["SELECT", db]));
         for n in 0..400 {
-            value(wire, rng, n);
+            value(&mut commands, rng, n);
         }
     }
     // Long ones, which come in parts.
     let long = "0123456789abcdef".repeat(200_000);
-    ask(wire, &["SET", "long", &long]);
+    commands.push(words(&["SET", "long", &long]));
     let noise: String = (0..400_000).map(|_| char::from(b' ' + rng.below(90) as u8)).collect();
-    ask(wire, &["SET", "noise", &noise]);
+    commands.push(words(&["SET", "noise", &noise]));
     for part in 0..20 {
         let elements: Vec<String> = (0..3000).map(|n| format!("element {part} {n}")).collect();
         for (command, key) in [("RPUSH", "long list"), ("SADD", "long set")] {
-            let mut words = vec![command, key];
-            words.extend(elements.iter().map(String::as_str));
-            ask(wire, &words);
+            let texts = elements.iter().map(|text| text.as_bytes().to_vec());
+            commands.push(words(&[command, key]).into_iter().chain(texts).collect());
         }
-        let scores: Vec<String> = (0..3000).map(|n| format!("{}.25", part * n)).collect();
-        let mut zadd = vec!["ZADD", "long zset"];
-        let mut hset = vec!["HSET", "long hash"];
-        for (score, element) in scores.iter().zip(&elements) {
-            zadd.extend([score.as_str(), element]);
-            hset.extend([element.as_str(), score]);
+        let mut zadd = words(&["ZADD", "long zset"]);
+        let mut hset = words(&["HSET", "long hash"]);
+        for (n, element) in elements.iter().enumerate() {
+            let (score, element) = (format!("{}.25", part * n).into_bytes(), element.as_bytes());
+            zadd.extend([score.clone(), element.to_vec()]);
+            hset.extend([element.to_vec(), score]);
         }
-        ask(wire, &zadd);
-        ask(wire, &hset);
+        commands.extend([zadd, hset]);
+    }
+    for (reply, command) in ask_all(wire, &commands).iter().zip(&commands) {
+        assert!(!matches!(reply, Value::Error(_)), "{reply:?}: {:?}", command.first());
     }
 }
 
-fn value(wire: &mut Wire, rng: &mut Rng, n: usize) {
+fn value(commands: &mut Vec<Words>, rng: &mut Rng, n: usize) {
     let key = format!("key {n}");
     let count = if rng.below(4) == 0 { rng.below(300) } else { 1 + rng.below(12) };
     let wide = rng.below(3) == 0;
     let word = |i: usize| if wide { format!("{i}{}", "w".repeat(80)) } else { i.to_string() };
+    let mut say = |line: &[&str]| commands.push(words(line));
     match n % 7 {
-        0 => drop(ask(wire, &["SET", &key, &n.to_string()])),
-        1 => drop(ask(wire, &["SET", &key, &"x".repeat(count * count)])),
+        0 => say(&["SET", &key, &n.to_string()]),
+        1 => say(&["SET", &key, &"x".repeat(count * count)]),
         kind => {
             for i in 0..=count {
                 let (text, id) = (word(i), format!("{}-{i}", i + 1));
-                let words: Vec<&str> = match kind {
-                    2 => vec!["RPUSH", &key, &text],
-                    3 => vec!["SADD", &key, &text],
-                    4 => vec!["ZADD", &key, &id[..id.len() / 2], &text],
-                    5 => vec!["HSET", &key, &text, &id],
-                    _ => vec!["XADD", &key, &id, "field", &text],
-                };
-                ask(wire, &words);
+                match kind {
+                    2 => say(&["RPUSH", &key, &text]),
+                    3 => say(&["SADD", &key, &text]),
+                    4 => say(&["ZADD", &key, &id[..id.len() / 2], &text]),
+                    5 => say(&["HSET", &key, &text, &id]),
+                    _ => say(&["XADD", &key, &id, "field", &text]),
+                }
             }
             if kind == 6 {
-                ask(wire, &["XGROUP", "CREATE", &key, "g", "0"]);
-                ask(wire, &["XREADGROUP", "GROUP", "g", "me", "COUNT", "3", "STREAMS", &key, ">"]);
+                say(&["XGROUP", "CREATE", &key, "g", "0"]);
+                say(&["XREADGROUP", "GROUP", "g", "me", "COUNT", "3", "STREAMS", &key, ">"]);
             }
         }
     }
     if n.is_multiple_of(5) {
-        ask(wire, &["PEXPIREAT", &key, &format!("{}", 33_000_000_000_000_usize + n)]);
+        say(&["PEXPIREAT", &key, &format!("{}", 33_000_000_000_000_usize + n)]);
     }
 }
 
 /// Compares every key of a database with what the server makes of the other one's DUMP. Returns
 /// their number.
 fn compare(theirs: &mut Wire, ours: &mut Wire, db: &str) -> usize {
-    let mut names = [&mut *theirs, ours].map(|wire| {
+    let [expected, found] = [&mut *theirs, ours].map(|wire| {
         ask(wire, &["SELECT", db]);
         let Value::Array(names) = ask(wire, &["KEYS", "*"]) else { panic!("no keys") };
         let mut names: Vec<_> = names.into_iter().map(bytes).collect();
         names.sort();
         names
     });
-    let [expected, found] = &mut names;
     assert_eq!(expected, found, "database {db}");
-    for name in found.iter() {
+    let of_each = |command: &str| -> Vec<Words> {
+        found.iter().map(|name| vec![command.as_bytes().to_vec(), name.clone()]).collect()
+    };
+    let expiries = ask_all(ours, &of_each("PEXPIRETIME"));
+    assert_eq!(expiries, ask_all(theirs, &of_each("PEXPIRETIME")), "expiries of database {db}");
+    let dumps = ask_all(theirs, &of_each("DUMP"));
+    for ((name, expiry), dump) in found.iter().zip(expiries).zip(dumps) {
         let shown = String::from_utf8_lossy(name);
-        let at = |wire: &mut Wire| ask(wire, &["PEXPIRETIME", &shown]);
-        let expiry = at(ours);
-        assert_eq!(expiry, at(theirs), "expiry of {shown}");
         let ttl = if let Value::Int(at @ 1..) = expiry { at.to_string() } else { "0".into() };
-        let dump = bytes(ask(theirs, &["DUMP", &shown]));
-        let restore: [&[u8]; 5] = [b"RESTORE", b"copy", ttl.as_bytes(), &dump, b"ABSTTL"];
-        assert_eq!(ours.command(&restore).expect("an answer"), Value::Simple(b"OK".to_vec()));
-        let digests = ask(ours, &["DEBUG", "DIGEST-VALUE", &shown, "copy"]);
-        let Value::Array(digests) = digests else { panic!("{digests:?}") };
+        let mut restore = words(&["RESTORE", "copy", &ttl]);
+        restore.extend([bytes(dump), b"ABSTTL".to_vec()]);
+        let replies = ask_all(
+            ours,
+            &[
+                restore,
+                words(&["DEBUG", "DIGEST-VALUE", &shown, "copy"]),
+                words(&["OBJECT", "ENCODING", &shown]),
+                words(&["OBJECT", "ENCODING", "copy"]),
+                words(&["DEL", "copy"]),
+            ],
+        );
+        assert_eq!(replies[0], Value::Simple(b"OK".to_vec()), "{shown}");
+        let Value::Array(digests) = &replies[1] else { panic!("{:?}", replies[1]) };
         assert_eq!(digests[0], digests[1], "{shown} of database {db}");
-        let [a, b] = [&*shown, "copy"].map(|key| ask(ours, &["OBJECT", "ENCODING", key]));
-        assert_eq!(a, b, "encoding of {shown} of database {db}");
-        ask(ours, &["DEL", "copy"]);
+        assert_eq!(replies[2], replies[3], "encoding of {shown} of database {db}");
     }
     found.len()
 }
@@ -202,14 +234,15 @@ fn a_damaged_file_ends_the_start_with_one_line() {
     let folder = Folder::new("load-damaged");
     let key = b"\xfe\0\0\x01a\x011";
     let cut = made(&[key]);
-    let cases: [(Vec<u8>, &str); 9] = [
+    let cases: [(Vec<u8>, &str); 10] = [
         (Vec::new(), "at byte 0: "),
         (b"no RDB file at all".to_vec(), "at byte 0: "),
         (cut[..cut.len() - 9].to_vec(), "at byte 16"),
         (made(&[key, b"\0\x01b\x40\xff1"]), "key 'b', type 0: something reaches beyond"),
         (made(&[key, b"\x63\x01b\x011"]), "type 99"),
         (made(&[key, b"\0\x01a\x012"]), "key 'a': the key occurs twice"),
-        (made(&[b"\xfe\x10\0\x01a\x011"]), "database 16, key 'a': there are only 16 databases"),
+        (made(&[b"\xfe\x10\0\x01a\x011"]), "byte 11, database 16: there are only 16 databases"),
+        (made(&[key, b"\xfe\x40\x63"]), "database 99: there are only 16 databases"),
         ([HEAD, key, b"\xff\x01\x02\x03\x04\x05\x06\x07\x08"].concat(), "checksum"),
         (b"REDIS0099\xff".to_vec(), "at byte "),
     ];

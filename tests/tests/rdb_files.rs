@@ -169,8 +169,7 @@ fn fields_that_expire_are_saved_for_redis_and_for_valkey() {
         }
         let rdb = fs::read(folder.file()).expect("it was saved");
         assert!(rdb.starts_with(magic.as_bytes()), "{}: {magic}", file.name);
-        // When a consumer was active is not saved.
-        let expected = without_active(&file.data());
+        let expected = file.data();
         let server = start(&folder, &ours, &[]);
         let got = state(&mut server.connect(), false);
         let wrong = difference(&format!("{} as {magic}", file.name), &expected, &got);

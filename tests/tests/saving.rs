@@ -287,9 +287,8 @@ fn writes_wait_behind_the_save_before_the_end() {
     };
     begin(&mut wires);
     assert_eq!(ask(&mut wires[1], "SHUTDOWN ABORT"), "+OK");
-    let reply = |wire: &mut Wire| render::line(&wire.receive().expect("a reply"));
-    assert_eq!(reply(&mut wires[0]), "-ERR Errors trying to SHUTDOWN. Check logs.");
-    assert_eq!(reply(&mut wires[2]), "+OK", "the write that has waited");
+    assert_eq!(receive(&mut wires[0]), "-ERR Errors trying to SHUTDOWN. Check logs.");
+    assert_eq!(receive(&mut wires[2]), "+OK", "the write that has waited");
     assert_eq!(ask(&mut wires[1], "SHUTDOWN ABORT"), "-ERR No shutdown in progress.");
     assert_eq!(ask(&mut wires[1], "DEL late"), ":1");
     await_save(&mut wires[1]);
@@ -412,6 +411,243 @@ fn a_flush_reaches_the_file() {
     let redis = redis_with(&folder);
     let left = ask(&mut redis.connect(), "DBSIZE");
     assert!(left == ":0" || left == ":1", "{left}");
+}
+
+/// A server whose saves take half a second, with data and a save under way.
+fn start_busy(folder: &Folder, threads: &str) -> Option<ServerProcess> {
+    let slow = ["--save", "3600 1000", "--rdb-key-save-delay", "10000", "--threads", threads];
+    let server = start(folder, &slow)?;
+    let wire = &mut server.connect();
+    for i in 0..50 {
+        assert_eq!(ask(wire, &format!("SET k{i} {i}")), "+OK");
+    }
+    assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
+    Some(server)
+}
+
+fn receive(wire: &mut Wire) -> String {
+    render::line(&wire.receive().expect("a reply"))
+}
+
+/// A BGSAVE which stood behind the save of FLUSHALL in its worker, and held the run which that save
+/// waited for, stopped all saves for ever.
+#[test]
+fn saves_wait_behind_that_of_a_flush() {
+    for threads in ["1", "4"] {
+        let folder = Folder::new(&format!("behind-{threads}"));
+        let Some(server) = start_busy(&folder, threads) else { return };
+        let (mut wire, mut other) = (server.connect(), server.connect());
+        assert_eq!(ask(&mut wire, "BGSAVE"), "-ERR Background save already in progress");
+        let pipelines: [(&[&str], &[&str]); 3] = [
+            (&["FLUSHALL", "BGSAVE"], &["+OK", "+Background saving started"]),
+            (
+                &["FLUSHALL", "MULTI", "BGSAVE", "EXEC"],
+                &["+OK", "+OK", "+QUEUED", "*1 +Background saving scheduled"],
+            ),
+            (&["FLUSHALL", "SAVE"], &["+OK", "+OK"]),
+        ];
+        for (requests, replies) in pipelines {
+            requests.iter().for_each(|request| send(&mut wire, request));
+            let got: Vec<String> = replies.iter().map(|_| receive(&mut wire)).collect();
+            assert_eq!(got, replies, "{threads} threads, {requests:?}");
+            await_save(&mut other);
+            assert_eq!(std::fs::read(folder.file()).expect("a file")[..9], *b"REDIS0010");
+            for i in 0..50 {
+                assert_eq!(ask(&mut other, &format!("SET k{i} {i}")), "+OK");
+            }
+            assert_eq!(ask(&mut other, "BGSAVE"), "+Background saving started");
+        }
+    }
+}
+
+/// A SAVE whose data another client flushes meanwhile saves what is there behind that.
+#[test]
+fn a_save_survives_a_flush() {
+    for points in ["", "3600 1"] {
+        let folder = Folder::new("flushed");
+        let slow = ["--save", points, "--rdb-key-save-delay", "10000", "--threads", "2"];
+        let Some(server) = start(&folder, &slow) else { return };
+        let (mut wire, mut other) = (server.connect(), server.connect());
+        for i in 0..200 {
+            assert_eq!(ask(&mut wire, &format!("SET k{i} {i}")), "+OK");
+        }
+        send(&mut wire, "SAVE");
+        while figure(&mut other, "persistence", "rdb_bgsave_in_progress") == 0 {}
+        assert_eq!(ask(&mut other, "SAVE"), "-ERR Background save already in progress");
+        assert_eq!(ask(&mut other, "FLUSHALL"), "+OK");
+        assert_eq!(ask(&mut other, "SET new 1"), "+OK");
+        assert_eq!(receive(&mut wire), "+OK", "save points '{points}'\n{}", server.log());
+        await_save(&mut other);
+        let left = ask(&mut redis_with(&folder).connect(), "DBSIZE");
+        assert!(left == ":0" || left == ":1", "{left}");
+    }
+}
+
+/// Saves that are wanted or under way delay the end of the server, but never prevent it, and what
+/// was acknowledged before is in the file.
+#[test]
+fn other_saves_do_not_prevent_the_end() {
+    for (threads, by_signal) in [("1", false), ("4", true), ("4", false), ("1", true)] {
+        let folder = Folder::new(&format!("end-{threads}-{by_signal}"));
+        let Some(mut server) = start_busy(&folder, threads) else { return };
+        let mut wires: Vec<Wire> = (0..20).map(|_| server.connect()).collect();
+        let mut wire = server.connect();
+        let set = wire.command(&["CONFIG", "SET", "save", "1 1"]).expect("a reply");
+        assert_eq!(set, Value::Simple(b"OK".to_vec()));
+        assert_eq!(ask(&mut wire, "SET last 1"), "+OK");
+        let status = std::thread::scope(|scope| {
+            for wire in &mut wires {
+                scope.spawn(|| while ask(wire, "BGSAVE") != "closed" {});
+            }
+            if by_signal {
+                server.terminate();
+            } else {
+                send(&mut wire, "SHUTDOWN");
+            }
+            let status = server.wait_exit(LIMIT);
+            if status.is_none() {
+                let _ = std::process::Command::new("kill")
+                    .args(["-9", &server.pid().to_string()])
+                    .status(); // the threads end with the server
+            }
+            status
+        });
+        let log = server.log();
+        assert!(status.is_some_and(|status| status.success()), "{threads} threads\n{log}");
+        assert_eq!(folder.names(), ["dump.rdb"]);
+        assert_eq!(ask(&mut redis_with(&folder).connect(), "DBSIZE"), ":51", "{log}");
+    }
+}
+
+/// Whoever has asked for the end may change how it comes, while the save before it runs.
+#[test]
+fn the_save_before_the_end_can_be_cut_short() {
+    const INT: &str = "SIGINT";
+    for (second, threads, code) in
+        [("SHUTDOWN NOSAVE", "1", 0), ("SHUTDOWN NOSAVE", "4", 0), (INT, "1", 1), (INT, "4", 1)]
+    {
+        let folder = Folder::new(&format!("short-{threads}-{code}"));
+        let slow = ["--save", "3600 1", "--rdb-key-save-delay", "1000000", "--threads", threads];
+        let Some(mut server) = start(&folder, &slow) else { return };
+        let mut wire = server.connect();
+        for i in 0..100 {
+            assert_eq!(ask(&mut wire, &format!("SET k{i} {i}")), "+OK");
+        }
+        server.terminate();
+        while folder.names().is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        server.terminate(); // which is nothing new
+        assert_eq!(ask(&mut wire, "GET k7"), "\"7\"", "it saves");
+        if second == INT {
+            server.interrupt();
+        } else {
+            assert_eq!(ask(&mut wire, second), "closed");
+        }
+        let status = server.wait_exit(LIMIT).expect("it ends");
+        assert_eq!(status.code(), Some(code), "{second}\n{}", server.log());
+        assert!(folder.names().is_empty(), "{:?}", folder.names());
+    }
+    // FORCE reaches a save that fails.
+    let folder = Folder::new("late-force");
+    let slow = ["--save", "3600 1", "--rdb-key-save-delay", "10000", "--threads", "2"];
+    let mut server = start(&folder, &slow).expect("it is ours");
+    let (mut wire, mut other) = (server.connect(), server.connect());
+    for i in 0..100 {
+        assert_eq!(ask(&mut wire, &format!("SET k{i} {i}")), "+OK");
+    }
+    send(&mut wire, "SHUTDOWN");
+    while folder.names().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::fs::create_dir(folder.file()).expect("room");
+    std::fs::write(folder.file().join("full"), "").expect("room");
+    send(&mut other, "SHUTDOWN FORCE");
+    assert!(server.wait_exit(LIMIT).expect("it ends").success());
+    assert!(server.log().contains("Exit anyway"), "{}", server.log());
+}
+
+/// What DEBUG RELOAD refuses, and what happens to the data if the file cannot be loaded.
+#[test]
+fn a_reload_that_cannot_be_done_changes_nothing() {
+    for threads in ["1", "3"] {
+        let folder = Folder::new(&format!("reload-{threads}"));
+        let Some(mut server) = start(&folder, &["--threads", threads]) else { return };
+        let (mut wire, mut other) = (server.connect(), server.connect());
+        for i in 0..50 {
+            assert_eq!(ask(&mut wire, &format!("SET k{i} {i}")), "+OK");
+        }
+        let digest = ask(&mut wire, "DEBUG DIGEST");
+        // There is no file, no snapshot, and no file which the data can be saved to.
+        let failed = "-ERR Error trying to load the RDB dump";
+        assert_eq!(ask(&mut wire, "DEBUG RELOAD NOSAVE"), failed);
+        for text in ["", "REDI", "a text"] {
+            std::fs::write(folder.file(), text).expect("room");
+            assert_eq!(ask(&mut wire, "DEBUG RELOAD NOSAVE"), failed, "{text}");
+        }
+        assert_eq!(ask(&mut wire, "CONFIG SET dbfilename ."), "+OK");
+        assert_eq!(ask(&mut wire, "DEBUG RELOAD"), "-ERR");
+        assert_eq!(ask(&mut wire, "CONFIG SET dbfilename dump.rdb"), "+OK");
+        // A save is under way.
+        assert_eq!(ask(&mut wire, "CONFIG SET rdb-key-save-delay 10000"), "+OK");
+        assert_eq!(ask(&mut wire, "BGSAVE"), "+Background saving started");
+        for reload in ["DEBUG RELOAD", "DEBUG RELOAD NOSAVE"] {
+            let busy = "-ERR Background save already in progress";
+            assert_eq!(ask(&mut wire, reload), busy);
+        }
+        await_save(&mut wire);
+        // Writes wait during the save of a reload, and reads do not.
+        send(&mut wire, "DEBUG RELOAD");
+        while figure(&mut other, "persistence", "rdb_bgsave_in_progress") == 0 {}
+        assert_eq!(ask(&mut other, "GET k7"), "\"7\"");
+        assert_eq!(ask(&mut other, "BGSAVE"), "-ERR Background save already in progress");
+        send(&mut other, "SET late 1");
+        assert!(!other.has_reply(Duration::from_millis(50)).expect("it is open"));
+        assert_eq!(receive(&mut wire), "+OK", "{}", server.log());
+        let late = receive(&mut other);
+        assert!(late == "+OK" || late.starts_with("-LOADING"), "{late}");
+        assert!(matches!(&*ask(&mut wire, "DEL late"), ":0" | ":1"));
+        assert_eq!(ask(&mut wire, "DEBUG DIGEST"), digest);
+        assert!(server.log().contains("DB reloaded by DEBUG RELOAD"));
+        // Behind the first key it is too late: the server ends, and the file stays.
+        let mut bytes = std::fs::read(folder.file()).expect("a file");
+        let at = bytes.len() - 20;
+        bytes[at] ^= 1;
+        std::fs::write(folder.file(), &bytes).expect("room");
+        assert_eq!(ask(&mut wire, "DEBUG RELOAD NOSAVE"), "closed");
+        assert_eq!(server.wait_exit(LIMIT).expect("it ends").code(), Some(1));
+        assert_eq!(std::fs::read(folder.file()).expect("a file"), bytes);
+    }
+}
+
+/// What is loaded is refused to clients, and a transaction that was queued before fails.
+#[test]
+fn a_reload_answers_as_the_start() {
+    const LOADING: &str = "-LOADING Redis is loading the dataset in memory";
+    let folder = Folder::new("answers");
+    let Some(server) = start(&folder, &["--threads", "2"]) else { return };
+    let (mut wire, mut other, mut queued) = (server.connect(), server.connect(), server.connect());
+    assert_eq!(ask(&mut wire, "DEBUG POPULATE 200000 k 100"), "+OK");
+    assert_eq!(ask(&mut wire, "SAVE"), "+OK");
+    assert_eq!(ask(&mut queued, "MULTI"), "+OK");
+    assert_eq!(ask(&mut queued, "SET late 1"), "+QUEUED");
+    send(&mut wire, "DEBUG RELOAD NOSAVE");
+    while ask(&mut other, "GET k:1") != LOADING {}
+    let replies = ["EXEC", "SET a 1", "DEBUG RELOAD", "DEBUG POPULATE 10", "DEBUG RELOAD NOSAVE"]
+        .map(|line| (line, ask(if line == "EXEC" { &mut queued } else { &mut other }, line)));
+    let is_loading = figure(&mut other, "persistence", "loading") == 1;
+    assert_eq!(receive(&mut wire), "+OK");
+    assert!(is_loading, "the test is too slow");
+    assert_eq!(
+        replies[0].1,
+        "-EXECABORT Transaction discarded because of: LOADING Redis is loading the dataset in memory"
+    );
+    for (line, reply) in &replies[1..] {
+        assert_eq!(reply, LOADING, "{line}");
+    }
+    assert_eq!(ask(&mut other, "EXISTS late a k:1"), ":1");
+    assert_eq!(ask(&mut other, "DBSIZE"), ":200000");
+    assert_eq!(figure(&mut other, "persistence", "rdb_changes_since_last_save"), 0);
 }
 
 /// A version that cannot hold the data is refused, and the file that is there stays.

@@ -77,6 +77,7 @@ const STEPS: &[Step] = &[
     ("loading", BUILT, |root| suite(root, "loading", &[])),
     ("saving", BUILT, |root| suite(root, "saving", &[])),
     ("supervisor", BUILT, |root| suite(root, "supervisor", &[])),
+    ("snapshots", BUILT, |root| suite(root, "snapshots", &[])),
     ("backup", BUILT, |root| suite(root, "backup", &[])),
     ("backup_schedule", BUILT, |root| suite(root, "backup_schedule", &[])),
     ("moment", BUILT, |root| suite(root, "moment", &[])),

@@ -353,9 +353,7 @@ errors! {
     /// A push to a RESP2 client.
     Resp3Only => "ERR RESP2 is not supported by this command",
     DebugReload => "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.",
-    NoReloadFile => "ERR DEBUG RELOAD NOSAVE needs persistence, which this version does not have",
-    ReloadFailed { db: u32, key: Echo } =>
-        "ERR Error trying to load the RDB dump: not the same value in database {db}: {key}",
+    ReloadFailed => "ERR Error trying to load the RDB dump",
     NotSds => "ERR Not an sds encoded string.",
     NotListpack => "ERR Not a listpack encoded object.",
     NotQuicklist => "ERR Not a quicklist encoded object.",

@@ -48,15 +48,16 @@ impl LoadedValue {
     /// uses, as far as the policy keeps that. The change does not count as one of a command, and
     /// nobody is notified of it. O(1), but O(length) for a value which fits its entry.
     ///
-    /// Returns false, and changes nothing, if the key exists.
+    /// Returns false, and changes nothing, if the key exists and is not to be replaced.
     pub fn insert(
         &mut self,
         guard: &mut Guard<'_>,
         db: DbIndex,
         key: &Key<'_>,
         meta: &Meta,
+        replaces: bool,
     ) -> bool {
-        if guard.contains(db, key) {
+        if !replaces && guard.contains(db, key) {
             return false;
         }
         let before = guard.counted();

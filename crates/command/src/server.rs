@@ -8,7 +8,6 @@ pub mod latency;
 pub mod lolwut;
 pub mod memory;
 pub mod populate;
-pub mod reload;
 pub mod slowlog;
 
 use base::num::parse_i64;

@@ -56,6 +56,7 @@ mod range;
 mod reach;
 mod reclaim;
 mod relocate;
+mod reserve;
 mod rollback;
 mod scan;
 mod shape;

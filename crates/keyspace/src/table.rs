@@ -265,6 +265,18 @@ impl<'a> HeldTable<'a> {
         }
     }
 
+    /// Gives a table without entries the buckets which so many will need, O(buckets). Buckets that
+    /// were never used take no memory.
+    pub fn reserve(self, work: &mut Workspace<'_>, entries: u32) {
+        assert!(self.len() == 0, "nothing is to be moved");
+        let goal = u64::from(entries) * LOAD_DEN / LOAD_NUM;
+        while u64::from(self.buckets()) < goal {
+            let n = self.buckets();
+            self.directory.add_page(work.mem, work.pages, n);
+            self.buckets.store(n + 1, Ordering::Relaxed);
+        }
+    }
+
     /// Splits one bucket.
     fn grow(self, work: &mut Workspace<'_>) {
         let n = self.buckets();

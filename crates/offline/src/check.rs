@@ -4,9 +4,10 @@ use std::time::SystemTime;
 
 use base::UnixMs;
 use rdb::file::{
-    Chunk, FileError, Keys, LongChunk, LongReader, ScanOptions, Scanned, Scanner, Summary,
+    Chunk, FileError, Keys, LongChunk, LongReader, ScanOptions, Scanned, Scanner, Shown, Summary,
 };
 
+use crate::repeats::Hashes;
 use crate::report::Report;
 use crate::sink::Checker;
 
@@ -14,6 +15,8 @@ use crate::sink::Checker;
 pub struct Check {
     scanner: Scanner,
     checker: Checker,
+    /// Keys as a server would have them, if they are compared.
+    pub keys: Option<Hashes>,
     /// What was counted so far.
     pub report: Report,
     now: UnixMs,
@@ -28,12 +31,13 @@ pub struct Check {
 }
 
 impl Check {
-    /// Of a file of so many bytes, if that is known.
-    pub fn new(length: Option<u64>, skip_unknown: bool) -> Self {
+    /// Of a file which is scanned with these options.
+    pub fn new(options: ScanOptions) -> Self {
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self {
-            scanner: Scanner::new(ScanOptions { length, verify: true, skip_unknown }),
+            scanner: Scanner::new(options),
             checker: Checker::new(),
+            keys: None,
             report: Report::default(),
             now: UnixMs(since_1970.unwrap_or_default().as_millis() as i64),
             long: None,
@@ -80,7 +84,7 @@ impl Check {
                 if name == b"ctime" {
                     self.created_s = std::str::from_utf8(&text).ok().and_then(|t| t.parse().ok());
                 }
-                let (name, text) = (name.escape_ascii(), text.escape_ascii());
+                let (name, text) = (Shown(&name), Shown(&text));
                 self.line(self.scanner.at(), format!("AUX FIELD {name} = '{text}'"));
             }
             Chunk::Function(_) => self.report.functions += 1,
@@ -94,7 +98,7 @@ impl Check {
     fn keys(&mut self, keys: &Keys) -> Result<(), FileError> {
         for key in keys {
             let key = key?;
-            self.checker.begin(false);
+            self.checker.begin();
             match key.load(&mut self.checker) {
                 Err(e) if e.is_empty() => {
                     self.empty += 1;
@@ -102,8 +106,7 @@ impl Check {
                 }
                 loaded => loaded?,
             }
-            self.select(key.db, key.offset);
-            self.report.count(key.db, key.meta.expiry, self.now);
+            self.count(key.db, key.offset, &key.name, key.meta.expiry);
             let (kind, elements) = (self.checker.kind(), self.checker.elements);
             self.report.count_value(kind, elements, key.value.len() as u64);
         }
@@ -113,9 +116,8 @@ impl Check {
     fn long(&mut self, part: LongChunk) -> Result<(), FileError> {
         match (part, self.long.take()) {
             (LongChunk::Begin(about), _) => {
-                self.checker.begin(true);
-                self.select(about.db, about.offset);
-                self.report.count(about.db, about.meta.expiry, self.now);
+                self.checker.begin();
+                self.count(about.db, about.offset, &about.name, about.meta.expiry);
                 self.long = Some((LongReader::new(about), 0));
             }
             (LongChunk::Part(part), Some((mut reader, bytes))) => {
@@ -141,10 +143,18 @@ impl Check {
         Ok(())
     }
 
-    /// Says it if the key is the first one of its database.
-    fn select(&mut self, db: u32, offset: u64) {
+    /// Counts a key, and says it if it is the first one of its database. A server leaves out what
+    /// is due, so such a key may be there once more.
+    fn count(&mut self, db: u32, offset: u64, name: &[u8], expiry: Option<UnixMs>) {
         if !self.report.has(db) {
             self.line(offset, format!("Selecting DB ID {db}"));
+        }
+        self.report.count(db, expiry, self.now);
+        let is_due = expiry.is_some_and(|at| at < self.now);
+        if let Some(keys) = &mut self.keys
+            && !is_due
+        {
+            keys.add(db, name);
         }
     }
 

@@ -1,25 +1,27 @@
 //! `sheafdb check-rdb FILE`: reads a file as a server would, and keeps nothing.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
-use rdb::file::{Checked, FileError, Summary};
+use rdb::file::{Checked, FileError, ScanOptions, Scanned, Scanner, Summary};
 
 use crate::check::Check;
 use crate::progress::Progress;
+use crate::repeats::Hashes;
 
 /// Bytes that are read at a time.
 pub const BLOCK: usize = 1 << 20;
 
-/// Checks a file, and prints what is in it to `out`; true if it is whole. The lines that
+/// Checks a file, whose length the options need not have, and prints what is in it to `out`; true
+/// if it is whole. The lines that
 /// `redis-check-rdb` prints are printed as there. A bar goes to standard error if it is shown.
 ///
 /// # Errors
 /// Nothing can be printed.
 pub fn check_rdb(
     file: &Path,
-    skip_unknown: bool,
+    options: ScanOptions,
     out: &mut impl Write,
     shows_bar: bool,
 ) -> io::Result<bool> {
@@ -31,8 +33,12 @@ pub fn check_rdb(
     };
     // Of what is no file, as a pipe, the length is not known.
     let length = about.is_file().then_some(about.len());
+    let options = ScanOptions { length, ..options };
+    let mut check = Check::new(options);
+    check.keys = Some(Hashes::new());
     let run = Run {
-        check: Check::new(length, skip_unknown),
+        check,
+        options,
         progress: Progress::new(length.unwrap_or(0), shows_bar && length.is_some()),
     };
     run.run(opened, length, out)
@@ -41,6 +47,7 @@ pub fn check_rdb(
 /// A check whose findings are printed.
 struct Run {
     check: Check,
+    options: ScanOptions,
     progress: Progress,
 }
 
@@ -56,7 +63,7 @@ enum Stop {
 
 impl Run {
     fn run(mut self, file: File, length: Option<u64>, out: &mut impl Write) -> io::Result<bool> {
-        let checked = self.all(file, out);
+        let checked = self.all(&file, out).and_then(|summary| self.keys(file).map(|()| summary));
         self.progress.clear();
         match checked {
             Ok(summary) => {
@@ -70,7 +77,7 @@ impl Run {
         Ok(false)
     }
 
-    fn all(&mut self, mut file: File, out: &mut impl Write) -> Result<Summary, Stop> {
+    fn all(&mut self, mut file: &File, out: &mut impl Write) -> Result<Summary, Stop> {
         let mut block = vec![0; BLOCK];
         loop {
             let count = file.read(&mut block).map_err(Stop::Unreadable)?;
@@ -80,6 +87,31 @@ impl Run {
                 return Ok(summary);
             }
             self.progress.at(self.check.at(), self.check.report.keys());
+        }
+    }
+
+    /// That no key occurs twice. The file is read again only if hashes of keys are equal.
+    fn keys(&mut self, mut file: File) -> Result<(), Stop> {
+        let Some(mut suspects) = self.check.keys.as_mut().and_then(Hashes::suspects) else {
+            return Ok(());
+        };
+        file.rewind().map_err(Stop::Unreadable)?;
+        let mut scanner = Scanner::new(ScanOptions { verify: false, ..self.options });
+        let mut block = vec![0; BLOCK];
+        loop {
+            match scanner.next().map_err(Stop::Wrong)? {
+                Scanned::More => match file.read(&mut block).map_err(Stop::Unreadable)? {
+                    0 => scanner.end_of_input(),
+                    count => scanner.feed(&block[..count]),
+                },
+                Scanned::Chunk(chunk) => {
+                    if let Some(error) = suspects.first_in(&chunk).map_err(Stop::Wrong)? {
+                        return Err(Stop::Wrong(error));
+                    }
+                    self.progress.at(scanner.at(), self.check.report.keys());
+                }
+                Scanned::Complete(_) => return Ok(()),
+            }
         }
     }
 
@@ -119,6 +151,9 @@ impl Run {
                 "[warning] {} keys have no elements: servers skip them",
                 self.check.empty
             )?;
+        }
+        if let Some(Hashes { left_out: left_out @ 1.., .. }) = &self.check.keys {
+            writeln!(out, "[warning] {left_out} keys were not compared with the others")?;
         }
         if let Some(behind) = length.and_then(|length| length.checked_sub(bytes))
             && behind > 0

@@ -6,12 +6,14 @@ use std::hash::{BuildHasher, RandomState};
 use base::UnixMs;
 use rdb::{Error, Kind, Sink};
 
+/// Members of a collection which are compared with each other at most: 128 MiB of hashes.
+const MEMBERS_MAX: usize = 1 << 24;
+
 /// Checks values, one after the other.
 pub struct Checker {
     random: RandomState,
-    /// Hashes of the members or fields so far, if these are compared.
+    /// Hashes of the members or fields so far.
     hashes: Vec<u64>,
-    compares: bool,
     kind: Kind,
     /// Elements, members, fields or entries.
     pub elements: u64,
@@ -21,14 +23,12 @@ impl Checker {
     /// Nothing checked yet.
     pub fn new() -> Self {
         let random = RandomState::new();
-        Self { random, hashes: Vec::new(), compares: true, kind: Kind::String, elements: 0 }
+        Self { random, hashes: Vec::new(), kind: Kind::String, elements: 0 }
     }
 
-    /// Begins a value. Members of a long one are not compared: their hashes would take memory that
-    /// grows with it.
-    pub fn begin(&mut self, is_long: bool) {
+    /// Begins a value.
+    pub fn begin(&mut self) {
         self.hashes.clear();
-        self.compares = !is_long;
         self.kind = Kind::String;
         self.elements = 0;
     }
@@ -40,7 +40,7 @@ impl Checker {
 
     fn member(&mut self, member: &[u8]) {
         self.elements += 1;
-        if self.compares && self.kind != Kind::List {
+        if self.kind != Kind::List && self.hashes.len() < MEMBERS_MAX {
             self.hashes.push(self.random.hash_one(member));
         }
     }
@@ -78,7 +78,8 @@ impl Sink for Checker {
         Ok(())
     }
 
-    /// Two members with one hash are the same: by chance they are once in 2^64 pairs.
+    /// Two members with one hash are the same: by chance they are once in 2^64 pairs, so in one of
+    /// 2^17 collections of `MEMBERS_MAX`.
     fn finish(&mut self) -> Result<(), Error> {
         self.hashes.sort_unstable();
         let twice = self.hashes.windows(2).any(|two| two[0] == two[1]);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use base::{Blob, DbIndex, UnixMs};
-use rdb::file::{FileOptions, FileWriter, Meta};
+use rdb::file::{FileOptions, FileWriter, Meta, ScanOptions};
 use rdb::{Owned, Shape};
 
 /// A file which is removed when dropped.
@@ -26,7 +26,8 @@ impl Drop for Temporary {
 
 fn check(file: &Path, skip_unknown: bool) -> (bool, String) {
     let mut out = Vec::new();
-    let whole = offline::check_rdb(file, skip_unknown, &mut out, false).expect("it prints");
+    let options = ScanOptions { skip_unknown, verify: true, databases: Some(16), length: None };
+    let whole = offline::check_rdb(file, options, &mut out, false).expect("it prints");
     (whole, String::from_utf8(out).expect("text"))
 }
 
@@ -127,6 +128,27 @@ fn a_file_that_is_wrong_is_said_to_be_with_its_place() {
         assert!(text.contains("--- RDB ERROR DETECTED ---"), "{name}:\n{text}");
         assert!(text.contains(&line), "{name}: no '{line}' in\n{text}");
     }
+    // What a start would refuse. A key that is due is left out there, so it may come again.
+    let key = b"\0\x01a\x01b";
+    let due = b"\xfc\x01\0\0\0\0\0\0\0\0\x01a\x01b";
+    for (name, items, line) in [
+        ("twice", [&key[..], key].concat(), "at byte 19, database 3, key 'a', type 0: the key occ"),
+        ("other database", [key, &b"\xfe\x10"[..], key].concat(), "database 16: there are only 16"),
+        ("due", [due, &key[..]].concat(), ""),
+        ("twice in two", [key, &b"\xfe\x02"[..], key].concat(), ""),
+    ] {
+        let (whole, text) = check_bytes(name, &values(&items));
+        assert_eq!(whole, line.is_empty(), "{name}:\n{text}");
+        assert!(text.contains(line), "{name}: no '{line}' in\n{text}");
+    }
+    let members: Vec<_> = (0..100_000).map(|n| (n % 99_999).to_string().into_bytes()).collect();
+    let mut writer = writer();
+    writer.database(DbIndex(0), None);
+    let long = Owned::Set(members);
+    let long = long.shaped(Shape::Plain);
+    writer.value(b"long", &Meta::default(), &long).expect("version 10 has it");
+    let (whole, text) = check_bytes("long", &finished(writer));
+    assert!(!whole && text.contains("key 'long', type 2: a member or field comes"), "{text}");
     let (whole, text) = check(Path::new("/nonexistent.rdb"), false);
     assert!(!whole && text.contains("cannot be read: No such file"), "{text}");
 }

@@ -19,7 +19,7 @@ mod walk;
 mod writer;
 
 pub use chunk::{Chunk, Key, Keys, KeysIter, LongChunk, LongKey};
-pub use error::{Fault, FileError, NeedsVersion};
+pub use error::{Fault, FileError, NeedsVersion, Shown};
 pub use long_read::LongReader;
 pub use long_write::{LongSource, LongText, LongValue};
 pub use scanner::{Checked, ScanOptions, Scanned, Scanner, Summary};

@@ -6,12 +6,14 @@ use base::double;
 use base::num::parse_i64;
 use value::Stream;
 
+use crate::EXPIRE_MAX;
 use crate::lzf::Compressor;
 use crate::nodes::{NodeLimits, NodePacker, Nodes};
 use crate::primitive::{put_blob, put_length, put_string};
+use crate::stream::StreamWriter;
 use crate::switches::PlainFrom;
 use crate::types::{self, Kind};
-use crate::{Dialect, EXPIRE_MAX, VERSION, VERSION_FIELD_TTL, VERSION_VALKEY};
+use crate::types::{VERSION, VERSION_ACTIVE_TIMES, VERSION_FIELD_TTL, VERSION_VALKEY};
 use crate::{intset, listpack, payload};
 
 /// A collection whose listpack or intset would be longer is written in its plain type.
@@ -64,13 +66,14 @@ pub trait Source {
 pub struct Options {
     /// Whether strings are compressed (`rdbcompression`).
     pub compress: bool,
-    /// Whose type a hash with field expiry is written in. Everything else is the same in both.
-    pub dialect: Dialect,
+    /// The version whose types are used. It says whose type a hash with field expiry has, and
+    /// whether a stream has the active times of its consumers. Everything else is the same in all.
+    pub version: u16,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { compress: true, dialect: Dialect::Redis }
+        Self { compress: true, version: VERSION }
     }
 }
 
@@ -146,7 +149,7 @@ impl Saver {
             Kind::Set => plan.id = types::SET,
             Kind::Zset if packed && fits(source) => plan.id = types::ZSET_LISTPACK,
             Kind::Zset => plan.id = types::ZSET_2,
-            Kind::Hash if source.expires() && self.options.dialect == Dialect::Valkey => {
+            Kind::Hash if source.expires() && self.options.version == VERSION_VALKEY => {
                 (plan.id, plan.version) = (types::HASH_2, VERSION_VALKEY);
             }
             Kind::Hash if source.expires() => {
@@ -156,6 +159,9 @@ impl Saver {
             }
             Kind::Hash if packed && fits(source) => plan.id = types::HASH_LISTPACK,
             Kind::Hash => plan.id = types::HASH,
+            Kind::Stream if self.options.version >= VERSION_ACTIVE_TIMES => {
+                (plan.id, plan.version) = (types::STREAM_3, VERSION_ACTIVE_TIMES);
+            }
             Kind::Stream => plan.id = types::STREAM_2,
         }
         plan
@@ -175,8 +181,10 @@ impl Saver {
     pub fn value(&mut self, plan: &Plan, source: &impl Source, out: &mut Vec<u8>) {
         match plan.id {
             types::STRING => source.each(|item| self.element(item, out)),
-            types::STREAM_2 => {
-                self.stream(source.stream().expect("a source of this kind is a stream"), out);
+            types::STREAM_2 | types::STREAM_3 => {
+                let stream = source.stream().expect("a source of this kind is a stream");
+                let mut writer = StreamWriter::new(plan);
+                while !writer.step(self, stream, out, usize::MAX) {}
             }
             types::SET_INTSET => self.intset(source, out),
             types::ZSET_LISTPACK | types::HASH_LISTPACK => self.packed(source, out),

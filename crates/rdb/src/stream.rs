@@ -9,11 +9,13 @@ use value::{IntText, Stream, StreamId};
 
 use crate::listpack::{Builder, Elem, Listpack};
 use crate::primitive::{put_blob, put_length, put_string};
-use crate::save::Saver;
+use crate::save::{Plan, Saver};
 use crate::{Error, Reader, types};
 
 /// The count of entries read, if it is not known.
 const UNKNOWN: u64 = u64::MAX;
+/// The time at which a consumer was active that never got anything.
+const NEVER: i64 = -1;
 /// A flag of an entry: it was deleted.
 const DELETED: i64 = 1;
 /// A flag of an entry: its fields are those of its node.
@@ -174,17 +176,11 @@ fn put_id(out: &mut Vec<u8>, id: StreamId) {
     put_length(out, id.seq);
 }
 
-impl Saver {
-    /// A stream in the type of Redis 7.0.
-    pub(crate) fn stream(&mut self, stream: &Stream, out: &mut Vec<u8>) {
-        let mut writer = StreamWriter::default();
-        while !writer.step(self, stream, out, usize::MAX) {}
-    }
-}
-
 /// Writes a stream in steps. It does not change between them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct StreamWriter {
+    /// The type has the times at which consumers got something.
+    has_active_times: bool,
     at: Place,
     /// The released entries of the group at hand.
     released: Vec<StreamId>,
@@ -205,13 +201,13 @@ enum Place {
     Consumer(usize, usize, StreamId),
 }
 
-impl Default for Place {
-    fn default() -> Self {
-        Self::Pages(0)
-    }
-}
-
 impl StreamWriter {
+    /// Of a stream in the type of the plan.
+    pub fn new(plan: &Plan) -> Self {
+        let has_active_times = plan.id() == types::STREAM_3;
+        Self { has_active_times, at: Place::Pages(0), released: Vec::new() }
+    }
+
     /// Writes until that are `count` bytes, or nothing is left; true after the last step. The
     /// released entries of a group are written in one step.
     pub fn step(
@@ -262,7 +258,7 @@ impl StreamWriter {
         let is_alone = !self.released.is_empty() && group.find(b"").is_none();
         put_length(out, group.consumers().len() as u64 + u64::from(is_alone));
         if is_alone {
-            put_consumer(b"", 0, self.released.len(), out);
+            self.put_consumer(b"", (0, NEVER), self.released.len(), out);
             put_ids(&self.released, out);
         }
     }
@@ -279,7 +275,8 @@ impl StreamWriter {
         let further = if consumer.name().is_empty() { &self.released[..] } else { &[] };
         if from == StreamId::MIN {
             let count = consumer.pending() as usize + further.len();
-            put_consumer(consumer.name(), consumer.seen_ms, count, out);
+            let times = (consumer.seen_ms, consumer.active_ms);
+            self.put_consumer(consumer.name(), times, count, out);
         }
         for id in consumer.pending_from(from) {
             if out.len() >= end && *id > from {
@@ -289,6 +286,23 @@ impl StreamWriter {
         }
         put_ids(further, out);
         Some((rank + 1, StreamId::MIN))
+    }
+
+    /// Appends what stands before the entries of a consumer. It was seen, and active, at these
+    /// times.
+    fn put_consumer(
+        &self,
+        name: &[u8],
+        (seen, active): (i64, i64),
+        count: usize,
+        out: &mut Vec<u8>,
+    ) {
+        put_string(out, name, None);
+        out.extend_from_slice(&seen.to_le_bytes());
+        if self.has_active_times {
+            out.extend_from_slice(&active.to_le_bytes());
+        }
+        put_length(out, count as u64);
     }
 }
 
@@ -330,13 +344,6 @@ fn rows(group: &Group, from: StreamId, out: &mut Vec<u8>, end: usize) -> Option<
         put_length(out, row.count);
     }
     None
-}
-
-/// Appends what stands before the entries of a consumer.
-fn put_consumer(name: &[u8], seen_ms: i64, count: usize, out: &mut Vec<u8>) {
-    put_string(out, name, None);
-    out.extend_from_slice(&seen_ms.to_le_bytes());
-    put_length(out, count as u64);
 }
 
 fn put_ids(ids: &[StreamId], out: &mut Vec<u8>) {

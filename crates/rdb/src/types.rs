@@ -5,6 +5,9 @@ pub use value::Kind;
 /// The version of payloads that hold nothing newer: Redis 7.0 takes it, and all that came after.
 pub const VERSION: u16 = 10;
 
+/// The version of a stream with the active times of consumers (Redis 7.2).
+pub const VERSION_ACTIVE_TIMES: u16 = 11;
+
 /// The version of a hash with field expiry in Redis's types (7.4).
 pub const VERSION_FIELD_TTL: u16 = 12;
 

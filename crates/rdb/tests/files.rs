@@ -7,7 +7,7 @@ use base::UnixMs;
 use base::crc64::crc64;
 use base::prng::Prng;
 use rdb::file::{
-    Checked, Fault, FileError, FileOptions, FileWriter, Meta, ScanOptions, Scanned, Scanner,
+    Checked, Chunk, Fault, FileError, FileOptions, FileWriter, Meta, ScanOptions, Scanned, Scanner,
 };
 use rdb::{Error, Field, Owned, Shape};
 use support::files::{ALL, Content, Entry, Way, file, put, read};
@@ -20,7 +20,7 @@ fn options(version: u16) -> FileOptions {
 }
 
 fn meta(prng: &mut Prng) -> Meta {
-    let millis = [0, 1, 1_700_000_000_000, i64::MAX, -1][prng.below(5) as usize];
+    let millis = [0, 1, 1_700_000_000_000, i64::MAX, -2][prng.below(5) as usize];
     Meta {
         expiry: prng.chance(1, 3).then_some(UnixMs(millis)),
         idle_seconds: prng.chance(1, 4).then(|| prng.below(1 << 33)),
@@ -303,6 +303,91 @@ fn read_raw(head: &str, items: &[&[u8]]) -> Result<Content, FileError> {
     content
 }
 
+/// -1 says that a key does not expire. Redis 7.0 keeps such a key, and drops those with -2 or 0.
+#[test]
+fn an_expiry_of_minus_one_is_none() {
+    let key = |code: u8, at: &[u8], name: u8| [&[code], at, &[0, 1, name, 1, b'v']].concat();
+    let millis = |at: i64, name| key(0xfc, &at.to_le_bytes(), name);
+    let seconds = key(0xfd, &(-1_i32).to_le_bytes(), b'd');
+    let items = [millis(-1, b'a'), millis(-2, b'b'), millis(0, b'c'), seconds];
+    let content = read_raw("REDIS0010", &[&items.concat()]).expect("it is whole");
+    let times: Vec<_> = content.entries.iter().map(|e| e.meta.expiry).collect();
+    assert_eq!(times, [None, Some(UnixMs(-2)), Some(UnixMs(0)), Some(UnixMs(-1000))]);
+}
+
+/// A server refuses a database which it does not have, also one without a key.
+#[test]
+fn selecting_a_database_beyond_the_last_is_an_error() {
+    let file = raw("REDIS0010", &[b"\0\x01a\x01b\xfe\x0f\xfe\x10\xfe\0\0\x01c\x01d"]);
+    let databases = |count| ScanOptions { databases: Some(count), ..ALL };
+    for block in [1, usize::MAX] {
+        let error = read(&file, block, databases(16)).expect_err("database 16");
+        assert_eq!((error.offset, error.db, error.fault), (18, Some(16), Fault::Databases(16)));
+        assert!(read(&file, block, databases(17)).is_ok());
+    }
+}
+
+/// The announced number of keys is given for its database alone, and not believed beyond what the
+/// file can hold.
+#[test]
+fn announced_keys_come_with_the_keys() {
+    let file = raw(
+        "REDIS0010",
+        &[
+            b"\xfe\0\xfb\x02\0\0\x01a\x01b",
+            b"\xfe\x01\xfb\x81\xff\xff\xff\xff\xff\xff\xff\xff\0",
+            b"\0\x01a\x01b",
+        ],
+    );
+    for (length, expected) in
+        [(Some(file.len() as u64), [(0, 2), (1, file.len() as u64 / 8)]), (None, [(0, 0), (1, 0)])]
+    {
+        let mut scanner = Scanner::new(ScanOptions { length, ..ALL });
+        scanner.feed(&file);
+        let mut announced = Vec::new();
+        loop {
+            match scanner.next().expect("it is whole") {
+                Scanned::Chunk(Chunk::Keys(keys)) => {
+                    let db = keys.iter().next().expect("a key").expect("it is whole").db;
+                    assert_eq!(keys.announced(db + 1), 0);
+                    announced.push((db, keys.announced(db)));
+                }
+                Scanned::Chunk(_) => {}
+                Scanned::More => panic!("all of it was fed"),
+                Scanned::Complete(_) => break,
+            }
+        }
+        assert_eq!(announced, expected);
+    }
+}
+
+/// Version 10 has no active times: the consumer seems active when it was last seen.
+#[test]
+fn active_times_of_consumers_are_kept_from_version_11_on() {
+    let mut stream = value::Stream::new();
+    let mut group = value::stream::Group::new(value::StreamId::MIN, Some(0));
+    group.add_consumer(b"never", 1_700_000_000_000, -1);
+    group.add_consumer(b"once", 1_700_000_000_000, 1_600_000_000_000);
+    assert!(stream.add_group(b"g", group));
+    let entry =
+        Entry { db: 0, name: b"s".to_vec(), meta: Meta::default(), value: Owned::Stream(stream) };
+    for (version, times) in [
+        (10, [1_700_000_000_000, 1_700_000_000_000]),
+        (11, [-1, 1_600_000_000_000]),
+        (12, [-1, 1_600_000_000_000]),
+        (80, [-1, 1_600_000_000_000]),
+    ] {
+        for way in [Way::Whole, Way::Steps] {
+            let file = file(options(version), std::slice::from_ref(&entry), Shape::Plain, way);
+            let (content, _) = read(&file, usize::MAX, ALL).expect("it is whole");
+            let Owned::Stream(stream) = &content.entries[0].value else { panic!("a stream") };
+            let consumers = stream.group(0).consumers();
+            let active: Vec<i64> = consumers.map(|(_, consumer)| consumer.active_ms).collect();
+            assert_eq!(active, times, "version {version}");
+        }
+    }
+}
+
 #[test]
 fn opcodes_of_all_versions_are_read() {
     let seconds = 1_500_000_000i32.to_le_bytes();
@@ -446,9 +531,10 @@ fn errors_name_the_place_and_the_key() {
         wrong(&[b"\x02\x01s\x02\x01a\x01a"]),
         "at byte 12, database 0, key 's', type 2: a member or field comes twice"
     );
+    assert_eq!(wrong(&[b"\xf8\x05"]), "at byte 11: no key follows an expiry or idle time");
     assert_eq!(
-        wrong(&[b"\xf8\x05"]),
-        "at byte 11, database 0: no key follows an expiry or idle time"
+        wrong(&[b"\xfe\x02\xf8\x05"]),
+        "at byte 13, database 2: no key follows an expiry or idle time"
     );
     let mut file = every_kind();
     *file.last_mut().expect("a checksum") ^= 1;

@@ -8,21 +8,16 @@ use std::borrow::Cow;
 use base::UnixMs;
 use base::prng::Prng;
 use rdb::{
-    Builder, CollectionDump, CollectionRestore, Dialect, Error, Field, Kind, Options, Owned, Saver,
-    Shape, Sink, Source, open, restore, seal, types,
+    Builder, CollectionDump, CollectionRestore, Error, Field, Kind, Options, Owned, Saver, Shape,
+    Sink, Source, VERSION, VERSION_VALKEY, open, restore, seal, types,
 };
 use support::{sorted, value};
 
 const SHAPES: [Shape; 3] = [Shape::Packed, Shape::Intset, Shape::Plain];
 
 fn savers() -> [Saver; 4] {
-    [
-        (true, Dialect::Redis),
-        (false, Dialect::Redis),
-        (true, Dialect::Valkey),
-        (false, Dialect::Valkey),
-    ]
-    .map(|(compress, dialect)| Saver::new(Options { compress, dialect }))
+    [(true, VERSION), (false, VERSION), (true, VERSION_VALKEY), (false, VERSION_VALKEY)]
+        .map(|(compress, version)| Saver::new(Options { compress, version }))
 }
 
 fn unescape(text: &str) -> Vec<u8> {

@@ -10,7 +10,7 @@ use driver::sim::{DiskFaults, Faults};
 use ingest::Order;
 use server::config::Config;
 use server::ingest::ports::Protocol;
-use server::persist::load::state::News;
+use server::persist::load::state::{News, Plan};
 use sim_world::{MS, Reply, Sim};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ fn begin(seed: u64, disk: DiskFaults, bytes: &[u8], listen: &str) -> Sim {
     Sim::prepared(seed, Faults::NONE, config, listen, |net, shared| {
         net.disk().install(Path::new(FILE), bytes, 0o640).expect("room");
         net.disk().set_faults(disk);
-        shared.load.plan(FILE.into());
+        shared.load.plan(Plan { path: FILE.into(), reload: None });
     })
 }
 

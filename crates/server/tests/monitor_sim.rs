@@ -56,7 +56,7 @@ fn a_line_is_sent_after_a_reply_in_steps() {
     assert_eq!(sim.ask(monitor, &["MONITOR"]), Reply::ok());
     assert_eq!(sim.ask(other, &["DEBUG", "POPULATE", "20000"]), Reply::ok());
     // Some hundred steps, one per turn.
-    sim.clients[monitor].say(&["DEBUG", "RELOAD"]);
+    sim.clients[monitor].say(&["DEBUG", "POPULATE", "20000", "other"]);
     sim.run_until(|sim| sim.clients[monitor].has_said_all());
     (0..8).for_each(|_| sim.step());
     assert_eq!(sim.clients[monitor].take_reply(), None);

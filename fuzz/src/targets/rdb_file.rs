@@ -55,7 +55,8 @@ fn feed(input: &[u8]) {
     let file = [head, body].concat();
     let length = (choice & 4 > 0).then_some(file.len() as u64);
     let skip_unknown = choice & 8 > 0;
-    let options = ScanOptions { length, verify: choice & 16 > 0, skip_unknown };
+    let databases = (choice & 16 > 0).then_some(16);
+    let options = ScanOptions { length, databases, verify: choice & 16 > 0, skip_unknown };
     let chunk = [1, 40, 300, 1 << 20][*choice as usize >> 5 & 3];
     let (whole, error) = scan(&file, file.len().max(1), options, 1 << 20);
     let (blocks, same) = scan(&file, usize::from(*block) + 1, options, 1 << 20);

@@ -4,8 +4,8 @@
 
 use base::Blob;
 use rdb::{
-    Builder, CollectionRestore, Dialect, Error, Item, Options, Owned, Saver, Shape, Source, lzf,
-    seal,
+    Builder, CollectionRestore, Dialect, Error, Item, Options, Owned, Saver, Shape, Source,
+    VERSION, VERSION_VALKEY, lzf, seal,
 };
 
 use crate::Target;
@@ -58,8 +58,8 @@ fn feed(input: &[u8]) {
     });
     assert!(bytes <= body.len() * lzf::GROWTH_MAX * 4, "{bytes} of {}", body.len());
     let shape = [Shape::Packed, Shape::Intset, Shape::Plain][(choice >> 1) as usize % 3];
-    for dialect in [Dialect::Redis, Dialect::Valkey] {
-        let mut saver = Saver::new(Options { compress: choice & 64 == 0, dialect });
+    for version in [VERSION, VERSION_VALKEY] {
+        let mut saver = Saver::new(Options { compress: choice & 64 == 0, version });
         let again = saver.dump(&value.shaped(shape));
         let again = sorted(Owned::restore(&again).expect("our own payload"));
         assert!(same(&again, &value), "{again:?} of {value:?}");

@@ -76,8 +76,13 @@ pub enum DebugOp {
     Log(Bytes),
     /// Sizes of the server's structures.
     StructSize,
-    /// Encodes and decodes every value.
-    Reload,
+    /// Loads the snapshot file.
+    Reload {
+        /// The data is saved there before.
+        saves: bool,
+        /// It is removed from memory before.
+        flushes: bool,
+    },
     /// Lengths and allocations of a key and of its text.
     SdsLen {
         /// The key.

@@ -249,7 +249,7 @@ fn claim(stream: &mut Stream, who: ConsumerId, id: StreamId, by: &Claimer) -> Cl
     if old.is_none() && !options.force
         || old.is_some_and(|old| {
             let is_released = old.consumer == ConsumerId::NOBODY;
-            by.min_idle > 0 && !is_released && now - old.at_ms < by.min_idle
+            by.min_idle > 0 && !is_released && now.saturating_sub(old.at_ms) < by.min_idle
         })
     {
         return Claim::Refused;

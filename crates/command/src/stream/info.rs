@@ -93,9 +93,10 @@ pub fn xinfo_consumers(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         reply.bulk(consumer.name());
         number(reply, "pending", consumer.pending());
         reply.bulk(b"idle");
-        reply.integer((now - consumer.seen_ms).max(0));
+        reply.integer(now.saturating_sub(consumer.seen_ms).max(0));
         reply.bulk(b"inactive");
-        reply.integer(if consumer.active_ms < 0 { -1 } else { (now - consumer.active_ms).max(0) });
+        let inactive = now.saturating_sub(consumer.active_ms).max(0);
+        reply.integer(if consumer.active_ms < 0 { -1 } else { inactive });
     }
     Ok(Done::Replied)
 }

@@ -131,7 +131,8 @@ impl Listing {
             write_id(reply, row.id);
             reply.bulk(group.owner_name(&row));
             let is_released = row.consumer == ConsumerId::NOBODY;
-            reply.integer(if is_released { -1 } else { (self.now_ms - row.at_ms).max(0) });
+            let idle = self.now_ms.saturating_sub(row.at_ms).max(0);
+            reply.integer(if is_released { -1 } else { idle });
             reply.integer(row.count as i64);
         }
         self.rows.is_empty()
@@ -143,8 +144,8 @@ impl Listing {
         let wanted = usize::try_from(self.wanted.count).unwrap_or(usize::MAX) - self.found;
         for row in rows.take_while(|row| row.id <= self.wanted.end).take(STEP_MAX as usize) {
             (looked, last) = (looked + 1, Some(row.id));
-            let idle =
-                if row.consumer == ConsumerId::NOBODY { i64::MAX } else { self.now_ms - row.at_ms };
+            let is_released = row.consumer == ConsumerId::NOBODY;
+            let idle = if is_released { i64::MAX } else { self.now_ms.saturating_sub(row.at_ms) };
             if self.wanted.min_idle == 0 || idle >= self.wanted.min_idle {
                 found.push(row);
                 if found.len() == wanted {

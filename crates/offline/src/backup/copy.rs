@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Read};
 
+use rdb::file::ScanOptions;
 use sha2::Sha256;
 
 use super::Failure;
@@ -64,7 +65,8 @@ fn blocks(
     sink: &mut impl FnMut(&[u8]) -> io::Result<()>,
     progress: &mut Progress,
 ) -> Result<Copied, Failure> {
-    let (mut check, mut hash, mut bytes) = (Check::new(Some(length), false), Digest::default(), 0);
+    let options = ScanOptions { length: Some(length), verify: true, ..ScanOptions::default() };
+    let (mut check, mut hash, mut bytes) = (Check::new(options), Digest::default(), 0);
     let (mut block, mut end) = (vec![0; BLOCK], None);
     loop {
         let count = match source.read(&mut block) {

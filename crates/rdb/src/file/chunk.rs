@@ -41,6 +41,7 @@ pub struct Keys {
     pub(super) offset: u64,
     /// The database that is selected before the first byte.
     pub(super) db: u32,
+    pub(super) announced: u64,
     pub(super) dialect: Dialect,
 }
 
@@ -53,6 +54,12 @@ impl Keys {
     /// True if there are none, which never is.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
+    }
+
+    /// How many keys the file announced for this database, 0 if it did not: a hint which may be
+    /// wrong, but not more than the bytes of the file could hold.
+    pub fn announced(&self, db: u32) -> u64 {
+        if db == self.db { self.announced } else { 0 }
     }
 
     /// Bytes in the file.
@@ -153,7 +160,11 @@ impl Meta {
     /// Reads what stands behind an opcode; false if it is none of these.
     pub(super) fn read(&mut self, code: u8, reader: &mut Reader<'_>) -> Result<bool, Error> {
         match code {
-            opcode::EXPIRE_MS => self.expiry = Some(UnixMs(i64::from_le_bytes(reader.array()?))),
+            opcode::EXPIRE_MS => {
+                // -1 means that it does not expire; other times before 1970 are times.
+                let at = i64::from_le_bytes(reader.array()?);
+                self.expiry = (at != -1).then_some(UnixMs(at));
+            }
             opcode::EXPIRE_S => {
                 let seconds = i32::from_le_bytes(reader.array()?);
                 self.expiry = Some(UnixMs(i64::from(seconds) * 1000));

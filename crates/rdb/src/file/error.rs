@@ -9,7 +9,7 @@ use crate::Error;
 pub struct FileError {
     /// The byte of the file where it was seen: of a value, its first one.
     pub offset: u64,
-    /// The database, behind the first one that is selected.
+    /// The database, if one was selected before or it is about a key.
     pub db: Option<u32>,
     /// The key, if it is that of a key and could be read.
     pub key: Option<Vec<u8>>,
@@ -38,8 +38,12 @@ pub enum Fault {
     Module(String),
     /// A key or a value is wrong.
     Value(Error),
+    /// The key was there already.
+    Twice,
     /// An expiry, an idle time or a frequency without a key behind it.
     NoKey,
+    /// A database is selected beyond the number which is allowed.
+    Databases(u32),
     /// The checksum in the file, and that of the bytes.
     Checksum {
         /// What the file says.
@@ -60,7 +64,11 @@ impl fmt::Display for Fault {
             Self::UnknownType(id) => write!(f, "type {id} is not known"),
             Self::Module(name) => write!(f, "it belongs to the module type '{name}'"),
             Self::Value(error) => error.fmt(f),
+            Self::Twice => f.write_str("the key occurs twice"),
             Self::NoKey => f.write_str("no key follows an expiry or idle time"),
+            Self::Databases(count) => {
+                write!(f, "there are only {count} databases; raise 'databases'")
+            }
             Self::Checksum { written, counted } => {
                 write!(f, "the checksum is {written:016x}, but the bytes have {counted:016x}")
             }
@@ -83,7 +91,7 @@ impl fmt::Display for FileError {
             write!(f, ", database {db}")?;
         }
         if let Some(key) = &self.key {
-            write!(f, ", key '{}'", Shortened(key))?;
+            write!(f, ", key '{}'", Shown(key))?;
         }
         if let Some(id) = self.id {
             write!(f, ", type {id}")?;
@@ -94,13 +102,14 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// Bytes of a key that are shown, at most.
+/// Bytes of a text that are shown, at most.
 const SHOWN_MAX: usize = 128;
 
-/// The beginning of a key, with bytes that cannot be printed as escapes.
-struct Shortened<'a>(&'a [u8]);
+/// The beginning of a text of a file, with bytes that cannot be printed as escapes.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a>(pub &'a [u8]);
 
-impl fmt::Display for Shortened<'_> {
+impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = &self.0[..self.0.len().min(SHOWN_MAX)];
         write!(f, "{}", shown.escape_ascii())?;

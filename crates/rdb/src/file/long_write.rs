@@ -133,8 +133,8 @@ impl LongValue {
         let plan = writer.saver.plan(source);
         writer.key(key, meta, &plan)?;
         let is_stream = source.kind() == Kind::Stream;
-        let stream = || Steps::Stream(StreamWriter::default());
-        Ok(Self(if is_stream { stream() } else { Steps::Whole(plan) }))
+        let stream = |plan| Steps::Stream(StreamWriter::new(plan));
+        Ok(Self(if is_stream { stream(&plan) } else { Steps::Whole(plan) }))
     }
 
     /// Reads about 1,000 parts, fewer if they are long, and appends them; true after the last

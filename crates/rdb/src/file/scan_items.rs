@@ -74,7 +74,12 @@ impl Scanner {
         match said.map_err(Fault::Value)? {
             Said::Meta => {}
             Said::Database(db) => {
-                self.db = db;
+                (self.db, self.is_selected) = (db, true);
+                if let Some(databases) = self.options.databases
+                    && db >= databases
+                {
+                    return Err(Fault::Databases(databases));
+                }
                 self.pass()?;
             }
             Said::OfSlot => self.pass()?,
@@ -82,6 +87,7 @@ impl Scanner {
             Said::Function(code) => self.give(Chunk::Function(code))?,
             Said::Resize(keys, expires) => {
                 self.give(Chunk::Resize { db: self.db, keys, expires })?;
+                self.announce(keys);
             }
             Said::Module(id) if !self.options.skip_unknown => {
                 return Err(Fault::Module(module_name(id)));

@@ -15,6 +15,9 @@ use crate::{Dialect, Error, Reader, load_string};
 /// Bytes of a chunk of keys, and of a part of a long value; it ends behind them. A value is long if
 /// it has as many.
 const CHUNK_BYTES: usize = 256 << 10;
+/// Bytes of a file that an announced key is taken to have at least.
+const KEY_BYTES_MIN: u64 = 8;
+
 /// How a file is scanned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScanOptions {
@@ -22,6 +25,8 @@ pub struct ScanOptions {
     pub length: Option<u64>,
     /// Whether the checksum is verified, if there is one.
     pub verify: bool,
+    /// How many databases there may be, if that is known. Selecting a further one is an error.
+    pub databases: Option<u32>,
     /// Whether values of unknown modules are left out and counted, otherwise they are an error.
     pub skip_unknown: bool,
 }
@@ -84,6 +89,10 @@ pub struct Scanner {
     /// The database that was selected at `kept`, and the one that is now.
     kept_db: u32,
     pub(super) db: u32,
+    /// A database was selected.
+    pub(super) is_selected: bool,
+    /// A database, and how many keys it is said to have.
+    pub(super) announced: (u32, u64),
     pub(super) stage: Stage,
     pub(super) item: Item,
     pub(super) walk: Walk,
@@ -166,6 +175,8 @@ impl Scanner {
             ends: Vec::new(),
             kept_db: 0,
             db: 0,
+            is_selected: false,
+            announced: (0, 0),
             stage: Stage::Head,
             item: Item::default(),
             walk: Walk::text(),
@@ -258,7 +269,7 @@ impl Scanner {
             _ => None,
         };
         let has_type = key.is_some() || stage == Stage::Key;
-        let has_db = !matches!(stage, Stage::Head | Stage::Failed);
+        let has_db = self.is_selected || has_type;
         FileError {
             offset: self.at(),
             db: has_db.then_some(self.db),
@@ -328,6 +339,13 @@ impl Scanner {
         }
     }
 
+    /// The selected database is said to have so many keys, which is not believed beyond what the
+    /// file can hold.
+    pub(super) fn announce(&mut self, keys: u64) {
+        let keys_max = self.options.length.map_or(0, |length| length / KEY_BYTES_MIN);
+        self.announced = (self.db, keys.min(keys_max));
+    }
+
     /// Gives the whole keys so far.
     pub(super) fn give_keys(&mut self) {
         if let Some(&len) = self.ends.last() {
@@ -336,7 +354,9 @@ impl Scanner {
             let bytes = self.bytes[self.kept..self.kept + len].to_vec();
             let offset = self.base + self.kept as u64;
             let (db, dialect) = (self.kept_db, self.dialect);
-            self.ready.push_back(Chunk::Keys(Keys { bytes, ends, offset, db, dialect }));
+            let announced = if self.announced.0 == db { self.announced.1 } else { 0 };
+            let keys = Keys { bytes, ends, offset, db, announced, dialect };
+            self.ready.push_back(Chunk::Keys(keys));
         }
         self.kept_db = self.db;
     }

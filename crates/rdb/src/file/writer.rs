@@ -8,7 +8,7 @@ use super::long_write::{LongText, LongValue};
 use super::{Meta, opcode};
 use crate::primitive::put_length;
 use crate::save::{Plan, Saver, Source};
-use crate::{Dialect, Options, VERSION_VALKEY};
+use crate::{Options, VERSION_VALKEY};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,8 @@ pub struct FileOptions {
     pub compress: bool,
     /// Whether the file ends with its checksum (`rdbchecksum`), otherwise with 0.
     pub checksum: bool,
-    /// 10 or 11; 12 or 80 to hold hashes with fields that expire.
+    /// 10; 11, 12 or 80 to hold the active times of consumers; 12 or 80 to hold hashes with fields
+    /// that expire.
     pub version: u16,
 }
 
@@ -40,10 +41,10 @@ pub struct FileWriter {
 impl FileWriter {
     /// A writer which appends to `buffer`, which is empty.
     pub fn new(options: FileOptions, buffer: Vec<u8>) -> Self {
-        let dialect = Dialect::of(options.version).unwrap_or_default();
+        let FileOptions { compress, version, .. } = options;
         Self {
             options,
-            saver: Saver::new(Options { compress: options.compress, dialect }),
+            saver: Saver::new(Options { compress, version }),
             out: buffer,
             taken: 0,
             sum: 0,

@@ -29,7 +29,8 @@ pub struct Content {
     pub held: usize,
 }
 
-pub const ALL: ScanOptions = ScanOptions { length: None, verify: true, skip_unknown: false };
+pub const ALL: ScanOptions =
+    ScanOptions { length: None, databases: None, verify: true, skip_unknown: false };
 
 /// Reads a file which is fed in blocks of this size.
 pub fn read(

@@ -1,15 +1,18 @@
 //! SHUTDOWN, and the signals that end the server.
 //!
 //! Before a save the server goes on: reads are served, writes wait. Behind a successful save it
-//! ends. A failed one ends the shutdown instead, unless it was forced.
+//! ends. A failed one ends the shutdown instead, unless it was forced. SHUTDOWN NOSAVE ends the
+//! server without waiting for the save, and SHUTDOWN FORCE forces the shutdown under way. (In Redis
+//! they wait like any other client meanwhile.)
 
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::log;
-use crate::persist::save::status::Why;
+use crate::persist::save::status::{Run, Why};
 use crate::sessions::session::Suspended;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
+use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use command::ops::ShutdownOp;
 use resp::OutBuf;
@@ -27,7 +30,8 @@ impl Core {
     ) -> Result<Outcome, Error> {
         let (save, force) = match op {
             ShutdownOp::Abort if self.shared.saves.is_final() => {
-                self.abort_shutdown();
+                self.stay();
+                self.give_up_save("SHUTDOWN ABORT", |run| run.wanted.why == Why::Shutdown);
                 caller.reply(out).ok();
                 return Ok(Outcome::Done);
             }
@@ -44,22 +48,28 @@ impl Core {
         Ok(Outcome::Waiting)
     }
 
-    /// SHUTDOWN ABORT during the save before the end.
-    fn abort_shutdown(&mut self) {
-        self.shared.saves.set_final(false);
-        self.give_up_save("SHUTDOWN ABORT");
+    /// The server does not end behind the save before its end.
+    pub(crate) fn stay(&self) {
+        self.shared.saves.end_final();
         for worker in 0..self.shared.workers.len() {
             self.shared.post(worker, Message::ShutdownFailed);
         }
     }
 
-    /// A signal has come that ends the server.
+    /// A signal has come that ends the server. As in Redis, a SIGINT during the save before the end
+    /// ends it without that save, with status 1; so the file that is there stays.
     pub(crate) fn on_signal(&mut self, signal: i32) {
         let words = {
             let config =
                 self.shared.config.lock().expect("no panic while the configuration is held");
             if signal == SIGINT { config.on_sigint } else { config.on_sigterm }
         };
+        let is_ending = self.shared.saves.is_final() || self.shared.shutting_down.load(Relaxed);
+        if signal == SIGINT && is_ending {
+            log::warning(format_args!("You insist... exiting now."));
+            self.shared.was_cut_short.store(true, Relaxed);
+            return self.shared.begin_shutdown();
+        }
         let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
         log::notice(format_args!("Received {name} scheduling shutdown..."));
         self.end_server(words.save, words.force);
@@ -74,10 +84,11 @@ impl Core {
             self.shared.begin_shutdown();
             return true;
         }
-        if self.shared.saves.set_final(true) {
+        if self.shared.saves.begin_final(force) {
             log::notice(format_args!("Saving the final RDB snapshot before exiting."));
-            self.give_up_save("the server ends behind another one");
-            self.want_save(Why::Shutdown { force });
+            let others = |run: &Run| run.wanted.why != Why::Shutdown;
+            self.give_up_save("the server ends behind another one", others);
+            self.want_save(Why::Shutdown, None).expect("it is never refused");
             // No worker executes a write by the old rules behind the moment of this save, because
             // that is taken under World, and who enters behind it follows the fence.
             self.publish_fence();

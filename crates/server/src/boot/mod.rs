@@ -11,7 +11,8 @@ use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::boot::vital::run_or_exit;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
-use crate::persist::load::state::{self, Listener, Load, News};
+use crate::persist::load::state::{self, Listener, Load, News, Plan};
+use crate::persist::save::leftovers;
 use crate::persist::save::status::Saves;
 use crate::persist::save::threads::Walkers;
 use crate::sessions::client_memory::ClientMemory;
@@ -21,6 +22,7 @@ use crate::web::AdminPort;
 use crate::worker::Worker;
 use crate::worker::message::Message;
 use crate::{log, web};
+use base::sync::atomic::Ordering::Relaxed;
 use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
 use config::table::{APPENDDIRNAME, APPENDFILENAME};
@@ -129,16 +131,33 @@ where
         let served = admin.serve(shared.clone());
         served.map_err(|e| format!("cannot start the thread of the admin port: {e}"))?;
     }
+    remove_leftovers(&shared);
     shared.load.set_listener(starter(supervised, daemon));
     open_or_load(&shared, |file| file.symlink_metadata().is_ok())?;
     run_workers(drivers, &shared, listeners, allocator)?;
+    // The system takes the memory at once; to free millions of entries first takes seconds.
+    std::mem::forget(Arc::clone(&shared.keyspace));
     process::notify_stopping(supervised);
     drop(pidfile);
     if let Some(why) = shared.load.failure() {
         return Err(why);
     }
+    if shared.was_cut_short.load(Relaxed) {
+        return Err("a second SIGINT has ended the server without its last save".into());
+    }
     log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
     Ok(())
+}
+
+/// Removes temporary files of servers which were killed while they saved.
+fn remove_leftovers(shared: &Shared) {
+    let folder = {
+        let config = shared.config.lock().expect("no panic while the configuration is held");
+        config.dir.clone()
+    };
+    for path in leftovers::remove(&folder, std::process::id()) {
+        log::notice(format_args!("Removed {}, left by a save that was killed", path.display()));
+    }
 }
 
 /// Tells a supervisor, and the process that waits for the background one, how the start goes.
@@ -172,7 +191,7 @@ fn open_or_load(shared: &Shared, exists: impl FnOnce(&Path) -> bool) -> Result<(
         state::file_of(&config.dir, &config.dbfilename)
     };
     if let Some(file) = file.filter(|file| exists(file)) {
-        shared.load.plan(file);
+        shared.load.plan(Plan { path: file, reload: None });
         return Ok(());
     }
     shared.load.become_ready()?;
@@ -444,6 +463,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         armed: AtomicBool::new(false),
         stats_base: Mutex::default(),
         shutting_down: AtomicBool::new(false),
+        was_cut_short: AtomicBool::new(false),
         listen_overflows: AtomicU64::new(0),
         memory_peak: AtomicU64::new(0),
         memory_startup: AtomicU64::new(allocator().0),

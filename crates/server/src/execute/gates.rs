@@ -92,7 +92,7 @@ impl Core {
         if self.gates & closed::UNSAVED != 0 && denied_unsaved(session, spec) {
             return Verdict::Refuse(Some(id), Error::MisconfiguredSave);
         }
-        if self.gates & closed::LOADING != 0 && self.denied_by_loading(spec) {
+        if self.gates & closed::LOADING != 0 && self.denied_by_loading(session, spec) {
             return Verdict::Refuse(Some(id), Error::Loading);
         }
         if self.gates & closed::PAUSE != 0 && self.held_by_pause(session, spec) {
@@ -118,9 +118,10 @@ impl Core {
         session.authenticated || !self.settings.needs_password()
     }
 
-    /// A transaction queues only what is allowed, so EXEC is.
-    fn denied_by_loading(&self, spec: &CommandSpec) -> bool {
-        !spec.flags.contains(Flags::LOADING) && self.shared.load.is_on()
+    /// EXEC is denied if any queued command is: it was queued before loading began.
+    fn denied_by_loading(&self, session: &Session, spec: &CommandSpec) -> bool {
+        any_of(session, spec, |spec| !spec.flags.contains(Flags::LOADING))
+            && self.shared.load.is_on()
     }
 
     fn held_by_pause(&self, session: &Session, spec: &CommandSpec) -> bool {

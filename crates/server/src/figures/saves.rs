@@ -11,6 +11,8 @@ use base::{MonoNs, UnixMs};
 pub struct SaveFigures {
     /// Changes which no snapshot file holds.
     pub changes: u64,
+    /// A save is under way or wanted.
+    pub is_busy: bool,
     /// For how long a save is under way, seconds.
     pub current_s: Option<u64>,
     /// Keys that it has written, and that it has to write.
@@ -51,6 +53,7 @@ impl SaveFigures {
         let captured = running(shared.keyspace.captured_bytes());
         Self {
             changes: shared.keyspace.changes().saturating_sub(state.saved_changes),
+            is_busy: state.is_busy(),
             current_s: state.run.map(|run| now.since(run.since.0) / 1_000_000_000),
             keys: (
                 running(progress.keys.load(Relaxed)),
@@ -63,7 +66,7 @@ impl SaveFigures {
             last_took_s: state.last_time_s,
             saves: state.saves,
             last_captured: state.last_captured,
-            backs_up: state.run.is_some_and(|run| run.why == Why::Backup),
+            backs_up: state.run.is_some_and(|run| run.wanted.why == Why::Backup),
             next_backup_s,
             backups: state.backups,
             held: shared.saves.held.load(Relaxed),

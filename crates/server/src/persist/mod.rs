@@ -2,4 +2,5 @@
 
 pub mod backup;
 pub mod load;
+pub(crate) mod reload;
 pub(crate) mod save;

@@ -1,6 +1,7 @@
 //! The life of a session: accepted, handed over, woken, drained, closed; and the handling of
 //! messages from other workers.
 
+use crate::persist::save::run::Answer;
 use crate::sessions::card::{ClientCard, flag};
 use crate::sessions::session::{Session, Suspended};
 use crate::worker::Worker;
@@ -286,8 +287,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::Migrated(trip) => self.core.tasks.trips.push_back(*trip),
             Message::Rewritten { run, written } => self.on_rewritten(run, &written),
             Message::Saver { number, what } => self.on_walker(number, what),
-            Message::GiveUpSave(why) => self.core.give_up_own_save(why),
+            Message::BeginSave(wanted) => self.core.tasks.saving.claimed = Some(wanted),
+            Message::GiveUpSave => self.core.follow_give_up(),
             Message::ShutdownFailed => self.on_shutdown_failed(),
+            Message::Load => self.begin_loading(),
+            Message::Reloaded(conn, error) => {
+                self.answer_saver(Some(conn), &error.map_or(Answer::Ok, Answer::Error));
+            }
             Message::Loading => self.tend_loading(),
             Message::Served(served) => self.on_served(*served),
             Message::ServingPanicked { conn, ticket } => self.on_serving_panicked(conn, &ticket),

@@ -110,10 +110,10 @@ impl Core {
         self.gates = gates;
     }
 
-    /// True while writes wait for a save: it captures more than it writes, or the server ends
-    /// behind it.
+    /// True while writes wait for a save: it captures more than it writes, or what changes behind
+    /// its moment would be lost.
     pub(crate) fn is_save_holding_writes(&self) -> bool {
-        self.shared.saves.is_final() || self.shared.keyspace.is_capture_over_bound()
+        self.shared.saves.is_holding_writes() || self.shared.keyspace.is_capture_over_bound()
     }
 
     /// Clients without a request for `timeout` seconds.
@@ -175,6 +175,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.check_saves();
         }
         self.begin_saves();
+        self.empty_for_loading();
         if self.core.gates & closed::PAUSE != 0 {
             self.extend_final_save();
         }
@@ -299,8 +300,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if started == now {
             self.cancel_loading();
             self.finish_ingest();
-            self.core.tasks.saving.wanted.clear();
-            self.core.give_up_own_save("the server ends");
+            self.core.tasks.saving.claimed = None;
+            self.core.stop_save("the server ends");
         }
         self.flush();
         let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();

@@ -73,10 +73,16 @@ pub enum Message {
         /// What it tells.
         what: crate::persist::save::FromWalker,
     },
-    /// The save of this worker is given up, for this reason.
-    GiveUpSave(&'static str),
-    /// The server does not end: the save before its end has failed.
+    /// This worker has to begin a save, which is the run of the server.
+    BeginSave(crate::persist::save::status::Wanted),
+    /// The save of this worker is given up.
+    GiveUpSave,
+    /// The server does not end: the save before its end has failed, or was aborted.
     ShutdownFailed,
+    /// A file is planned to be loaded; for worker 0.
+    Load,
+    /// DEBUG RELOAD is over, or has not begun for this reason.
+    Reloaded(ConnId, Option<command::Error>),
     /// The threads that load a file have room for another block, or have ended.
     Loading,
     /// The thread of a MIGRATE is back.

@@ -19,11 +19,13 @@ pub enum Work {
     Deferred,
     /// The moment of a save.
     Save,
+    /// Removing what is there before a file is loaded.
+    Load,
 }
 
 /// The earliest time of the next attempt, by kind; in the past for work which met no obstacle.
 #[derive(Default)]
-pub struct Retries([MonoNs; 4]);
+pub struct Retries([MonoNs; 5]);
 
 impl Retries {
     /// Postpones work which met the gate or a slot that is held for long.

@@ -6,7 +6,7 @@
 //! here is dropped by the next step, which finds it closed.
 
 use crate::migrate::conversation::Trip;
-use crate::persist::load::loading::Loading;
+use crate::persist::load::loading::{Loading, Stage};
 use crate::persist::save::Saving;
 use crate::settings::rewriting::Rewriting;
 use crate::worker::left::Releases;
@@ -27,7 +27,7 @@ pub(crate) enum FileUser {
     SavingWrite = 3,
     /// A save: a sync while it writes.
     SavingSync = 4,
-    /// Loading at the start, with several reads in flight.
+    /// Loading, with several reads in flight.
     Loading = 5,
 }
 
@@ -66,6 +66,8 @@ pub struct Tasks {
     pub(crate) saving: Saving,
     /// The file that this worker loads.
     pub(crate) loading: Option<Box<Loading>>,
+    /// How many files it has begun to load.
+    pub(crate) loadings: u64,
     /// When work that met a closed gate or a long holder is retried.
     pub retries: Retries,
 }
@@ -76,6 +78,11 @@ impl Tasks {
         !self.runnable.is_empty() || self.is_reclaiming
     }
 
+    /// World is awaited, to remove what is there before a file is loaded.
+    pub(crate) fn is_emptying(&self) -> bool {
+        self.loading.as_ref().is_some_and(|loading| loading.stage == Stage::Emptying)
+    }
+
     /// The earliest time for which some of this work waits.
     pub fn next_wake(&self, now: MonoNs) -> Option<MonoNs> {
         let times = [
@@ -83,7 +90,9 @@ impl Tasks {
             self.retries.next(Work::Releases, !self.releases.is_empty(), now),
             self.retries.next(Work::Trips, !self.trips.is_empty(), now),
             self.sleeping.map(|(_, until)| until),
-            self.retries.next(Work::Save, !self.saving.wanted.is_empty(), now),
+            self.saving.is_final().then_some(self.saving.extend_at),
+            self.retries.next(Work::Load, self.is_emptying(), now),
+            self.retries.next(Work::Save, self.saving.claimed.is_some(), now),
         ];
         times.into_iter().flatten().min()
     }

@@ -40,7 +40,10 @@ impl Stream {
     /// The count of entries read by a group after it is delivered this one.
     pub fn read_with(&self, read: Option<u64>, id: StreamId) -> Option<u64> {
         match read {
-            Some(read) if !self.has_gaps(id) => Some(read + 1),
+            // The highest number stands for an unknown one, in files and in the undo log.
+            Some(read) if !self.has_gaps(id) => {
+                read.checked_add(1).filter(|read| *read != u64::MAX)
+            }
             read if self.added == 0 => read,
             _ => self.added_up_to(id),
         }

@@ -65,10 +65,10 @@ impl Stream {
             let fill = |page: &mut Page, _| page.fill(id, names, &mut entries, limits);
             let (last, count) = self.entries.edit(Way::Last, fill);
             self.last = last;
-            self.added += count;
+            self.added = self.added.wrapping_add(count);
             next = last.next();
         }
-        self.added - before
+        self.added.wrapping_sub(before)
     }
 
     /// Undoes [`Stream::pour`]: removes the entries after `last`.

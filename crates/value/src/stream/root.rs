@@ -31,7 +31,7 @@ pub struct Marks {
     pub last: StreamId,
     /// The highest id that was deleted by name; 0-0 if none was.
     pub max_deleted: StreamId,
-    /// Entries that were ever added.
+    /// Entries that were ever added. A file or RESTORE may set any number; it wraps, as in Redis.
     pub added: u64,
 }
 
@@ -141,7 +141,7 @@ impl Stream {
         log.push(REMOVE_LAST, &[&self.last.to_bytes()]);
         self.entries.edit(Way::Last, |page, _| page.append(id, fields, size, limits));
         self.last = id;
-        self.added += 1;
+        self.added = self.added.wrapping_add(1);
     }
 
     /// Appends a page of entries, which are higher than all here; for a stream that is no key's
@@ -301,7 +301,7 @@ impl Stream {
         if record.op == REMOVE_LAST {
             self.entries.edit(Way::Last, |page, _| page.undo_append());
             self.last = id(0);
-            self.added -= 1;
+            self.added = self.added.wrapping_sub(1);
             return;
         }
         if record.op == TRUNCATE {

@@ -14,7 +14,7 @@ use crate::worker::core::Core;
 use base::sync::atomic::Ordering::Relaxed;
 use command::ops::DebugOp;
 use command::server::debug::{reply_sample, reply_string_match};
-use command::server::{populate, reload, switches};
+use command::server::{populate, switches};
 use command::{Done, Error, Resumable};
 use config::value::parse_memory;
 use keyspace::{Guard, Intent, Parked};
@@ -48,12 +48,12 @@ impl Core {
             DebugOp::Quicklist { key, full } => {
                 return self.debug_quicklist(guard, out, caller, &key, full);
             }
+            DebugOp::Populate(_) if self.shared.load.is_on() => return Err(Error::Loading),
             DebugOp::Populate(populate) => {
                 return self.run_in_steps(guard, out, caller, populate::begin(populate));
             }
-            DebugOp::Reload => {
-                let databases = self.settings.command.databases;
-                return self.run_in_steps(guard, out, caller, reload::begin(databases));
+            DebugOp::Reload { saves, flushes } => {
+                return self.debug_reload(guard, caller, saves, flushes);
             }
             DebugOp::PanicInCommand { command, after_changes, after_runs, is_error } => {
                 let at = panic_place(command.as_deref(), is_error)?;

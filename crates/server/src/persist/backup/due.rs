@@ -3,9 +3,9 @@
 use crate::log;
 use crate::persist::backup::filing::Filing;
 use crate::persist::backup::status::Backup;
+use crate::persist::save::Running;
 use crate::persist::save::status::Why;
 use crate::persist::save::writing::Failure;
-use crate::persist::save::{Running, Wanted};
 use crate::worker::core::Core;
 use base::MonoNs;
 use base::sync::atomic::Ordering::Relaxed;
@@ -27,22 +27,14 @@ impl Core {
         let mut state = self.shared.saves.state();
         let due_s = state.backups.next_s(schedule, now_ms / 1000)?;
         let is_due = due_s <= now_ms / 1000;
-        let begins = is_due && state.run.is_none() && !self.shared.saves.is_final();
         drop(state);
-        if begins && self.claim_save(Why::Backup).is_some() {
+        if is_due && self.want_save(Why::Backup, None).is_ok() {
             log::notice(format_args!("Backup started"));
             self.shared.saves.state().backups.begin(now_ms / 1000);
-            let wanted = Wanted { why: Why::Backup, asker: None, is_claimed: true };
-            self.tasks.saving.wanted.push(wanted);
         }
         let due_s = self.shared.saves.state().backups.due_s()?;
         let left_ms = due_s.saturating_mul(1000).saturating_sub(now_ms);
         Some(now.plus(left_ms.clamp(CHECK_MS_MIN, CHECK_MS_MAX) as u64 * MS))
-    }
-
-    /// Whether the save under way is a backup.
-    pub(crate) fn is_backup_under_way(&self) -> bool {
-        self.shared.saves.state().run.is_some_and(|run| run.why == Why::Backup)
     }
 
     /// A backup is over: says so.

@@ -7,12 +7,12 @@ use base::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use base::sync::{Arc, thread};
 use base::{DbIndex, SlotId, UnixMs};
 use command::load::LoadedValue;
-use keyspace::{Access, Guard, Intent, Key, Keyspace};
+use keyspace::{Access, Guard, Intent, Key, Keyspace, PrefetchTarget};
 use rdb::file::{self, Keys, LongChunk, LongReader, Meta};
 use std::time::Duration;
 
 /// Keys whose slots and buckets are prefetched together, and which are built within one section.
-const BATCH: usize = 16;
+const BATCH: usize = 64;
 /// The pause before a slot which is held for long, or a closed gate, is tried again. (A client may
 /// use DEBUG meanwhile.)
 const RETRY: Duration = Duration::from_micros(200);
@@ -26,7 +26,8 @@ pub(crate) struct Builder {
     shared: Arc<Shared>,
     is_cancelled: Arc<AtomicBool>,
     value: LoadedValue,
-    databases: u16,
+    /// A key that is there is replaced; otherwise it is an error.
+    replaces: bool,
     /// The time at which loading began: what is due then is left out.
     now: UnixMs,
 }
@@ -43,6 +44,17 @@ struct Hashed<'k> {
     db: DbIndex,
     hash: u64,
     slot: SlotId,
+    /// Keys that the file announces for the database.
+    announced: u64,
+}
+
+impl<'k> Hashed<'k> {
+    /// The scanner has checked the database.
+    fn new(keyspace: &Keyspace, key: file::Key<'k>, announced: u64) -> Self {
+        let Key { hash, slot, .. } = keyspace.key(&key.name);
+        keyspace.prefetch_slot(slot);
+        Self { db: DbIndex(key.db), key, hash, slot, announced }
+    }
 }
 
 impl Builder {
@@ -51,12 +63,12 @@ impl Builder {
         shared: &Arc<Shared>,
         is_cancelled: Arc<AtomicBool>,
         settings: &command::Settings,
+        replaces: bool,
         now: UnixMs,
     ) -> Self {
         let value = LoadedValue::new(settings);
-        let (shared, databases) = (shared.clone(), settings.databases);
         let section = Section { access, is_inside: false };
-        Self { section, shared, is_cancelled, value, databases, now }
+        Self { section, shared: shared.clone(), is_cancelled, value, replaces, now }
     }
 
     /// Builds a chunk of whole keys.
@@ -68,7 +80,9 @@ impl Builder {
         let delay_us = self.key_delay_us();
         loop {
             for key in all.by_ref().take(BATCH) {
-                batch.push(self.hashed(&keyspace, key?)?);
+                let key = key?;
+                let announced = keys.announced(key.db);
+                batch.push(Hashed::new(&keyspace, key, announced));
             }
             if batch.is_empty() || self.is_cancelled.load(Relaxed) {
                 break;
@@ -101,9 +115,12 @@ impl Builder {
         batch: &[Hashed<'_>],
         counts: &mut Loaded,
     ) -> Result<(), LoadError> {
-        for h in batch {
-            keyspace.prefetch_bucket(h.slot, h.hash, h.db);
+        let mut targets = [PrefetchTarget::default(); BATCH];
+        for (h, target) in batch.iter().zip(&mut targets) {
+            *target = keyspace.prefetch_bucket(h.slot, h.hash, h.db);
         }
+        // A full bucket continues in another one.
+        targets[..batch.len()].iter().for_each(|target| keyspace.prefetch_entry(*target));
         let result = batch.iter().try_for_each(|h| {
             self.value.begin(h.key.id);
             match h.key.load(&mut self.value) {
@@ -114,7 +131,8 @@ impl Builder {
                 loaded => loaded?,
             }
             let key = Key { bytes: &h.key.name, hash: h.hash, slot: h.slot };
-            let place = Place { db: h.db, key, meta: &h.key.meta, offset: h.key.offset };
+            let (meta, offset, announced) = (&h.key.meta, h.key.offset, h.announced);
+            let place = Place { db: h.db, key, meta, offset, announced };
             self.insert(None, &place, counts)
         });
         self.section.leave();
@@ -159,29 +177,14 @@ impl Builder {
         }
         let keyspace = Arc::clone(&self.shared.keyspace);
         let key = keyspace.key(&about.name);
-        let db = self.database(about.db, &about.name, about.offset)?;
-        let place = Place { db, key, meta: &about.meta, offset: about.offset };
+        let (db, meta, offset) = (DbIndex(about.db), &about.meta, about.offset);
+        let place = Place { db, key, meta, offset, announced: 0 };
         let mut counts = Loaded::default();
         let result = self.insert(Some(&mut value), &place, &mut counts);
         self.section.leave();
         result?;
         self.shared.load.add(0, counts);
         Ok(())
-    }
-
-    fn hashed<'k>(&self, keyspace: &Keyspace, key: file::Key<'k>) -> Result<Hashed<'k>, LoadError> {
-        let db = self.database(key.db, &key.name, key.offset)?;
-        let Key { hash, slot, .. } = keyspace.key(&key.name);
-        keyspace.prefetch_slot(slot);
-        Ok(Hashed { key, db, hash, slot })
-    }
-
-    /// The database of a key, if the server has it.
-    fn database(&self, db: u32, key: &[u8], offset: u64) -> Result<DbIndex, LoadError> {
-        if db < u32::from(self.databases) {
-            return Ok(DbIndex(db));
-        }
-        Err(LoadError::no_database(offset, db, key, self.databases))
     }
 
     /// Puts a value under its key; this builder's own value if none is given. The section stays
@@ -192,14 +195,15 @@ impl Builder {
         place: &Place<'_>,
         counts: &mut Loaded,
     ) -> Result<(), LoadError> {
-        let Place { db, key, meta, offset } = place;
+        let Place { db, key, meta, offset, announced } = place;
         if meta.expiry.is_some_and(|at| at < self.now) {
             counts.expired += 1;
             return Ok(());
         }
-        let value = value.unwrap_or(&mut self.value);
+        let (value, replaces) = (value.unwrap_or(&mut self.value), self.replaces);
         let put = |guard: &mut Guard<'_>| {
-            let is_new = value.insert(guard, *db, key, meta);
+            guard.reserve(*db, key.slot, *announced);
+            let is_new = value.insert(guard, *db, key, meta, replaces);
             guard.finish();
             is_new
         };
@@ -219,6 +223,8 @@ struct Place<'a> {
     meta: &'a Meta,
     /// In the file.
     offset: u64,
+    /// Keys that the file announces for the database; 0 if it does not.
+    announced: u64,
 }
 
 /// An Access, and whether it is inside its section.

@@ -1,15 +1,19 @@
 //! Loading as worker 0 sees it: it reads the file, keeps the threads supplied, reports progress,
 //! and opens the server at the end, or ends it.
+//!
+//! At the start the keys are built at once. Later the file must first be open and begin like a
+//! snapshot; then World is taken, what is there is removed, and the same follows.
 
 use crate::log;
 use crate::persist::load::fault::LoadError;
-use crate::persist::load::loading::Loading;
+use crate::persist::load::loading::{Loading, Stage};
 use crate::persist::load::pipe::Pipe;
 use crate::persist::load::reading::{Read, Reading};
-use crate::persist::load::state::News;
+use crate::persist::load::state::{News, Plan, Reload};
 use crate::persist::load::{report, threads};
 use crate::worker::Worker;
 use crate::worker::message::Message;
+use crate::worker::retry::Work;
 use crate::worker::tasks::FileUser;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Acquire;
@@ -17,6 +21,8 @@ use driver::{Driver, FileDone};
 use rdb::file::{ScanOptions, Scanner, Summary};
 
 const S: u64 = 1_000_000_000;
+/// How a snapshot file begins.
+const SIGNATURES: [&[u8]; 2] = [b"REDIS", b"VALKEY"];
 /// How often the log and a supervisor are told of progress.
 const REPORT_NS: u64 = 5 * S;
 
@@ -28,40 +34,104 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return;
         }
         let (now, unix_ms) = (self.core.turn.now(), self.core.turn.unix_ms());
-        let (reading, open) = Reading::begin(shared.load.path());
+        let plan = shared.load.planned();
+        let (reading, open) = Reading::begin(plan.path);
         let count = threads::count(shared.workers.len());
         let pipe = Arc::new(Pipe::new(count));
-        shared.load.begin(now, unix_ms);
-        threads::start(&pipe, count, &mut self.access, &shared, unix_ms);
-        let (is_read, began, report_at) = (false, now, now);
-        self.core.tasks.loading =
-            Some(Box::new(Loading { reading, pipe, is_read, began, report_at }));
-        self.driver.file(FileUser::Loading.token(0), open);
+        let flushes = plan.reload.is_none_or(|reload| reload.flushes);
+        shared.load.begin(now, unix_ms, flushes);
+        threads::start(&pipe, count, &mut self.access, &shared, plan.reload.is_some(), unix_ms);
+        self.core.tasks.loadings += 1;
+        let loading = Loading {
+            reading,
+            pipe,
+            is_read: false,
+            number: self.core.tasks.loadings,
+            stage: Stage::Opening,
+            began: now,
+            report_at: now,
+        };
+        self.driver.file(FileUser::Loading.token(loading.token(0)), open);
+        self.core.tasks.loading = Some(Box::new(loading));
+        self.core.timers.is_busy = true; // progress is reported
     }
 
     /// An operation on the file has completed.
     pub(crate) fn on_loading_file(&mut self, done: FileDone) {
         let Some(loading) = &mut self.core.tasks.loading else { return };
-        match loading.reading.on_done(FileUser::number(done.token), done.outcome) {
+        let Some(number) = loading.number_of(FileUser::number(done.token)) else { return };
+        let load = &self.core.shared.load;
+        match loading.reading.on_done(number, done.outcome) {
             Ok(Read::Opened(len)) => {
-                let shared = &self.core.shared;
-                shared.load.set_total(len);
-                let config =
-                    shared.config.lock().expect("no panic while the configuration is held");
-                loading.pipe.begin(Scanner::new(ScanOptions {
-                    length: Some(len),
-                    verify: config.rdb_checksum,
-                    skip_unknown: config.rdb_skip_unknown,
-                }));
-            }
-            Ok(Read::Block) => {
-                while let Some(block) = loading.reading.take() {
-                    loading.pipe.add(block);
+                load.set_total(len);
+                if load.planned().reload.is_none() {
+                    self.begin_building();
+                } else if len == 0 {
+                    loading.pipe.fail(LoadError::no_snapshot());
                 }
             }
+            Ok(Read::Block) => self.take_blocks(),
             Err(error) => loading.pipe.fail(error),
         }
         self.tend_loading();
+    }
+
+    /// Passes on what was read.
+    fn take_blocks(&mut self) {
+        let Some(loading) = &mut self.core.tasks.loading else { return };
+        while let Some(block) = loading.reading.take() {
+            if loading.stage == Stage::Opening {
+                if !SIGNATURES.iter().any(|signature| block.starts_with(signature)) {
+                    return loading.pipe.fail(LoadError::no_snapshot());
+                }
+                loading.stage = Stage::Emptying;
+            }
+            loading.pipe.add(block);
+        }
+    }
+
+    /// Takes World for a moment, before the first key is built by a server which has data. Behind
+    /// it, no worker executes anything that needs the data.
+    #[inline]
+    pub(crate) fn empty_for_loading(&mut self) {
+        if self.core.tasks.is_emptying() {
+            self.try_empty();
+        }
+    }
+
+    #[cold]
+    fn try_empty(&mut self) {
+        let now = self.core.turn.now();
+        if self.core.tasks.retries.next(Work::Load, true, now).is_some_and(|at| at > now) {
+            return;
+        }
+        if self.access.try_world().is_err() {
+            return self.core.tasks.retries.postpone(Work::Load, now);
+        }
+        let plan = self.core.shared.load.planned();
+        if plan.reload.is_some_and(|reload| reload.flushes) {
+            let mut guard = self.access.world(self.core.turn.unix_ms());
+            guard.flush_all();
+            guard.finish();
+            drop(guard);
+            self.core.tasks.is_reclaiming = true;
+        }
+        self.access.open_world();
+        self.core.release_reload();
+        self.begin_building();
+    }
+
+    fn begin_building(&mut self) {
+        let Some(loading) = &mut self.core.tasks.loading else { return };
+        loading.stage = Stage::Building;
+        let shared = &self.core.shared;
+        let config = shared.config.lock().expect("no panic while the configuration is held");
+        loading.pipe.begin(Scanner::new(ScanOptions {
+            length: Some(loading.reading.len()),
+            verify: config.rdb_checksum,
+            databases: Some(u32::from(config.command.databases)),
+            skip_unknown: config.rdb_skip_unknown,
+        }));
     }
 
     /// Reads more, or ends loading once the threads have ended.
@@ -71,7 +141,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return self.end_loading(end);
         }
         while let Some((number, op)) = loading.reading.next(loading.pipe.queued()) {
-            self.driver.file(FileUser::Loading.token(number), op);
+            self.driver.file(FileUser::Loading.token(loading.token(number)), op);
         }
         if loading.reading.is_complete() && !loading.is_read {
             loading.is_read = true;
@@ -91,7 +161,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let load = &self.core.shared.load;
         let Some(progress) = load.progress(now) else { return };
         if !is_first {
-            log::notice(format_args!("Loading {}: {progress}", load.path().display()));
+            let path = load.planned().path;
+            log::notice(format_args!("Loading {}: {progress}", path.display()));
         }
         if let Err(why) = load.tell(News::Loading(&progress)) {
             log::warning(format_args!("{why}"));
@@ -108,28 +179,48 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn end_loading(&mut self, end: Result<Summary, LoadError>) {
         let Some(mut loading) = self.core.tasks.loading.take() else { return };
         if let Some(close) = loading.reading.close() {
-            self.driver.file(FileUser::Loading.token(0), close);
+            self.driver.file(FileUser::Loading.token(loading.token(0)), close);
         }
         let shared = self.core.shared.clone();
-        let (load, path) = (&shared.load, shared.load.path());
+        let (load, Plan { path, reload }) = (&shared.load, shared.load.planned());
+        load.join();
         let ended = match end {
             Ok(summary) => {
                 let seconds = self.core.clock.now().since(loading.began) as f64 / S as f64;
                 report::done(&path, load.loaded(), &summary, load.functions().len(), seconds);
-                // What was loaded is saved already.
-                shared.saves.forget_changes(shared.keyspace.changes());
+                if reload.is_none_or(|reload| reload.flushes) {
+                    // What was loaded is saved already.
+                    shared.saves.forget_changes(shared.keyspace.changes());
+                }
                 load.become_ready()
             }
             Err(e) => Err(format!("{} cannot be loaded: {}", path.display(), e.text)),
         };
         match ended {
-            Ok(()) => log::notice(format_args!("Ready to accept connections")),
+            Ok(()) => match reload {
+                None => log::notice(format_args!("Ready to accept connections")),
+                Some(reload) => {
+                    log::notice(format_args!("DB reloaded by DEBUG RELOAD"));
+                    self.answer_reload(reload, None);
+                }
+            },
             Err(_) if shared.shutting_down.load(Acquire) => {}
             Err(why) => {
                 log::warning(format_args!("{why}"));
+                if let Some(reload) = reload.filter(|_| loading.stage == Stage::Opening) {
+                    load.give_up();
+                    self.core.release_reload();
+                    return self.answer_reload(reload, Some(command::Error::ReloadFailed));
+                }
                 load.fail(why);
                 shared.begin_shutdown();
             }
         }
+    }
+
+    /// Answers the client of DEBUG RELOAD.
+    fn answer_reload(&self, reload: Reload, error: Option<command::Error>) {
+        let (worker, conn) = reload.asker;
+        self.core.shared.post(worker, Message::Reloaded(conn, error));
     }
 }

@@ -40,6 +40,11 @@ impl Reading {
         (reading, FileOp::Open { path, how })
     }
 
+    /// The length of the file.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
     /// The next read and its number, if there is one. `queued` blocks have left and are not scanned
     /// yet.
     pub(crate) fn next(&mut self, queued: usize) -> Option<(u64, FileOp)> {

@@ -2,7 +2,7 @@
 
 use crate::log;
 use crate::persist::load::state::{Load, Loaded, Progress};
-use rdb::file::Summary;
+use rdb::file::{Shown, Summary};
 use std::fmt;
 use std::path::Path;
 
@@ -29,10 +29,10 @@ pub(crate) fn aux(name: &[u8], text: &[u8], load: &Load) {
     let number = || std::str::from_utf8(text).ok()?.parse::<u64>().ok();
     match name {
         b"redis-ver" => {
-            log::notice(format_args!("Loading RDB produced by version {}", text.escape_ascii()));
+            log::notice(format_args!("Loading RDB produced by version {}", Shown(text)));
         }
         b"valkey-ver" => {
-            let version = text.escape_ascii();
+            let version = Shown(text);
             log::notice(format_args!("Loading RDB produced by Valkey version {version}"));
         }
         b"ctime" => {

@@ -5,6 +5,7 @@ use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use base::sync::thread::JoinHandle;
 use base::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base::{MonoNs, UnixMs};
+use driver::ConnId;
 use std::path::{Path, PathBuf};
 
 /// What whoever started the server is told.
@@ -19,12 +20,30 @@ pub enum News<'a> {
 /// Told of [`News`]. An error ends the start.
 pub type Listener = Box<dyn FnMut(News<'_>) -> Result<(), String> + Send>;
 
-/// Loading at the start. Without a file everything stays zero.
+/// What is loaded, and why.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The file.
+    pub path: PathBuf,
+    /// DEBUG RELOAD; nothing at the start.
+    pub reload: Option<Reload>,
+}
+
+/// A file is loaded by a server which has data.
+#[derive(Clone, Copy, Debug)]
+pub struct Reload {
+    /// All keys are removed before.
+    pub flushes: bool,
+    /// The worker and the session which wait for the end.
+    pub asker: (usize, ConnId),
+}
+
+/// Loading, at the start and later. Without a file everything stays zero.
 #[derive(Default)]
 pub struct Load {
     /// A file is being loaded: commands which need the data are refused.
     is_on: AtomicBool,
-    path: Mutex<PathBuf>,
+    plan: Mutex<Plan>,
     started_ns: AtomicU64,
     started_ms: AtomicI64,
     total_bytes: AtomicU64,
@@ -81,10 +100,18 @@ pub struct Loaded {
 }
 
 impl Load {
-    /// A file is to be loaded: from now on clients are refused. Called before the workers run.
-    pub fn plan(&self, path: PathBuf) {
-        *held(&self.path) = path;
+    /// A file is to be loaded: from now on clients are refused. Called before the workers run, or
+    /// while nothing is loaded; worker 0 then gets [`Message::Load`].
+    ///
+    /// [`Message::Load`]: crate::worker::message::Message::Load
+    pub fn plan(&self, plan: Plan) {
+        *held(&self.plan) = plan;
         self.is_on.store(true, Release);
+    }
+
+    /// Nothing is loaded, and the server serves its clients: the data is what it was.
+    pub(crate) fn give_up(&self) {
+        self.is_on.store(false, Release);
     }
 
     /// True while a file is being loaded, and after that has failed.
@@ -93,9 +120,9 @@ impl Load {
         self.is_on.load(Acquire)
     }
 
-    /// The file.
-    pub fn path(&self) -> PathBuf {
-        held(&self.path).clone()
+    /// What is loaded, or was.
+    pub fn planned(&self) -> Plan {
+        held(&self.plan).clone()
     }
 
     /// Who is told of progress and readiness.
@@ -119,14 +146,17 @@ impl Load {
         }
     }
 
-    pub(crate) fn begin(&self, now: MonoNs, unix_ms: UnixMs) {
+    /// Begins. The libraries of functions go if the data does.
+    pub(crate) fn begin(&self, now: MonoNs, unix_ms: UnixMs, flushes: bool) {
         self.started_ns.store(now.0, Relaxed);
         self.started_ms.store(unix_ms.0, Relaxed);
         let keys = [&self.keys, &self.expired, &self.empty];
         for count in keys.into_iter().chain([&self.total_bytes, &self.bytes, &self.used_memory]) {
             count.store(0, Relaxed);
         }
-        held(&self.functions).clear();
+        if flushes {
+            held(&self.functions).clear();
+        }
     }
 
     pub(crate) fn set_total(&self, bytes: u64) {
@@ -173,8 +203,12 @@ impl Load {
         }
     }
 
+    /// Keeps a library of functions, unless it is there.
     pub(crate) fn add_function(&self, library: Vec<u8>) {
-        held(&self.functions).push(library.into());
+        let mut functions = held(&self.functions);
+        if !functions.iter().any(|other| **other == *library) {
+            functions.push(library.into());
+        }
     }
 
     /// The libraries of functions that the file had. A later snapshot writes them again.
@@ -196,7 +230,8 @@ impl Load {
         held(&self.threads).push(thread);
     }
 
-    /// Waits for the end of the loader threads; they end soon once the workers have ended.
+    /// Waits for the end of the loader threads: they have ended once the last of them has said so,
+    /// and end soon once the workers have ended.
     pub(crate) fn join(&self) {
         for thread in std::mem::take(&mut *held(&self.threads)) {
             thread.join().expect("a loader thread catches its panics");

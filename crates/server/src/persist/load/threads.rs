@@ -21,12 +21,14 @@ pub(crate) fn count(workers: usize) -> usize {
     workers.clamp(1, THREADS_MAX)
 }
 
-/// Starts the threads. `access` is that of the calling worker.
+/// Starts the threads. `access` is that of the calling worker. Keys which are there are replaced, or
+/// are an error.
 pub(crate) fn start(
     pipe: &Arc<Pipe>,
     threads: usize,
     access: &mut Access,
     shared: &Arc<Shared>,
+    replaces: bool,
     now: UnixMs,
 ) {
     let settings = {
@@ -36,7 +38,8 @@ pub(crate) fn start(
     for number in 0..threads {
         let (of_pipe, of_shared) = (pipe.clone(), shared.clone());
         let started = access.further().map_err(|e| e.to_string()).and_then(|access| {
-            let builder = Builder::new(access, shared, pipe.cancellation(), &settings, now);
+            let builder =
+                Builder::new(access, shared, pipe.cancellation(), &settings, replaces, now);
             let run = move || serve(builder, &of_pipe, &of_shared);
             driver::spawn_helper(&format!("loader-{number}"), run).map_err(|e| e.to_string())
         });

@@ -5,13 +5,13 @@ use crate::execute::outcome::Outcome;
 use crate::log;
 use crate::persist::backup;
 use crate::persist::backup::filing::Filing;
+use crate::persist::save::Running;
 use crate::persist::save::output::Output;
 use crate::persist::save::pipe::Pipe;
 use crate::persist::save::run::Answer;
-use crate::persist::save::status::{Run, Why};
+use crate::persist::save::status::{Run, Wanted, Why};
 use crate::persist::save::walker::{self, Job};
 use crate::persist::save::writing::Writing;
-use crate::persist::save::{Running, Wanted};
 use crate::sessions::session::Suspended;
 use crate::settings::live;
 use crate::worker::Worker;
@@ -24,7 +24,7 @@ use command::Error;
 use command::ops::SaveMode;
 use command::save::{FileOptions, Recorded};
 use config::RdbVersion;
-use driver::Driver;
+use driver::{ConnId, Driver};
 use keyspace::snapshot::{CAPTURED_BYTES_MAX, Snapshot};
 use keyspace::{Access, Uses};
 
@@ -76,49 +76,50 @@ impl Core {
         caller: &Caller,
         mode: SaveMode,
     ) -> Result<Outcome, Error> {
-        let saves = &self.shared.saves;
-        if saves.state().run.is_some() {
-            return Err(Error::SaveUnderWay);
-        }
-        if caller.is_in_exec() {
-            saves.state().is_scheduled = true;
-            self.timers.save_at = Some(self.turn.now());
+        let (why, asker) = match mode {
+            SaveMode::Foreground => (Why::Command, Some(caller.conn())),
+            SaveMode::Background => {
+                (Why::Background, (!caller.is_in_exec()).then(|| caller.conn()))
+            }
+        };
+        self.want_save(why, asker)?;
+        if asker.is_none() {
             caller.reply(out).simple(SCHEDULED);
             return Ok(Outcome::Done);
         }
-        let why = match mode {
-            SaveMode::Foreground => Why::Command,
-            SaveMode::Background => Why::Background,
-        };
-        self.claim_save(why).ok_or(Error::SaveUnderWay)?;
-        let asker = Some(caller.conn());
-        self.tasks.saving.wanted.push(Wanted { why, asker, is_claimed: true });
         self.suspend(caller, Suspended::Saving(self.clock.now()));
         Ok(Outcome::Waiting)
     }
 
-    /// Claims the only run for this worker. `None` if one is under way.
-    pub(crate) fn claim_save(&self, why: Why) -> Option<()> {
-        let since = (self.turn.now(), self.turn.unix_ms().0 / 1000);
-        self.shared.saves.claim(Run { worker: self.id, why, since })
+    /// Wants a save, which begins as soon as none is under way.
+    ///
+    /// # Errors
+    /// [`Error::SaveUnderWay`], but not for FLUSHALL and SHUTDOWN.
+    pub(crate) fn want_save(&self, why: Why, asker: Option<ConnId>) -> Result<(), Error> {
+        if !self.shared.saves.want(Wanted { worker: self.id, why, asker }) {
+            return Err(Error::SaveUnderWay);
+        }
+        self.claim_next_save();
+        Ok(())
     }
 
-    /// A save that begins as soon as none is under way.
-    pub(crate) fn want_save(&mut self, why: Why) {
-        let wanted = &mut self.tasks.saving.wanted;
-        if !wanted.iter().any(|w| !w.is_claimed && w.why == why) {
-            wanted.push(Wanted { why, asker: None, is_claimed: false });
+    /// Claims the save that is wanted most, unless one is under way, for the worker that wants it.
+    pub(crate) fn claim_next_save(&self) {
+        let shared = &self.shared;
+        let since = (self.turn.now(), self.turn.unix_ms().0 / 1000);
+        if let Some(run) = shared.saves.claim_next(since) {
+            shared.post(run.wanted.worker, Message::BeginSave(run.wanted));
         }
     }
 
     /// FLUSHALL: a file that is being written would bring back what is gone, and so would the one
     /// that is there. A backup is wanted for just that.
     pub(crate) fn save_flushed(&mut self) {
-        if !self.is_backup_under_way() {
-            self.give_up_save("FLUSHALL has removed what it saves");
-        }
+        // A moment behind this command, which holds World, is as good as that of a new save.
+        let is_undone = |run: &Run| run.has_moment && run.wanted.why != Why::Backup;
+        self.give_up_save("FLUSHALL has removed what it saves", is_undone);
         if !self.settings.save_points.is_empty() {
-            self.want_save(Why::Flush);
+            self.want_save(Why::Flush, None).expect("it is never refused");
         }
     }
 
@@ -144,58 +145,52 @@ impl Core {
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// Begins the next save that is wanted here, if it can begin.
+    /// Begins the save which this worker has to begin, if it can begin.
     #[inline]
     pub(crate) fn begin_saves(&mut self) {
-        if !self.core.tasks.saving.wanted.is_empty() {
-            self.begin_next_save();
+        if self.core.tasks.saving.claimed.is_some() {
+            self.begin_claimed_save();
         }
     }
 
     #[cold]
-    fn begin_next_save(&mut self) {
+    fn begin_claimed_save(&mut self) {
         let now = self.core.turn.now();
         if self.core.tasks.retries.next(Work::Save, true, now).is_some_and(|at| at > now) {
             return;
         }
-        let wanted = self.core.tasks.saving.wanted[0];
-        let is_final = self.core.shared.saves.is_final();
-        if is_final != matches!(wanted.why, Why::Shutdown { .. }) {
-            return self.drop_wanted(); // the server ends, or it does not end any more
+        let wanted = self.core.tasks.saving.claimed.expect("the caller has tested it");
+        if self.core.shared.saves.given_up(self.core.id).is_some() {
+            self.core.tasks.saving.claimed = None;
+            self.core.shared.saves.end_given_up();
+            return self.core.claim_next_save();
         }
-        let is_claimed = wanted.is_claimed || self.core.claim_save(wanted.why).is_some();
-        self.core.tasks.saving.wanted[0].is_claimed = is_claimed;
-        let begun = if is_claimed { self.begin_save(wanted) } else { Begun::Later };
+        let begun = self.begin_save(wanted);
         if matches!(begun, Begun::Later) {
             return self.core.tasks.retries.postpone(Work::Save, now);
         }
-        self.core.tasks.saving.wanted.remove(0);
+        self.core.tasks.saving.claimed = None;
         match begun {
             Begun::Later => unreachable!("it is handled above"),
-            Begun::Failed(why) => self.fail_save(wanted.why, wanted.asker, &why),
+            Begun::Failed(why) => self.fail_save(wanted, &why),
             Begun::Running(running) => {
                 self.core.tasks.saving.running = Some(running);
                 if wanted.why == Why::Background {
                     log::notice(format_args!("Background saving started"));
+                    self.core.shared.saves.forget_asker();
                     self.answer_saver(wanted.asker, &Answer::Text(STARTED));
                 }
-                self.end_save_if_over();
+                self.core.drain_output();
             }
         }
     }
 
-    /// The first save that is wanted does not begin.
-    fn drop_wanted(&mut self) {
-        let wanted = self.core.tasks.saving.wanted.remove(0);
-        if wanted.is_claimed {
-            self.core.shared.saves.end_given_up();
-        }
-        self.answer_saver(wanted.asker, &Answer::Error(Error::SaveFailed));
-    }
-
     /// Takes the moment, under World, and hands it to a thread.
     fn begin_save(&mut self, wanted: Wanted) -> Begun {
-        let Some((snapshot, access, changes)) = self.cut() else { return Begun::Later };
+        let (snapshot, access, changes) = match self.cut() {
+            Ok(moment) => moment,
+            Err(begun) => return begun,
+        };
         let (terms, moment) = (self.core.save_terms(), self.core.turn.unix_ms());
         let (version, failure) = match version_for(terms.version, &snapshot) {
             Ok(version) => (version, None),
@@ -212,6 +207,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             file: failure.is_none().then_some(options),
             recorded: terms.recorded,
             now: moment,
+            clock: self.core.clock.clone(),
             functions: shared.load.functions(),
             used_bytes: (shared.facts.allocator)().0,
             manifest_of: (wanted.why == Why::Backup).then(|| shared.facts.run_id.clone()),
@@ -227,8 +223,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let output = terms.output(wanted.why, moment.0 / 1000);
         Begun::Running(Box::new(Running {
             number,
-            why: wanted.why,
-            asker: wanted.asker,
+            wanted,
             output,
             pipe,
             changes,
@@ -238,26 +233,38 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }))
     }
 
-    /// The moment, and an Access to walk over it. `None`: it must be tried again.
-    fn cut(&mut self) -> Option<(Snapshot, Access, u64)> {
+    /// The moment, and an Access to walk over it; or how the attempt has ended.
+    fn cut(&mut self) -> Result<(Snapshot, Access, u64), Begun> {
         let shared = Arc::clone(&self.core.shared);
-        self.access.try_world().ok()?;
-        let further = self.access.further();
+        self.access.try_world().map_err(|_| Begun::Later)?;
+        if shared.load.is_on() {
+            self.access.open_world();
+            return Err(Begun::Later); // what is not loaded yet must not be missing in the file
+        }
+        let access = match self.access.further() {
+            Ok(access) => access,
+            Err(e) => {
+                self.access.open_world();
+                return Err(Begun::Failed(format!("cannot walk over the data: {e}")));
+            }
+        };
         let cut = self.access.cut(CAPTURED_BYTES_MAX);
+        if cut.is_ok() {
+            shared.saves.note_moment();
+        }
         let changes = shared.keyspace.changes();
         let left = if cut.is_err() { self.access.abandoned_snapshot() } else { None };
         self.access.open_world();
-        let access = further.ok()?;
         match (cut, left) {
-            (Ok(snapshot), _) => Some((snapshot, access, changes)),
-            (Err(_), None) => None,
+            (Ok(snapshot), _) => Ok((snapshot, access, changes)),
+            (Err(_), None) => Err(Begun::Later),
             // A walk that nobody ends: the next one begins behind it.
             (Err(_), Some(snapshot)) => {
                 let (pipe, now) = (Arc::new(Pipe::default()), self.core.turn.unix_ms());
-                let job = Job::ending(snapshot, access, now);
+                let job = Job::ending(snapshot, access, (now, self.core.clock.clone()));
                 // If the thread cannot be started, the walk is abandoned again.
                 let _ = walker::start(&shared, self.core.id, &pipe, job);
-                None
+                Err(Begun::Later)
             }
         }
     }

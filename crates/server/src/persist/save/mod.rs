@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! a command, a save point, a signal
-//!    |  Wanted                       begin.rs: claims the only run, takes World for a moment
+//!    |  Wanted                       status.rs: what is wanted, and the only run of the server
+//!    |  Message::BeginSave           begin.rs: takes World for a moment
 //!    v
 //! the moment (keyspace::snapshot)    the file will show this state
 //!    |
@@ -17,12 +18,14 @@
 //! end of the run (run.rs)            status.rs: what INFO tells, LASTSAVE, when to retry
 //! ```
 //!
-//! There is one run at a time in a server. It stays at the worker which began it. No worker waits
-//! for the disk or for the walk. A run that is given up (FLUSHALL, SHUTDOWN, a full disk) ends for
-//! everybody at once; its thread ends the walk without writing, and the next moment is taken
+//! There is one run at a time in a server. Others wait in a queue; whoever adds to it, and whoever
+//! ends a run, claims the next one for the worker which wants it. There the run stays. No worker
+//! waits for the disk or for the walk. A run that is given up (FLUSHALL, SHUTDOWN, a full disk) ends
+//! for everybody at once; its thread ends the walk without writing, and the next moment is taken
 //! behind that.
 
 pub(crate) mod begin;
+pub(crate) mod leftovers;
 pub(crate) mod output;
 pub(crate) mod pipe;
 pub(crate) mod points;
@@ -34,7 +37,7 @@ pub(crate) mod writing;
 
 use crate::persist::save::output::Output;
 use crate::persist::save::pipe::Pipe;
-use crate::persist::save::status::Why;
+use crate::persist::save::status::{Wanted, Why};
 use base::MonoNs;
 use base::sync::Arc;
 use driver::ConnId;
@@ -42,8 +45,8 @@ use driver::ConnId;
 /// The saves of a worker.
 #[derive(Default)]
 pub(crate) struct Saving {
-    /// Saves which wait for their moment: at most one of each kind.
-    pub wanted: Vec<Wanted>,
+    /// The run of the server, which this worker has to begin.
+    pub claimed: Option<Wanted>,
     /// The save whose file this worker writes.
     pub running: Option<Box<Running>>,
     /// Sessions that have sent a SHUTDOWN which saves.
@@ -52,25 +55,20 @@ pub(crate) struct Saving {
     pub extend_at: MonoNs,
 }
 
-/// A save which waits for its moment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
-    /// Why.
-    pub why: Why,
-    /// The session of SAVE or BGSAVE.
-    pub asker: Option<ConnId>,
-    /// It is the run of the server already.
-    pub is_claimed: bool,
+impl Saving {
+    /// The save before the end of the server is the one of this worker.
+    pub(crate) fn is_final(&self) -> bool {
+        let running = self.running.iter().map(|running| running.wanted);
+        running.chain(self.claimed).any(|wanted| wanted.why == Why::Shutdown)
+    }
 }
 
 /// A save under way.
 pub(crate) struct Running {
     /// Its number: that of its thread.
     pub number: u64,
-    /// Why.
-    pub why: Why,
-    /// The session of SAVE.
-    pub asker: Option<ConnId>,
+    /// Why, and for whom.
+    pub wanted: Wanted,
     /// The operations on files.
     pub output: Output,
     /// The buffers.

@@ -5,7 +5,7 @@ use crate::execute::caller::Caller;
 use crate::log;
 use crate::persist::save::output::Output;
 use crate::persist::save::pipe::Order;
-use crate::persist::save::status::Why;
+use crate::persist::save::status::{Run, Wanted, Why};
 use crate::persist::save::writing::{Failure, Part};
 use crate::persist::save::{FromWalker, Running};
 use crate::sessions::session::{Session, Suspended};
@@ -29,7 +29,7 @@ pub(crate) enum Answer {
 
 impl Core {
     /// Hands the operations of the run to the driver, and written buffers to its thread.
-    fn drain_output(&mut self) {
+    pub(crate) fn drain_output(&mut self) {
         let Some(running) = &mut self.tasks.saving.running else { return };
         for buffer in running.output.take_returned() {
             running.pipe.give_back(buffer);
@@ -43,18 +43,25 @@ impl Core {
         self.tasks.file_ops.extend(ops.map(|(part, op)| (user(part), op)));
     }
 
-    /// Gives the run of the server up, wherever it is.
-    pub(crate) fn give_up_save(&mut self, why: &'static str) {
-        let Some(run) = self.shared.saves.state().run else { return };
-        if run.worker == self.id {
-            self.give_up_own_save(why);
-        } else {
-            self.shared.post(run.worker, Message::GiveUpSave(why));
+    /// Gives the run of the server up, wherever it is, if it is one of these.
+    pub(crate) fn give_up_save(&mut self, why: &'static str, of: impl Fn(&Run) -> bool) {
+        let Some(worker) = self.shared.saves.give_up(why, of) else { return };
+        if worker != self.id {
+            return self.shared.post(worker, Message::GiveUpSave);
+        }
+        self.follow_give_up();
+    }
+
+    /// Stops the run of this worker if it is given up; one without a moment is not begun. The file
+    /// that is there stays.
+    pub(crate) fn follow_give_up(&mut self) {
+        if let Some(why) = self.shared.saves.given_up(self.id) {
+            self.stop_save(why);
         }
     }
 
-    /// Gives the run of this worker up. The file that is there stays.
-    pub(crate) fn give_up_own_save(&mut self, why: &'static str) {
+    /// Stops the run of this worker, unless its file is being renamed.
+    pub(crate) fn stop_save(&mut self, why: &'static str) {
         let Some(running) = &mut self.tasks.saving.running else { return };
         running.output.give_up(why);
         if running.output.has_failed() {
@@ -107,6 +114,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Output::File(_) => self.end_save(&running, outcome),
                 Output::Backup(filing) => self.core.end_backup(&running, filing, outcome),
             }
+            self.core.claim_next_save();
+            self.core.timers.save_at = Some(self.core.turn.now());
         }
     }
 
@@ -122,43 +131,53 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Err(why) if running.is_given_up => {
                 log::notice(format_args!("Saving was given up: {why}"));
             }
-            Err(why) => log::warning(format_args!("{}: {why}", error_of(running.why))),
+            Err(why) => log::warning(format_args!("{}: {why}", error_of(running.wanted.why))),
         }
         if running.is_given_up {
             saves.end_given_up();
         } else {
             saves.end(now, outcome.is_ok().then_some(running.changes));
-        }
-        match running.why {
-            Why::Command => {
-                let answer = outcome.map_or(Answer::Error(Error::SaveFailed), |_| Answer::Ok);
-                self.answer_saver(running.asker, &answer);
-            }
-            Why::Background | Why::Flush | Why::Backup => {}
-            Why::Shutdown { force } => self.end_final_save(outcome.is_ok(), force),
+            let answer =
+                if outcome.is_ok() { Answer::Ok } else { Answer::Error(Error::SaveFailed) };
+            self.report_save(running.wanted, outcome.is_ok(), &answer);
         }
     }
 
     /// A save could not begin.
-    pub(crate) fn fail_save(&mut self, why: Why, asker: Option<ConnId>, text: &str) {
+    pub(crate) fn fail_save(&mut self, wanted: Wanted, text: &str) {
         let now = (self.core.turn.now(), self.core.turn.unix_ms().0 / 1000);
-        log::warning(format_args!("{}: {text}", error_of(why)));
-        match why {
-            Why::Backup => return self.core.shared.saves.end_backup(None),
+        log::warning(format_args!("{}: {text}", error_of(wanted.why)));
+        match wanted.why {
+            Why::Backup => self.core.shared.saves.end_backup(None),
             _ => self.core.shared.saves.end(now, None),
         }
-        let answer = match why {
-            Why::Command | Why::Background => Answer::Error(Error::made(format!("ERR {text}"))),
-            Why::Flush | Why::Backup => return,
-            Why::Shutdown { force } => return self.end_final_save(false, force),
-        };
-        self.answer_saver(asker, &answer);
+        self.report_save(wanted, false, &Answer::Error(Error::made(format!("ERR {text}"))));
+        self.core.claim_next_save();
+        self.core.timers.save_at = Some(now.0);
+    }
+
+    /// Tells who waits for a save how it has ended.
+    fn report_save(&mut self, wanted: Wanted, is_saved: bool, answer: &Answer) {
+        match wanted.why {
+            Why::Command | Why::Background => self.answer_saver(wanted.asker, answer),
+            Why::Flush | Why::Backup => {}
+            Why::Reload { flushes } if is_saved => {
+                let conn = wanted.asker.expect("a client has asked for it");
+                self.core.plan_reload(flushes, conn);
+            }
+            Why::Reload { .. } => {
+                self.core.release_reload();
+                self.answer_saver(wanted.asker, answer);
+            }
+            Why::Shutdown => self.end_final_save(is_saved),
+        }
     }
 
     /// The save before the end of the server is over. If it has failed, the server goes on, unless
     /// it was told to end in any case.
-    fn end_final_save(&mut self, is_saved: bool, force: bool) {
+    fn end_final_save(&mut self, is_saved: bool) {
         let shared = self.core.shared.clone();
+        let force = shared.saves.is_end_forced();
         if !shared.saves.is_final() && !shared.shutting_down.load(Relaxed) {
             return; // SHUTDOWN ABORT
         }
@@ -171,19 +190,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         log::warning(format_args!(
             "Errors trying to shut down the server. Check the logs for more information."
         ));
-        shared.saves.set_final(false);
-        for worker in 0..shared.workers.len() {
-            shared.post(worker, Message::ShutdownFailed);
-        }
+        self.core.stay();
     }
 
     /// Tells a supervisor now and then that the save before the end is still under way.
     pub(crate) fn extend_final_save(&mut self) {
         let saving = &mut self.core.tasks.saving;
-        let is_here = |why| matches!(why, Why::Shutdown { .. });
-        let here = saving.running.iter().map(|r| r.why).chain(saving.wanted.iter().map(|w| w.why));
         let now = self.core.turn.now();
-        if now >= saving.extend_at && here.into_iter().any(is_here) {
+        if now >= saving.extend_at && saving.is_final() {
             saving.extend_at = now.plus(EXTEND_EVERY_NS);
             let shared = &self.core.shared;
             let config = shared.config.lock().expect("no panic while the configuration is held");
@@ -223,7 +237,7 @@ fn error_of(why: Why) -> &'static str {
     match why {
         Why::Background | Why::Flush => "Background saving error",
         Why::Backup => "Backup error",
-        Why::Command => "Error saving the DB",
-        Why::Shutdown { .. } => "Error trying to save the DB",
+        Why::Command | Why::Reload { .. } => "Error saving the DB",
+        Why::Shutdown => "Error trying to save the DB",
     }
 }

@@ -5,6 +5,7 @@ use base::MonoNs;
 use base::sync::atomic::Ordering::Relaxed;
 use base::sync::atomic::{AtomicBool, AtomicU64};
 use base::sync::{Mutex, MutexGuard};
+use driver::ConnId;
 
 /// How long after a failed background save the next one is tried, as in Redis.
 pub(crate) const RETRY_NS: u64 = 5_000_000_000;
@@ -18,30 +19,57 @@ pub enum Why {
     Background,
     /// FLUSHALL where there are save points: the file must not bring back what is gone.
     Flush,
+    /// DEBUG RELOAD: the file is loaded when it is written. Writes wait.
+    Reload {
+        /// What is there is removed before.
+        flushes: bool,
+    },
     /// `backup-schedule`: the snapshot goes into a backup, and the file of the server stays.
     Backup,
     /// The server ends when the file is written. Writes wait.
-    Shutdown {
-        /// It ends although the save fails.
-        force: bool,
-    },
+    Shutdown,
 }
 
-/// A save under way, or about to begin.
-#[derive(Clone, Copy, Debug)]
-pub struct Run {
+impl Why {
+    /// Of several saves that are wanted, the one with the lowest rank is next.
+    fn rank(self) -> u8 {
+        match self {
+            Why::Shutdown => 0,
+            Why::Flush => 1,
+            Why::Command | Why::Background | Why::Reload { .. } => 2,
+            Why::Backup => 3,
+        }
+    }
+}
+
+/// A save that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
     /// The worker that writes the file.
     pub worker: usize,
     /// Why.
     pub why: Why,
+    /// The session of SAVE or BGSAVE, while it waits for an answer.
+    pub asker: Option<ConnId>,
+}
+
+/// The save under way, or about to take its moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// What was wanted.
+    pub wanted: Wanted,
     /// Since when, by the clock of the workers and by the calendar.
     pub since: (MonoNs, i64),
+    /// It has taken the moment which its file shows.
+    pub has_moment: bool,
+    /// It is given up, for this reason. Its worker ends it.
+    pub given_up: Option<&'static str>,
 }
 
 impl Run {
     /// INFO counts it as a background save.
     pub fn is_background(&self) -> bool {
-        matches!(self.why, Why::Background | Why::Flush)
+        matches!(self.wanted.why, Why::Background | Why::Flush)
     }
 }
 
@@ -53,6 +81,8 @@ pub struct Saves {
     has_failed: AtomicBool,
     /// A save is under way after which the server ends.
     is_final: AtomicBool,
+    /// A save is under way, or wanted, behind which its file is loaded.
+    is_reloading: AtomicBool,
     /// How often a worker had to hold writes because captured values took too much.
     pub(crate) held: AtomicU64,
     /// How far the save under way is.
@@ -85,8 +115,11 @@ impl Progress {
 pub struct State {
     /// The save under way.
     pub run: Option<Run>,
-    /// BGSAVE inside a transaction: a save is to begin soon.
-    pub is_scheduled: bool,
+    /// The saves that wait for its end: at most one SAVE or BGSAVE, one of FLUSHALL, one of
+    /// SHUTDOWN.
+    queue: Vec<Wanted>,
+    /// The server ends even if the save before its end fails.
+    is_end_forced: bool,
     /// The last successful save, or the start: by the calendar, in seconds.
     pub last_save_s: i64,
     /// The same by the clock of the workers.
@@ -127,25 +160,101 @@ impl Saves {
         self.is_final.load(Relaxed)
     }
 
-    /// Sets [`Saves::is_final`]; true if it was not so.
-    pub(crate) fn set_final(&self, is_final: bool) -> bool {
-        self.is_final.swap(is_final, Relaxed) != is_final
+    /// Sets whether writes wait for a save whose file is loaded behind it.
+    pub(crate) fn set_reloading(&self, is_reloading: bool) {
+        self.is_reloading.store(is_reloading, Relaxed);
     }
 
-    /// Claims the only run for a worker. `None` if one is under way.
-    pub(crate) fn claim(&self, run: Run) -> Option<()> {
+    /// Whether writes wait, because a change behind the moment of the save would be lost.
+    pub(crate) fn is_holding_writes(&self) -> bool {
+        self.is_final() || self.is_reloading.load(Relaxed)
+    }
+
+    /// Adds a save to those that are wanted; [`Saves::claim_next`] follows. Those of FLUSHALL and
+    /// SHUTDOWN are never refused. Others are, and false is returned, if another one is wanted or
+    /// under way, or if the server ends. What a client or a save point wants waits behind the save of
+    /// FLUSHALL, which nobody has asked for, and behind one that is given up.
+    pub(crate) fn want(&self, wanted: Wanted) -> bool {
+        let mut state = self.state();
+        // BGSAVE inside EXEC: as in Redis, one save answers any number of them.
+        let is_same = |other: &Wanted| wanted.asker.is_none() && other.why == wanted.why;
+        let waits = state.run.iter().filter(|run| !run.has_moment).map(|run| &run.wanted);
+        if wanted.why == Why::Background && waits.chain(&state.queue).any(is_same) {
+            return true;
+        }
+        let is_refused = match wanted.why {
+            Why::Flush | Why::Shutdown => false,
+            Why::Backup => state.is_busy() || self.is_final(),
+            Why::Command | Why::Background | Why::Reload { .. } => {
+                let is_ending = |run: &Run| run.given_up.is_some() && run.wanted.asker.is_none();
+                let run = state.run.iter().filter(|run| !is_ending(run)).map(|run| &run.wanted);
+                run.chain(&state.queue).any(|other| other.why != Why::Flush) || self.is_final()
+            }
+        };
+        if is_refused {
+            return false;
+        }
+        if !state.queue.iter().any(|other| other.why == wanted.why) {
+            state.queue.push(wanted);
+        }
+        true
+    }
+
+    /// Claims the only run for what is wanted most, unless one is under way.
+    pub(crate) fn claim_next(&self, since: (MonoNs, i64)) -> Option<Run> {
         let mut state = self.state();
         if state.run.is_some() {
             return None;
         }
+        let next = (0..state.queue.len()).min_by_key(|at| state.queue[*at].why.rank())?;
+        let wanted = state.queue.remove(next);
+        let run = Run { wanted, since, has_moment: false, given_up: None };
         state.run = Some(run);
         if run.is_background() {
-            state.last_try = Some(run.since.0);
-            state.is_scheduled = false;
+            state.last_try = Some(since.0);
         }
-        state.saves += u64::from(run.why == Why::Command || run.why == Why::Background);
+        state.saves += u64::from(wanted.why == Why::Command || wanted.why == Why::Background);
         self.progress.clear();
-        Some(())
+        Some(run)
+    }
+
+    /// The run takes its moment now; the caller holds World.
+    pub(crate) fn note_moment(&self) {
+        self.state().run.as_mut().expect("it is under way").has_moment = true;
+    }
+
+    /// Marks the run as given up, if it is one of these, and returns its worker, which is to be told.
+    pub(crate) fn give_up(&self, why: &'static str, of: impl Fn(&Run) -> bool) -> Option<usize> {
+        let mut state = self.state();
+        let run = state.run.as_mut().filter(|run| of(run))?;
+        run.given_up = Some(why);
+        Some(run.wanted.worker)
+    }
+
+    /// Why the run of this worker is given up, if it is.
+    pub(crate) fn given_up(&self, worker: usize) -> Option<&'static str> {
+        let run = self.state().run?;
+        run.given_up.filter(|_| run.wanted.worker == worker)
+    }
+
+    /// The server is to end behind a save. True if that is new; `force` counts in any case.
+    pub(crate) fn begin_final(&self, force: bool) -> bool {
+        let mut state = self.state();
+        let is_new = !self.is_final.swap(true, Relaxed);
+        state.is_end_forced = force || (!is_new && state.is_end_forced);
+        is_new
+    }
+
+    /// The server does not end. True if it was to.
+    pub(crate) fn end_final(&self) -> bool {
+        let mut state = self.state();
+        state.queue.retain(|wanted| wanted.why != Why::Shutdown);
+        self.is_final.swap(false, Relaxed)
+    }
+
+    /// Whether the server ends even if the save before its end fails.
+    pub(crate) fn is_end_forced(&self) -> bool {
+        self.state().is_end_forced
     }
 
     /// The run is over. `saved_changes`: those that the new file holds, if there is one.
@@ -174,9 +283,17 @@ impl Saves {
         state.backups.end(made);
     }
 
-    /// The run was given up before it could fail, as by FLUSHALL: it changes no status.
+    /// The run was given up, which changes no status. If a client waits for it, it is wanted again:
+    /// so its file comes behind what it was given up for.
     pub(crate) fn end_given_up(&self) {
-        self.state().run = None;
+        let mut state = self.state();
+        let wanted = state.run.take().map(|run| run.wanted).filter(|w| w.asker.is_some());
+        state.queue.extend(wanted);
+    }
+
+    /// The client of the run has its answer.
+    pub(crate) fn forget_asker(&self) {
+        self.state().run.as_mut().expect("it is under way").wanted.asker = None;
     }
 
     /// The data was loaded from a file: none of these changes is to be saved.
@@ -186,6 +303,11 @@ impl Saves {
 }
 
 impl State {
+    /// Whether a save is under way or wanted.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.run.is_some() || !self.queue.is_empty()
+    }
+
     /// When a save point with so many changes is due: the earliest of those which have enough of
     /// them, with its seconds. Not before [`RETRY_NS`] after a failure.
     pub(crate) fn next_point(
@@ -218,8 +340,17 @@ mod tests {
         MonoNs(seconds * 1_000_000_000)
     }
 
-    fn run(why: Why, seconds: u64) -> Run {
-        Run { worker: 0, why, since: (at(seconds), seconds as i64) }
+    fn wanted(worker: usize, why: Why) -> Wanted {
+        Wanted { worker, why, asker: None }
+    }
+
+    /// Wants a save and claims it.
+    fn claim(saves: &Saves, why: Why, seconds: u64) -> Option<Why> {
+        saves.want(wanted(0, why)).then(|| next(saves, seconds)).flatten()
+    }
+
+    fn next(saves: &Saves, seconds: u64) -> Option<Why> {
+        saves.claim_next((at(seconds), seconds as i64)).map(|run| run.wanted.why)
     }
 
     #[test]
@@ -241,14 +372,54 @@ mod tests {
     #[test]
     fn there_is_one_run_at_a_time() {
         let saves = Saves::new(at(1), 1);
-        saves.claim(run(Why::Background, 10)).expect("none is under way");
-        assert_eq!(saves.claim(run(Why::Command, 11)), None);
+        assert_eq!(claim(&saves, Why::Background, 10), Some(Why::Background));
+        assert_eq!(claim(&saves, Why::Command, 11), None);
         saves.end((at(12), 12), Some(7));
         let state = saves.state().clone();
         assert_eq!((state.last_save_s, state.last_time_s, state.saved_changes), (12, Some(2), 7));
         assert_eq!((state.saves, state.last_try), (1, Some(at(10))));
-        saves.claim(run(Why::Command, 20)).expect("none is under way");
+        assert_eq!(claim(&saves, Why::Command, 20), Some(Why::Command));
         assert_eq!(saves.state().saves, 2);
+    }
+
+    #[test]
+    fn saves_wait_in_the_order_of_their_rank() {
+        let saves = Saves::new(at(1), 1);
+        assert_eq!(claim(&saves, Why::Flush, 2), Some(Why::Flush));
+        assert!(saves.want(wanted(1, Why::Background)), "it waits");
+        assert!(!saves.want(wanted(2, Why::Command)), "one of them is enough");
+        assert!(saves.want(wanted(2, Why::Flush)) && saves.want(wanted(3, Why::Flush)));
+        assert!(saves.begin_final(true) && !saves.begin_final(false));
+        assert!(saves.is_end_forced(), "it stays forced");
+        assert!(saves.want(wanted(2, Why::Shutdown)));
+        assert_eq!(next(&saves, 3), None, "one is under way");
+        let mut order = Vec::new();
+        while saves.state().run.is_some() {
+            saves.end((at(4), 4), Some(0));
+            order.extend(next(&saves, 5));
+        }
+        assert_eq!(order, [Why::Shutdown, Why::Flush, Why::Background]);
+        assert!(!saves.want(wanted(1, Why::Background)), "the server ends");
+        assert!(saves.end_final() && !saves.end_final());
+        assert!(saves.want(wanted(1, Why::Background)));
+    }
+
+    /// Nobody who waits for a save is forgotten when it is given up.
+    #[test]
+    fn a_save_that_is_given_up_is_wanted_again_if_a_client_waits() {
+        for (asker, again) in [(None, None), (Some(ConnId::from_token(7)), Some(Why::Command))] {
+            let saves = Saves::new(at(1), 1);
+            assert!(saves.want(Wanted { asker, ..wanted(3, Why::Command) }));
+            assert_eq!(next(&saves, 2), Some(Why::Command));
+            assert_eq!(saves.give_up("flushed", |run| run.has_moment), None);
+            saves.note_moment();
+            assert_eq!(saves.give_up("flushed", |run| run.has_moment), Some(3));
+            assert_eq!((saves.given_up(3), saves.given_up(2)), (Some("flushed"), None));
+            assert_eq!(saves.want(wanted(1, Why::Background)), again.is_none());
+            saves.end_given_up();
+            assert_eq!(next(&saves, 3), again.or(Some(Why::Background)));
+            assert_eq!(saves.given_up(3), None);
+        }
     }
 
     /// As in Redis: a failed SAVE says nothing about background saves, a successful one does.
@@ -256,7 +427,7 @@ mod tests {
     fn failures_of_background_saves_are_remembered() {
         let saves = Saves::new(at(1), 1);
         let try_one = |why, works: bool| {
-            saves.claim(run(why, 10)).expect("none is under way");
+            assert_eq!(claim(&saves, why, 10), Some(why));
             saves.end((at(12), 12), works.then_some(0));
             saves.has_failed()
         };

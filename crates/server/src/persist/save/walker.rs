@@ -6,11 +6,12 @@ use crate::persist::save::FromWalker;
 use crate::persist::save::pipe::{BUFFER_BYTES, Order, Pipe};
 use crate::shared::{Shared, VERSION};
 use crate::worker::message::Message;
-use base::UnixMs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
+use base::{MonoNs, UnixMs};
 use command::REDIS_VERSION;
 use command::save::{FileOptions, Recorded, SnapshotFile};
+use driver::Clock;
 use keyspace::Access;
 use keyspace::snapshot::{Snapshot, Step};
 use offline::{Copied, Digest, Manifest};
@@ -19,6 +20,9 @@ use std::time::Duration;
 
 /// How long the walk waits when every slot that is left is held for long.
 const NAP: Duration = Duration::from_millis(1);
+/// How long the thread keeps a processor for which a worker waits. Without this, Linux lets it run
+/// until the next tick of the scheduler, which comes every 4 ms on many systems.
+const BURST_NS: u64 = 1_000_000;
 
 /// What the thread is given.
 pub(crate) struct Job {
@@ -28,6 +32,7 @@ pub(crate) struct Job {
     pub file: Option<FileOptions>,
     pub recorded: Recorded,
     pub now: UnixMs,
+    pub clock: Clock,
     /// Libraries of functions, which are kept and not run.
     pub functions: Vec<Arc<[u8]>>,
     /// Memory in use, for the file.
@@ -40,13 +45,18 @@ pub(crate) struct Job {
 
 impl Job {
     /// A walk that only has to end.
-    pub(crate) fn ending(snapshot: Snapshot, access: Access, now: UnixMs) -> Self {
+    pub(crate) fn ending(
+        snapshot: Snapshot,
+        access: Access,
+        (now, clock): (UnixMs, Clock),
+    ) -> Self {
         Self {
             snapshot,
             access,
             file: None,
             recorded: Recorded::Nothing,
             now,
+            clock,
             functions: Vec::new(),
             used_bytes: 0,
             manifest_of: None,
@@ -81,8 +91,9 @@ impl Walker {
             self.write(&mut job, options);
         }
         job.snapshot.abort();
-        let mut nothing = Nothing;
+        let (mut nothing, mut burst) = (Nothing, Burst::begin(job.clock.clone()));
         while self.pipe.order() != Order::Quit {
+            burst.yield_in_time();
             match job.snapshot.step(&mut job.access, &mut nothing) {
                 Step::More => {}
                 Step::Waits => base::sync::thread::sleep(NAP),
@@ -97,6 +108,7 @@ impl Walker {
     fn write(&self, job: &mut Job, options: FileOptions) {
         let file = &mut begin(job, options);
         let digest = &mut job.manifest_of.is_some().then(Digest::default);
+        let mut burst = Burst::begin(job.clock.clone());
         let mut is_complete = false;
         while !is_complete {
             if self.pipe.order() != Order::Write {
@@ -108,6 +120,7 @@ impl Walker {
                 Step::Complete => is_complete = true,
             }
             loop {
+                burst.yield_in_time();
                 self.note(job, file);
                 if file.len() >= BUFFER_BYTES && !self.send(file, digest) {
                     return;
@@ -161,6 +174,26 @@ impl Walker {
 
     fn tell(&self, what: FromWalker) {
         self.shared.post(self.worker, Message::Saver { number: self.number, what });
+    }
+}
+
+/// How long the thread has run without a wait.
+struct Burst {
+    clock: Clock,
+    since: MonoNs,
+}
+
+impl Burst {
+    fn begin(clock: Clock) -> Self {
+        Self { since: clock.now(), clock }
+    }
+
+    /// Lets others run, if it is time. Returns at once if nobody waits for this processor.
+    fn yield_in_time(&mut self) {
+        if self.clock.now().since(self.since) >= BURST_NS {
+            base::sync::thread::yield_now();
+            self.since = self.clock.now();
+        }
     }
 }
 

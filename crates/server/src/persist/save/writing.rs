@@ -10,10 +10,11 @@
 //! sync the folder
 //! ```
 //!
-//! A crash leaves the old file or the new one, and perhaps the temporary file, which the next save
-//! of a process with the same number removes. After a failure the operations in flight are awaited;
+//! A crash leaves the old file or the new one, and perhaps the temporary file, which a later start
+//! removes (`leftovers.rs`), or the next save of a process with the same number. After a failure the operations in flight are awaited;
 //! then the temporary file is closed and removed, and the old file stays.
 
+use crate::persist::save::leftovers;
 use driver::{FileError, FileId, FileOp, FileValue, OpenHow};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -107,12 +108,12 @@ enum Stage {
 }
 
 impl Writing {
-    /// Begins to write a file of this name; its temporary file has the name that Redis gives it.
+    /// Begins to write a file of this name; the temporary file beside it is this process's own.
     pub(crate) fn begin(folder: &Path, name: &Path, syncs_early: bool) -> Self {
         let mut writing = Self {
             folder: folder.to_owned(),
             file: folder.join(name),
-            beside: folder.join(format!("temp-{}.rdb", driver::process_id())),
+            beside: folder.join(leftovers::name_of(driver::process_id())),
             syncs_early,
             stage: Stage::RemoveLeftover,
             queue: VecDeque::new(),

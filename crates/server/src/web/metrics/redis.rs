@@ -200,7 +200,7 @@ pub(crate) const METRICS: &[Metric] = &[
     one(
         "redis_rdb_bgsave_in_progress",
         Gauge,
-        |f| f64::from(u8::from(f.saves.current_s.is_some())),
+        |f| f64::from(u8::from(f.saves.is_busy)),
         "1 while a save is under way",
     ),
     one(
