@@ -62,6 +62,7 @@ fmt: ## format the sources
 install: build ## install under PREFIX=/usr/local (DESTDIR= is put in front)
 	install -D -m 755 -s target/release/sheafdb $(DESTDIR)$(BINDIR)/sheafdb
 	install -D -m 755 -s target/release/sheafdb-bench $(DESTDIR)$(BINDIR)/sheafdb-bench
+	ln -sf sheafdb $(DESTDIR)$(BINDIR)/sheafdb-check-rdb
 	install -D -m 644 README.md $(DESTDIR)$(DOCDIR)/README.md
 	install -D -m 644 CHANGELOG.md $(DESTDIR)$(DOCDIR)/CHANGELOG.md
 	install -D -m 644 packaging/sheafdb.conf $(DESTDIR)$(DOCDIR)/sheafdb.conf
@@ -72,7 +73,7 @@ install: build ## install under PREFIX=/usr/local (DESTDIR= is put in front)
 
 uninstall: ## remove what install put there; a configuration that was changed stays
 	@! cmp -s packaging/sheafdb.conf $(CONF) || rm -f $(CONF)
-	rm -f $(DESTDIR)$(BINDIR)/sheafdb $(DESTDIR)$(BINDIR)/sheafdb-bench
+	rm -f $(DESTDIR)$(BINDIR)/sheafdb $(DESTDIR)$(BINDIR)/sheafdb-bench $(DESTDIR)$(BINDIR)/sheafdb-check-rdb
 	rm -f $(DESTDIR)$(PREFIX)/lib/sysusers.d/sheafdb.conf $(DESTDIR)$(PREFIX)/lib/systemd/system/sheafdb.service
 	rm -rf $(DESTDIR)$(DOCDIR)
 	@rmdir $(DESTDIR)$(SYSCONFDIR)/sheafdb 2>/dev/null || true
@@ -81,6 +82,7 @@ deb: build ## a Debian package in target/debian (needs cargo-deb, which is insta
 	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install --locked --debug cargo-deb
 	@mkdir -p target/packaging
 	@$(MAKE) --silent unit PREFIX=/usr > target/packaging/sheafdb.service
+	@ln -sf ../release/sheafdb target/packaging/sheafdb && ln -sf sheafdb target/packaging/sheafdb-check-rdb
 	$(CARGO) deb -p sheafdb-server --no-build
 
 .PHONY: unit

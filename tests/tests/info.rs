@@ -30,7 +30,8 @@ const NEWER: [(&str, &str); 19] = [
 ];
 
 /// Fields that only this server has. (Redis 7.2 has `listener0` and so on, too.)
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
+    "backup",
     "server_name",
     "sheafdb_version",
     "threads",
