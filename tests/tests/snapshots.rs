@@ -126,6 +126,23 @@ fn add((kind, account, n): (usize, usize, i64)) -> String {
     }
 }
 
+/// Tells the clients what to do. They rest while a file is checked, so that it stays small.
+#[derive(Default)]
+struct Control {
+    rests: AtomicBool,
+    ends: AtomicBool,
+}
+
+impl Control {
+    /// False when it is over.
+    fn continues(&self) -> bool {
+        while self.rests.load(Ordering::SeqCst) && !self.ends.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        !self.ends.load(Ordering::SeqCst)
+    }
+}
+
 /// What one client has sent, and what was answered: the last transaction of each.
 #[derive(Default)]
 struct Seen {
@@ -135,10 +152,10 @@ struct Seen {
 
 /// Transaction after transaction. Each changes two accounts, and values of this client's own: in
 /// place, by growth from an entry to a large value, and by its expiry.
-fn client(server: &ServerProcess, c: usize, seen: &Seen, stop: &AtomicBool) {
+fn client(server: &ServerProcess, c: usize, seen: &Seen, control: &Control) {
     let (mut wire, mut rng) = (server.connect(), Rng::new(c as u64));
     for n in 1.. {
-        if stop.load(Ordering::Relaxed) {
+        if !control.continues() {
             break;
         }
         let [from, to] = transfer(&mut rng);
@@ -215,7 +232,7 @@ fn check_accounts(wire: &mut Wire, lasts: &[u64]) {
 
 /// Renames, copies and moves, flushes and swaps databases, lets commands panic and fail; each time
 /// around everything shows the number of the round.
-fn disturb(server: &ServerProcess, stop: &AtomicBool) -> u64 {
+fn disturb(server: &ServerProcess, control: &Control) -> u64 {
     let mut wire = server.connect();
     let elements = "element ".repeat(MANY);
     for line in ["RPUSH name:0 ", "RPUSH small:0 one ", "SELECT 1", "RPUSH moved "] {
@@ -229,7 +246,7 @@ fn disturb(server: &ServerProcess, stop: &AtomicBool) -> u64 {
     let many = |n: u64| (0..MANY).map(|i| format!(" many:{i} {n}")).collect::<String>();
     transact(&mut wire, &["SELECT 0".into(), format!("MSET{} round 0", many(0))]);
     for n in 1.. {
-        if stop.load(Ordering::Relaxed) {
+        if !control.continues() {
             return n - 1;
         }
         let (from, to) = ((n - 1) % 2 + 1, n % 2 + 1);
@@ -237,7 +254,7 @@ fn disturb(server: &ServerProcess, stop: &AtomicBool) -> u64 {
         let arm = if n % 5 == 0 { "PANIC" } else { "FAIL" };
         assert_eq!(ask(&mut wire, &format!("DEBUG {arm}-IN-COMMAND MSET {}", 1 + n % 40)), "+OK");
         let failing: Vec<String> =
-            format!("MSET{}", many(u64::MAX)).split(' ').map(String::from).collect();
+            format!("MSET{}", many(n + 1_000_000)).split(' ').map(String::from).collect();
         wire.send(&encode(&failing)).expect("the server runs");
         match wire.receive() {
             Ok(reply) => assert!(n % 5 != 0 && matches!(reply, Value::Error(_)), "{reply:?}"),
@@ -332,17 +349,18 @@ fn check_file(folder: &Folder, between: &[(u64, u64)]) -> (Vec<u64>, u64) {
 fn saves_show_moments(threads: &str) {
     let folder = Folder::new(threads);
     let server = folder.start(&["--threads", threads, "--rdb-key-save-delay", "100"]);
-    let (stop, seen) = (AtomicBool::new(false), [(); CLIENTS].map(|()| Seen::default()));
+    let (control, seen) = (Control::default(), [(); CLIENTS].map(|()| Seen::default()));
     for c in 0..CLIENTS {
         assert_eq!(ask(&mut server.connect(), &format!("SET own:e:{c} text")), "+OK");
     }
     let during = std::thread::scope(|scope| {
-        let (server, stop, seen) = (&server, &stop, &seen);
-        let clients: Vec<_> =
-            (0..CLIENTS).map(|c| scope.spawn(move || client(server, c, &seen[c], stop))).collect();
-        let other = scope.spawn(move || disturb(server, stop));
+        let (server, control, seen) = (&server, &control, &seen);
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|c| scope.spawn(move || client(server, c, &seen[c], control)))
+            .collect();
+        let other = scope.spawn(move || disturb(server, control));
         // Whatever fails, the others end.
-        let stops = Stops(stop);
+        let ends = Ends(control);
         let (wire, started) = (&mut server.connect(), Instant::now());
         while number(wire, "GET round") < 1 {
             assert!(started.elapsed() < LIMIT, "nothing is disturbed");
@@ -366,12 +384,14 @@ fn saves_show_moments(threads: &str) {
             assert!(info.contains("rdb_last_bgsave_status:ok"), "{info}");
             let after = seen.iter().map(|s| s.answered.load(Ordering::SeqCst)).sum::<u64>();
             let expired = figure(wire, "stats", "expired_keys") - count;
+            control.rests.store(true, Ordering::SeqCst);
             let (lasts, _) = check_file(&folder, &between);
+            control.rests.store(false, Ordering::SeqCst);
             let mass = count_expiring(&folder.file());
             assert!(mass == EXPIRING || !is_before, "{mass} of the keys that expired later");
             during.push((after - lasts.iter().sum::<u64>(), mass, expired));
         }
-        drop(stops);
+        drop(ends);
         clients.into_iter().for_each(|client| client.join().expect("no error"));
         other.join().expect("no error");
         during
@@ -381,11 +401,11 @@ fn saves_show_moments(threads: &str) {
     println!("{threads} threads: transactions during each save, expiring keys in it: {during:?}");
 }
 
-struct Stops<'a>(&'a AtomicBool);
+struct Ends<'a>(&'a Control);
 
-impl Drop for Stops<'_> {
+impl Drop for Ends<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.ends.store(true, Ordering::SeqCst);
     }
 }
 

@@ -166,10 +166,11 @@ def big(a, lg, cmds, root):
         empty = srv.anon()
         for op in ('hset', 'zadd', 'sadd'): load(lg, srv, '-t', op, '-c', 8, '-P', 64, '-r', a.elements, '-n', a.elements, '-L')
         load(lg, srv, '-t', 'lpush', '-c', 8, '-P', 64, '-r', a.elements, '-n', a.elements)
-        load(lg, srv, '-t', 'setrange', '-c', 8, '-P', 64, '-r', a.text, '-n', 40 * a.text // 4096)
+        srv.ask(f'SETRANGE bigstring {a.text - 1} x')
+        load(lg, srv, '-t', 'setrange', '-c', 8, '-P', 64, '-r', a.text - 100_000_000, '-n', 200_000)
         data = max(srv.anon() - empty, 1)
         print(f'{name}: 4 collections of {a.elements} elements and a string of {a.text / 1e6:.0f} MB take {data / 1e6:.0f} MB', flush=True)
-        for op, keys in (('hset', a.elements), ('zadd', a.elements), ('lpush', 1), ('setrange', a.text)):
+        for op, keys in (('hset', a.elements), ('zadd', a.elements), ('lpush', 1), ('setrange', a.text - 100_000_000)):
             show(f'{op} P=1 free', srv, during_save(lg, srv, op, 1, keys), data)
         srv.stop()
 

@@ -182,8 +182,6 @@ pub struct Shared {
     pub stats_base: Mutex<StatsBase>,
     /// A shutdown is under way.
     pub shutting_down: AtomicBool,
-    /// The save before the end did not take place, because of a second signal.
-    pub was_cut_short: AtomicBool,
     /// Listen-queue overflows, published by the acceptor.
     pub listen_overflows: AtomicU64,
     /// Highest memory use seen, bytes.

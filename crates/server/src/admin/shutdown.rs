@@ -67,7 +67,7 @@ impl Core {
         let is_ending = self.shared.saves.is_final() || self.shared.shutting_down.load(Relaxed);
         if signal == SIGINT && is_ending {
             log::warning(format_args!("You insist... exiting now."));
-            self.shared.was_cut_short.store(true, Relaxed);
+            self.shared.saves.was_cut_short.store(true, Relaxed);
             return self.shared.begin_shutdown();
         }
         let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };

@@ -12,7 +12,6 @@ use crate::boot::io_backend::Drivers;
 use crate::boot::vital::run_or_exit;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::persist::load::state::{self, Listener, Load, News, Plan};
-use crate::persist::save::leftovers;
 use crate::persist::save::status::Saves;
 use crate::persist::save::threads::Walkers;
 use crate::sessions::client_memory::ClientMemory;
@@ -142,7 +141,7 @@ where
     if let Some(why) = shared.load.failure() {
         return Err(why);
     }
-    if shared.was_cut_short.load(Relaxed) {
+    if shared.saves.was_cut_short.load(Relaxed) {
         return Err("a second SIGINT has ended the server without its last save".into());
     }
     log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
@@ -155,7 +154,7 @@ fn remove_leftovers(shared: &Shared) {
         let config = shared.config.lock().expect("no panic while the configuration is held");
         config.dir.clone()
     };
-    for path in leftovers::remove(&folder, std::process::id()) {
+    for path in process::remove_leftovers(&folder, std::process::id()) {
         log::notice(format_args!("Removed {}, left by a save that was killed", path.display()));
     }
 }
@@ -463,7 +462,6 @@ pub fn make_shared<D: Driver<Message = Message>>(
         armed: AtomicBool::new(false),
         stats_base: Mutex::default(),
         shutting_down: AtomicBool::new(false),
-        was_cut_short: AtomicBool::new(false),
         listen_overflows: AtomicU64::new(0),
         memory_peak: AtomicU64::new(0),
         memory_startup: AtomicU64::new(allocator().0),

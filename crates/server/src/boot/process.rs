@@ -6,13 +6,14 @@ use crate::persist::load::state::Progress;
 use config::Supervised;
 use config::load::{StartError, io_text};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::process::{Pid, test_kill_process};
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Where a background server without a `pidfile` leaves its process id.
 pub const PIDFILE_DEFAULT: &str = "/var/run/sheafdb.pid";
@@ -196,6 +197,51 @@ fn notify(socket: &OsStr, message: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
+/// What the name of a temporary file begins with. Those of Redis, `temp-<pid>.rdb`, are kept.
+const TEMPORARY: &str = "temp-sheafdb-";
+/// And what it ends with.
+const TEMPORARY_END: &str = ".rdb";
+/// How long nobody has written to a temporary file that is removed.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// The name of the temporary file which a process saves to.
+pub(crate) fn temporary_name(process: u32) -> String {
+    format!("{TEMPORARY}{process}{TEMPORARY_END}")
+}
+
+/// Removes the temporary files that killed servers have left in a folder, each as long as the data;
+/// returns which. `own` is the number of this process, which has not saved yet.
+///
+/// Only a file is removed that has the name of ours, of a process that is gone or has our number,
+/// and that nobody has written to for a minute. A server in another container may use the same
+/// folder, where its process cannot be seen from here; while it saves, it writes more often.
+pub(crate) fn remove_leftovers(folder: &Path, own: u32) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let is_left = |path: &PathBuf| {
+        let process = path.file_name().and_then(|name| temporary_of(name.to_str()?));
+        process.is_some_and(|process| process == own || is_gone(process)) && is_idle(path)
+    };
+    paths.filter(is_left).filter(|path| std::fs::remove_file(path).is_ok()).collect()
+}
+
+/// The process whose temporary file has this name.
+fn temporary_of(name: &str) -> Option<u32> {
+    let process = name.strip_prefix(TEMPORARY)?.strip_suffix(TEMPORARY_END)?.parse().ok()?;
+    (temporary_name(process) == name).then_some(process)
+}
+
+fn is_gone(process: u32) -> bool {
+    let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+    pid.is_none_or(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+}
+
+fn is_idle(path: &Path) -> bool {
+    let written = path.symlink_metadata().and_then(|metadata| metadata.modified());
+    let idle = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+    idle.is_some_and(|idle| idle >= IDLE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,5 +285,34 @@ mod tests {
         let len = socket.recv(&mut text).expect("received");
         assert_eq!(&text[..len], b"STOPPING=1\n");
         std::fs::remove_dir_all(dir).expect("a temporary folder");
+    }
+
+    #[test]
+    fn only_idle_files_of_processes_that_are_gone_are_removed() {
+        let folder = folder("leftovers");
+        // Above the largest number of a process.
+        let (gone, own, parent) = (1 << 23, 1 << 24, std::os::unix::process::parent_id());
+        let put = |name: &str, age: u64| {
+            let file = std::fs::File::create(folder.join(name)).expect("room");
+            file.set_modified(SystemTime::now() - Duration::from_secs(age)).expect("it is ours");
+        };
+        let kept = [
+            temporary_name(parent),
+            format!("temp-{gone}.rdb"),
+            format!("temp-sheafdb-0{gone}.rdb"),
+            format!("temp-sheafdb-{gone}.rdb2"),
+            "temp-sheafdb-.rdb".into(),
+            "dump.rdb".into(),
+            temporary_name(gone + 1),
+        ];
+        kept[..6].iter().for_each(|name| put(name, 3600));
+        put(&kept[6], 5);
+        put(&temporary_name(gone), 3600);
+        put(&temporary_name(own), 3600);
+        let mut removed = remove_leftovers(&folder, own);
+        removed.sort();
+        assert_eq!(removed, [folder.join(temporary_name(own)), folder.join(temporary_name(gone))]);
+        assert!(kept.iter().all(|name| folder.join(name).exists()));
+        std::fs::remove_dir_all(&folder).expect("it is ours");
     }
 }

@@ -21,8 +21,8 @@ pub(crate) fn count(workers: usize) -> usize {
     workers.clamp(1, THREADS_MAX)
 }
 
-/// Starts the threads. `access` is that of the calling worker. Keys which are there are replaced, or
-/// are an error.
+/// Starts the threads. `access` is that of the calling worker. With `replaces`, keys which exist
+/// are replaced; otherwise they are an error.
 pub(crate) fn start(
     pipe: &Arc<Pipe>,
     threads: usize,

@@ -173,13 +173,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
         match begun {
             Begun::Later => unreachable!("it is handled above"),
             Begun::Failed(why) => self.fail_save(wanted, &why),
-            Begun::Running(running) => {
-                self.core.tasks.saving.running = Some(running);
+            Begun::Running(mut running) => {
                 if wanted.why == Why::Background {
+                    // It is answered here, and may wait for another save when this one ends.
+                    running.wanted.asker = None;
                     log::notice(format_args!("Background saving started"));
                     self.core.shared.saves.forget_asker();
                     self.answer_saver(wanted.asker, &Answer::Text(STARTED));
                 }
+                self.core.tasks.saving.running = Some(running);
                 self.core.drain_output();
             }
         }

@@ -20,12 +20,12 @@
 //!
 //! There is one run at a time in a server. Others wait in a queue; whoever adds to it, and whoever
 //! ends a run, claims the next one for the worker which wants it. There the run stays. No worker
-//! waits for the disk or for the walk. A run that is given up (FLUSHALL, SHUTDOWN, a full disk) ends
-//! for everybody at once; its thread ends the walk without writing, and the next moment is taken
-//! behind that.
+//! waits for the disk or for the walk.
+//!
+//! A run that is given up (FLUSHALL, SHUTDOWN, a full disk) ends for everybody at once; its thread
+//! ends the walk without writing, and the next moment is taken behind that.
 
 pub(crate) mod begin;
-pub(crate) mod leftovers;
 pub(crate) mod output;
 pub(crate) mod pipe;
 pub(crate) mod points;

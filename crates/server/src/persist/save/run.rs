@@ -111,7 +111,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if let Some(running) = self.core.tasks.saving.running.take_if(is_over) {
             let outcome = running.output.outcome().expect("it is over").map_err(Clone::clone);
             match &running.output {
-                Output::File(_) => self.end_save(&running, outcome),
+                Output::File(_) => self.end_save(&running, &outcome),
                 Output::Backup(filing) => self.core.end_backup(&running, filing, outcome),
             }
             self.core.claim_next_save();
@@ -119,12 +119,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    fn end_save(&mut self, running: &Running, outcome: Result<u64, Failure>) {
+    fn end_save(&mut self, running: &Running, outcome: &Result<u64, Failure>) {
         let now = (self.core.turn.now(), self.core.turn.unix_ms().0 / 1000);
         let seconds = now.0.since(running.since) as f64 / 1e9;
         let saves = &self.core.shared.saves;
         let keys = saves.progress.keys.load(Relaxed);
-        match &outcome {
+        match outcome {
             Ok(bytes) => log::notice(format_args!(
                 "DB saved on disk: {keys} keys, {bytes} bytes in {seconds:.3} seconds"
             )),

@@ -81,6 +81,8 @@ pub struct Saves {
     has_failed: AtomicBool,
     /// A save is under way after which the server ends.
     is_final: AtomicBool,
+    /// The save before the end did not take place, because of a second signal.
+    pub(crate) was_cut_short: AtomicBool,
     /// A save is under way, or wanted, behind which its file is loaded.
     is_reloading: AtomicBool,
     /// How often a worker had to hold writes because captured values took too much.
@@ -172,8 +174,8 @@ impl Saves {
 
     /// Adds a save to those that are wanted; [`Saves::claim_next`] follows. Those of FLUSHALL and
     /// SHUTDOWN are never refused. Others are, and false is returned, if another one is wanted or
-    /// under way, or if the server ends. What a client or a save point wants waits behind the save of
-    /// FLUSHALL, which nobody has asked for, and behind one that is given up.
+    /// under way, or if the server ends. What a client or a save point wants waits behind the save
+    /// of FLUSHALL, which nobody has asked for, and behind one that is given up.
     pub(crate) fn want(&self, wanted: Wanted) -> bool {
         let mut state = self.state();
         // BGSAVE inside EXEC: as in Redis, one save answers any number of them.
@@ -223,7 +225,7 @@ impl Saves {
         self.state().run.as_mut().expect("it is under way").has_moment = true;
     }
 
-    /// Marks the run as given up, if it is one of these, and returns its worker, which is to be told.
+    /// Marks the run as given up, if it is one of these. Returns its worker, which is to be told.
     pub(crate) fn give_up(&self, why: &'static str, of: impl Fn(&Run) -> bool) -> Option<usize> {
         let mut state = self.state();
         let run = state.run.as_mut().filter(|run| of(run))?;

@@ -11,10 +11,10 @@
 //! ```
 //!
 //! A crash leaves the old file or the new one, and perhaps the temporary file, which a later start
-//! removes (`leftovers.rs`), or the next save of a process with the same number. After a failure the operations in flight are awaited;
-//! then the temporary file is closed and removed, and the old file stays.
+//! removes (`boot::process::remove_leftovers`). After a failure the operations in flight are
+//! awaited; then the temporary file is closed and removed, and the old file stays.
 
-use crate::persist::save::leftovers;
+use crate::boot::process;
 use driver::{FileError, FileId, FileOp, FileValue, OpenHow};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -113,7 +113,7 @@ impl Writing {
         let mut writing = Self {
             folder: folder.to_owned(),
             file: folder.join(name),
-            beside: folder.join(leftovers::name_of(driver::process_id())),
+            beside: folder.join(process::temporary_name(driver::process_id())),
             syncs_early,
             stage: Stage::RemoveLeftover,
             queue: VecDeque::new(),
