@@ -447,7 +447,9 @@ fn saves_wait_behind_that_of_a_flush() {
             (&["FLUSHALL", "SAVE"], &["+OK", "+OK"]),
         ];
         for (requests, replies) in pipelines {
-            requests.iter().for_each(|request| send(&mut wire, request));
+            for request in requests {
+                send(&mut wire, request);
+            }
             let got: Vec<String> = replies.iter().map(|_| receive(&mut wire)).collect();
             assert_eq!(got, replies, "{threads} threads, {requests:?}");
             await_save(&mut other);
