@@ -88,6 +88,10 @@ fn list(wire: &mut Wire, line: &str) -> Vec<String> {
     texts(&value(wire, line))
 }
 
+fn joined(numbers: impl Iterator<Item = u64>, text: impl Fn(u64) -> String) -> String {
+    numbers.map(text).collect::<Vec<_>>().concat()
+}
+
 fn number(wire: &mut Wire, line: &str) -> i64 {
     let all = list(wire, line);
     all.first().map_or(0, |text| text.parse().unwrap_or_else(|_| panic!("{line}: {text}")))
@@ -181,7 +185,7 @@ fn client(server: &ServerProcess, c: usize, seen: &Seen, control: &Control) {
 fn last_of(wire: &mut Wire, c: usize) -> u64 {
     let last = number(wire, &format!("GET own:s:{c}")) as u64;
     let log = list(wire, &format!("GET own:a:{c}")).concat();
-    let expected: String = (1..=last).map(|n| format!("{n:06};")).collect();
+    let expected = joined(1..=last, |n| format!("{n:06};"));
     assert!(log == expected, "client {c}: {} bytes after {last}", log.len());
     let numbers = |all: Vec<String>| -> Vec<u64> {
         all.iter().map(|n| n.parse().expect("a number")).collect()
@@ -218,13 +222,14 @@ fn check_accounts(wire: &mut Wire, lasts: &[u64]) {
     }
     let mut found = [[0_i64; ACCOUNTS]; 5];
     let sum = |texts: Vec<String>| texts.iter().map(|n| n.parse::<i64>().expect("a number")).sum();
+    let [strings, hashes, lists, zsets, streams] = &mut found;
     for a in 0..ACCOUNTS {
-        found[0][a] = number(wire, &format!("GET s:{a}"));
-        found[1][a] = number(wire, &format!("HGET h:{a} balance"));
-        found[2][a] = sum(list(wire, &format!("LRANGE l:{a} 0 -1")));
-        found[3][a] = number(wire, &format!("ZSCORE z:{a} balance"));
+        strings[a] = number(wire, &format!("GET s:{a}"));
+        hashes[a] = number(wire, &format!("HGET h:{a} balance"));
+        lists[a] = sum(list(wire, &format!("LRANGE l:{a} 0 -1")));
+        zsets[a] = number(wire, &format!("ZSCORE z:{a} balance"));
         let entries = list(wire, &format!("XRANGE x:{a} - +"));
-        found[4][a] = sum(entries.chunks(3).map(|entry| entry[2].clone()).collect());
+        streams[a] = sum(entries.chunks(3).map(|entry| entry[2].clone()).collect());
     }
     assert_eq!(found, expected, "the accounts after {lasts:?}");
     assert_eq!(found.iter().flatten().sum::<i64>(), 0);
@@ -243,7 +248,7 @@ fn disturb(server: &ServerProcess, control: &Control) -> u64 {
         ask(&mut wire, &format!("SELECT {db}"));
         (0..MANY).for_each(|i| _ = ask(&mut wire, &format!("SET {name}:{i} {name}")));
     }
-    let many = |n: u64| (0..MANY).map(|i| format!(" many:{i} {n}")).collect::<String>();
+    let many = |n: u64| joined(0..MANY as u64, |i| format!(" many:{i} {n}"));
     transact(&mut wire, &["SELECT 0".into(), format!("MSET{} round 0", many(0))]);
     for n in 1.. {
         if !control.continues() {
@@ -281,7 +286,7 @@ fn disturb(server: &ServerProcess, control: &Control) -> u64 {
 
 fn check_disturbed(wire: &mut Wire) -> u64 {
     let n = number(wire, "GET round") as u64;
-    let keys: String = (0..MANY).map(|i| format!(" many:{i}")).collect();
+    let keys = joined(0..MANY as u64, |i| format!(" many:{i}"));
     assert_eq!(list(wire, &format!("MGET{keys}")), vec![n.to_string(); MANY], "round {n}");
     assert_eq!(list(wire, "KEYS name:*"), [format!("name:{n}")]);
     assert_eq!(list(wire, "KEYS small:*"), [format!("small:{n}")]);
@@ -392,7 +397,9 @@ fn saves_show_moments(threads: &str) {
             during.push((after - lasts.iter().sum::<u64>(), mass, expired));
         }
         drop(ends);
-        clients.into_iter().for_each(|client| client.join().expect("no error"));
+        for client in clients {
+            client.join().expect("no error");
+        }
         other.join().expect("no error");
         during
     });

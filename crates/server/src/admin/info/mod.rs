@@ -238,8 +238,8 @@ master_replid2:0000000000000000000000000000000000000000\nmaster_repl_offset:0\ns
 repl_backlog_active:0\nrepl_backlog_size:1048576\nrepl_backlog_first_byte_offset:0\n\
 repl_backlog_histlen:0\n";
 
-/// `current_cow_*` and `rdb_last_cow_size` are bytes of captured values: nothing is copied by pages
-/// here.
+/// `current_cow_*` and `rdb_last_cow_size` are bytes of captured values, and of what writers have
+/// copied because a snapshot shares it.
 fn persistence_section(t: &mut String, shared: &Shared, turn: &Turn) {
     line(t, "# Persistence", "");
     let progress = shared.load.progress(turn.now());
