@@ -162,7 +162,10 @@ fn a_backup_outlives_flushall() {
     assert_eq!(ask(wire, &["FLUSHALL"]), "+OK");
     if figure(wire, "persistence", "backup_in_progress") == 1 {
         let reply = ask(wire, &["BGSAVE"]);
-        assert!(reply.starts_with("-ERR Background save already in progress"), "{reply}");
+        let is_refused = reply.starts_with("-ERR Background save already in progress");
+        // (On a busy machine it may have ended since.)
+        let is_over = figure(wire, "persistence", "backups_made") > 0;
+        assert!(is_refused || is_over, "{reply}");
     }
     set(wire, "backup-schedule", "");
     await_figure(wire, "backups_made", 1);
