@@ -85,7 +85,8 @@ fn a_crash_at_any_step_leaves_the_old_file_or_the_new_one() {
         let last = whole.steps + STEPS_AFTER;
         for crash in 0..=CRASHES {
             let mut sim = begin(seed, disk, "SAVE");
-            let steps = last * crash / CRASHES;
+            // The last crash is behind the reply, however long the thread that walks takes.
+            let steps = if crash == CRASHES { u32::MAX } else { last * crash / CRASHES };
             let reply = run(&mut sim, steps);
             for _ in 0..if reply.is_some() { crash % STEPS_AFTER } else { 0 } {
                 sim.step();
@@ -100,7 +101,7 @@ fn a_crash_at_any_step_leaves_the_old_file_or_the_new_one() {
         }
     }
     println!("{old} crashes left the old file, {new} the new one, {replied} after the reply");
-    assert!(old > 100 && new >= replied && replied > 5, "{old} {new} {replied}");
+    assert!(old >= 12 && new >= replied && replied >= 12, "{old} {new} {replied}");
 }
 
 /// On a disk that fails a save may be refused. Then the old file is there, and a later save works.
