@@ -261,6 +261,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.on_unsent(conn);
     }
 
+    /// Handles a message. Not a part of `on_event`, whose registers the bytes of clients need.
+    #[inline(never)]
     pub(crate) fn on_message(&mut self, message: Message) {
         match message {
             Message::Connection { socket, peer, id } => self.adopt(socket, &peer, id),

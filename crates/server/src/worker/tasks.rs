@@ -85,8 +85,18 @@ impl Tasks {
 
     /// The earliest time for which some of this work waits.
     pub fn next_wake(&self, now: MonoNs) -> Option<MonoNs> {
+        let timeout = self.waiting.next_wake();
+        let has_others = !self.releases.is_empty()
+            || !self.trips.is_empty()
+            || self.sleeping.is_some()
+            || !self.saving.is_idle()
+            || self.loading.is_some();
+        if has_others { timeout.into_iter().chain(self.next_of_others(now)).min() } else { timeout }
+    }
+
+    #[cold]
+    fn next_of_others(&self, now: MonoNs) -> Option<MonoNs> {
         let times = [
-            self.waiting.next_wake(),
             self.retries.next(Work::Releases, !self.releases.is_empty(), now),
             self.retries.next(Work::Trips, !self.trips.is_empty(), now),
             self.sleeping.map(|(_, until)| until),

@@ -56,6 +56,12 @@ pub(crate) struct Saving {
 }
 
 impl Saving {
+    /// No save is to begin or under way here.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.claimed.is_none() && self.running.is_none()
+    }
+
     /// The save before the end of the server is the one of this worker.
     pub(crate) fn is_final(&self) -> bool {
         let running = self.running.iter().map(|running| running.wanted);
