@@ -202,6 +202,13 @@ impl Keyspace {
     }
 }
 
+impl Keyspace {
+    /// Of [`Keyspace::used_bytes`], those of captured entries: the data does not grow by them.
+    pub fn captured_entry_bytes(&self) -> u64 {
+        self.snapshot.running().map_or(0, |running| running.entry_bytes())
+    }
+}
+
 impl Snapshot {
     /// The databases that had keys at the cut, by number.
     pub fn databases(&self) -> &[AtCut] {

@@ -338,7 +338,7 @@ fn expiry(at: u64) -> Result<Option<UnixMs>, Error> {
 fn signed_expiry(reader: &mut Reader<'_>) -> Result<Option<UnixMs>, Error> {
     match i64::from_le_bytes(reader.array()?) {
         -1 => Ok(None),
-        at if at >= 0 => Ok(Some(UnixMs(at))),
+        at if at >= 0 => Ok(Some(UnixMs(at.min(EXPIRE_MAX)))),
         _ => Err(Error::Corrupt),
     }
 }

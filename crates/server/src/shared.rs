@@ -316,7 +316,9 @@ impl Shared {
         let clients = self.client_memory();
         let producers = self.ingest.producers.bytes() as u64;
         let startup = self.memory_startup.load(Ordering::Relaxed);
-        self.keyspace.used_bytes() + clients + producers + startup
+        // As in Redis, where a child has them, the copies for a save are not counted.
+        let data = self.keyspace.used_bytes().saturating_sub(self.keyspace.captured_entry_bytes());
+        data + clients + producers + startup
     }
 
     /// Starts the shutdown: every worker flushes what it executed and ends.

@@ -11,7 +11,7 @@ use base::sync::atomic::{AtomicBool, Ordering};
 use base::sync::hint::{AtomicU32, AtomicU64};
 use base::sync::{Arc, CachePadded, Mutex, MutexGuard, PoisonError};
 use base::{DbIndex, SLOTS, SlotId};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The position of a slot that was walked to its end.
 const WALKED: u64 = u64::MAX;
@@ -38,6 +38,8 @@ pub(crate) struct Running {
     lanes_used: AtomicU32,
     /// Tables that were flushed before the walker had passed them.
     inherited: Mutex<VecDeque<Inherited>>,
+    /// Physical databases that were flushed since the cut: nothing of the cut is left in them.
+    flushed: Mutex<BTreeSet<u16>>,
     /// Captured bytes that the sink has taken, or that were freed.
     done_bytes: AtomicU64,
     /// Of the bytes that writers have copied, those which they had copied when the walker last had
@@ -88,6 +90,7 @@ impl Running {
             lanes: (0..ks.gate.sections_max()).map(|_| CachePadded::default()).collect(),
             lanes_used: AtomicU32::new(0),
             inherited: Mutex::default(),
+            flushed: Mutex::default(),
             done_bytes: AtomicU64::new(0),
             done_copied: AtomicU64::new(0),
             captured_max,
@@ -203,16 +206,23 @@ impl Running {
     /// Bytes of captured entries that wait or are with the sink, and of copies that writers have
     /// made of what these share with them.
     pub fn captured_bytes(&self) -> u64 {
-        let done = self.done_bytes.load(Ordering::Relaxed);
         let done_copied = self.done_copied.load(Ordering::Relaxed);
-        self.entries_in_all().saturating_sub(done)
-            + self.copied_in_all().saturating_sub(done_copied)
+        self.entry_bytes() + self.copied_in_all().saturating_sub(done_copied)
+    }
+
+    /// Bytes of captured entries that wait or are with the sink.
+    pub fn entry_bytes(&self) -> u64 {
+        self.entries_in_all().saturating_sub(self.done_bytes.load(Ordering::Relaxed))
     }
 
     /// Takes over the tables of a flushed database that the walker has not passed. The caller holds
-    /// World. Returns what it does not need.
+    /// World. Returns what it does not need: all of it, if the database was flushed before since
+    /// the cut, because then all its entries are newer.
     pub fn inherit(&self, mut detached: Detached) -> Detached {
         let physical = detached.physical;
+        if !lock(&self.flushed).insert(physical) {
+            return detached;
+        }
         let end = position_at(physical, u64::MAX);
         let (mut tables, mut rest) = (Vec::new(), Vec::new());
         for (slot, table) in detached.tables.drain(..) {

@@ -125,8 +125,8 @@ impl Core {
     }
 
     fn held_by_pause(&self, session: &Session, spec: &CommandSpec) -> bool {
-        if self.is_save_holding_writes() {
-            return any_of(session, spec, CommandSpec::may_change);
+        if self.is_save_holding_writes() && any_of(session, spec, CommandSpec::may_change) {
+            return true;
         }
         let pause = &self.shared.pause;
         if pause.until_ms.load(Relaxed) <= self.turn.unix_ms().0 {

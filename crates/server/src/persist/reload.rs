@@ -23,6 +23,7 @@ use crate::worker::message::Message;
 use command::{Done, Error};
 use driver::ConnId;
 use keyspace::{Guard, Intent};
+use std::path::PathBuf;
 
 impl Core {
     /// DEBUG RELOAD. The caller holds World.
@@ -53,19 +54,19 @@ impl Core {
         } else if self.shared.saves.state().is_busy() {
             return Err(Error::SaveUnderWay);
         } else {
-            self.plan_reload(flushes, caller.conn());
+            let file = {
+                let config =
+                    self.shared.config.lock().expect("no panic while the configuration is held");
+                config.dir.join(&config.dbfilename)
+            };
+            self.plan_reload(file, flushes, caller.conn());
         }
         self.suspend(caller, Suspended::Saving(self.clock.now()));
         Ok(Outcome::Waiting.into())
     }
 
     /// The file is there, and is loaded next.
-    pub(crate) fn plan_reload(&mut self, flushes: bool, conn: ConnId) {
-        let path = {
-            let config =
-                self.shared.config.lock().expect("no panic while the configuration is held");
-            config.dir.join(&config.dbfilename)
-        };
+    pub(crate) fn plan_reload(&mut self, path: PathBuf, flushes: bool, conn: ConnId) {
         let reload = Some(Reload { flushes, asker: (self.id, conn) });
         self.shared.load.plan(Plan { path, reload });
         self.publish_fence();

@@ -32,6 +32,8 @@ pub(crate) struct Pruning {
 enum Stage {
     ListRoot,
     List,
+    /// A folder that is not empty is not removed, and the error tells it from a symbolic link.
+    Probe,
     RemoveManifest,
     RemoveSnapshot,
     RemoveFolder,
@@ -71,8 +73,13 @@ impl Pruning {
                     self.left -= 1;
                     return self.skip();
                 }
+                self.stage = Stage::Probe;
+                Some(FileOp::RemoveFolder { path: self.path()? })
+            }
+            (Stage::Probe, Err(Errno::NOTEMPTY | Errno::EXIST)) => {
                 self.unlink(Stage::RemoveManifest, manifest::NAME)
             }
+            (Stage::Probe, _) => self.skip(),
             // It is no backup of ours, or cannot be read.
             (Stage::List, _) => self.skip(),
             (Stage::RemoveManifest, Ok(_)) => self.unlink(Stage::RemoveSnapshot, SNAPSHOT),

@@ -38,8 +38,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let (reading, open) = Reading::begin(plan.path);
         let count = threads::count(shared.workers.len());
         let pipe = Arc::new(Pipe::new(count));
-        let flushes = plan.reload.is_none_or(|reload| reload.flushes);
-        shared.load.begin(now, unix_ms, flushes);
+        shared.load.begin(now, unix_ms);
         threads::start(&pipe, count, &mut self.access, &shared, plan.reload.is_some(), unix_ms);
         self.core.tasks.loadings += 1;
         let loading = Loading {
@@ -114,6 +113,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             guard.flush_all();
             guard.finish();
             drop(guard);
+            self.core.shared.load.forget_functions();
             self.core.tasks.is_reclaiming = true;
         }
         self.access.open_world();

@@ -146,17 +146,19 @@ impl Load {
         }
     }
 
-    /// Begins. The libraries of functions go if the data does.
-    pub(crate) fn begin(&self, now: MonoNs, unix_ms: UnixMs, flushes: bool) {
+    /// Begins.
+    pub(crate) fn begin(&self, now: MonoNs, unix_ms: UnixMs) {
         self.started_ns.store(now.0, Relaxed);
         self.started_ms.store(unix_ms.0, Relaxed);
         let keys = [&self.keys, &self.expired, &self.empty];
         for count in keys.into_iter().chain([&self.total_bytes, &self.bytes, &self.used_memory]) {
             count.store(0, Relaxed);
         }
-        if flushes {
-            held(&self.functions).clear();
-        }
+    }
+
+    /// The data is removed, and so are the libraries of functions.
+    pub(crate) fn forget_functions(&self) {
+        held(&self.functions).clear();
     }
 
     pub(crate) fn set_total(&self, bytes: u64) {

@@ -16,6 +16,7 @@ use crate::worker::tasks::FileUser;
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use driver::{ConnId, Driver, FileError, FileValue};
+use std::path::Path;
 
 /// How often a supervisor is told that a shutdown saves.
 const EXTEND_EVERY_NS: u64 = 5_000_000_000;
@@ -137,9 +138,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
             saves.end_given_up();
         } else {
             saves.end(now, outcome.is_ok().then_some(running.changes));
-            let answer =
-                if outcome.is_ok() { Answer::Ok } else { Answer::Error(Error::SaveFailed) };
-            self.report_save(running.wanted, outcome.is_ok(), &answer);
+            let saved = match &running.output {
+                Output::File(writing) if outcome.is_ok() => Some(writing.file()),
+                _ => None,
+            };
+            let answer = saved.map_or(Answer::Error(Error::SaveFailed), |_| Answer::Ok);
+            self.report_save(running.wanted, saved, &answer);
         }
     }
 
@@ -151,25 +155,25 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Why::Backup => self.core.shared.saves.end_backup(None),
             _ => self.core.shared.saves.end(now, None),
         }
-        self.report_save(wanted, false, &Answer::Error(Error::made(format!("ERR {text}"))));
+        self.report_save(wanted, None, &Answer::Error(Error::made(format!("ERR {text}"))));
         self.core.claim_next_save();
         self.core.timers.save_at = Some(now.0);
     }
 
-    /// Tells who waits for a save how it has ended.
-    fn report_save(&mut self, wanted: Wanted, is_saved: bool, answer: &Answer) {
-        match wanted.why {
-            Why::Command | Why::Background => self.answer_saver(wanted.asker, answer),
-            Why::Flush | Why::Backup => {}
-            Why::Reload { flushes } if is_saved => {
+    /// Tells who waits for a save how it has ended. `saved` is the new file.
+    fn report_save(&mut self, wanted: Wanted, saved: Option<&Path>, answer: &Answer) {
+        match (wanted.why, saved) {
+            (Why::Command | Why::Background, _) => self.answer_saver(wanted.asker, answer),
+            (Why::Flush | Why::Backup, _) => {}
+            (Why::Reload { flushes }, Some(file)) => {
                 let conn = wanted.asker.expect("a client has asked for it");
-                self.core.plan_reload(flushes, conn);
+                self.core.plan_reload(file.to_owned(), flushes, conn);
             }
-            Why::Reload { .. } => {
+            (Why::Reload { .. }, None) => {
                 self.core.release_reload();
                 self.answer_saver(wanted.asker, answer);
             }
-            Why::Shutdown => self.end_final_save(is_saved),
+            (Why::Shutdown, _) => self.end_final_save(saved.is_some()),
         }
     }
 
@@ -178,6 +182,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn end_final_save(&mut self, is_saved: bool) {
         let shared = self.core.shared.clone();
         let force = shared.saves.is_end_forced();
+        if shared.saves.is_end_wanted() {
+            return; // ABORT came while the file was renamed, and then another SHUTDOWN
+        }
         if !shared.saves.is_final() && !shared.shutting_down.load(Relaxed) {
             return; // SHUTDOWN ABORT
         }

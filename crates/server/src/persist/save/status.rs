@@ -254,6 +254,12 @@ impl Saves {
         self.is_final.swap(false, Relaxed)
     }
 
+    /// Whether a save before the end of the server waits for its turn: it shows a later moment than
+    /// the run.
+    pub(crate) fn is_end_wanted(&self) -> bool {
+        self.state().queue.iter().any(|wanted| wanted.why == Why::Shutdown)
+    }
+
     /// Whether the server ends even if the save before its end fails.
     pub(crate) fn is_end_forced(&self) -> bool {
         self.state().is_end_forced

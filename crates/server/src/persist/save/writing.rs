@@ -141,6 +141,11 @@ impl Writing {
         std::mem::take(&mut self.returned)
     }
 
+    /// The file that is written.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// How it ended, once it has: with the length of the new file, or with the old file in place.
     pub(crate) fn outcome(&self) -> Option<Result<u64, &Failure>> {
         let is_over = self.stage == Stage::Over;
