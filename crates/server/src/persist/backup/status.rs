@@ -45,8 +45,8 @@ impl Backups {
         self.schedule?.after(self.followed_s)
     }
 
-    /// A backup begins: what was due up to now is followed.
-    pub(crate) fn begin(&mut self, now_s: i64) {
+    /// A backup begins, or takes its moment: what was due up to now is followed.
+    pub(crate) fn follow(&mut self, now_s: i64) {
         self.followed_s = now_s;
     }
 
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(backups.next_s(hourly, 5), Some(3600));
         // Due, and late: it stays due until it begins, and then those between are not made up for.
         assert_eq!(backups.next_s(hourly, 9000), Some(3600));
-        backups.begin(9000);
+        backups.follow(9000);
         assert_eq!(backups.next_s(hourly, 9000), Some(10_800));
         // A new schedule begins now; what was due by it before is not due.
         let daily = Some(Schedule::Every(86_400));
