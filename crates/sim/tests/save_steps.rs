@@ -1,11 +1,15 @@
-//! The machine crashes at each operation on files of a save, and each kind of change that is not
-//! durable is kept or lost: the next server has the old data or the new data, whole, and the new
-//! data once the save was acknowledged.
+//! What happens at each operation on files of a save.
+//!
+//! The machine crashes, and each kind of change that is not durable is kept or lost: the next
+//! server has the old data or the new data, whole, and the new data once the save was acknowledged.
+//! Or the disk hangs, and clients go on meanwhile.
 #![cfg(sim)]
 
+use base::sync::Arc;
 use base::sync::baton::{Rates, Status};
 use client::Value;
 use driver::sim::{DiskFaults, Fate, Faults, SimClient, Survival};
+use server::shared::Shared;
 use sim::clients::words;
 use sim::host::{Host, server_addr};
 use sim::judge::ask;
@@ -73,6 +77,28 @@ fn kill(world: &World) {
     until(world, "it does not die", |w| w.baton.status(group) != Status::Running);
 }
 
+fn shared(world: &World) -> Arc<Shared> {
+    let shared = world.host.as_ref().and_then(|host| host.shared().ok().flatten());
+    shared.expect("it has started")
+}
+
+/// Sends a command without waiting for its reply.
+fn send(conn: &SimClient, command: &str) {
+    let parts: Vec<Vec<u8>> = words(command);
+    let bytes = client::encode(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    assert_eq!(conn.write(&bytes), bytes.len());
+}
+
+/// There is a reply, which is taken, or the connection is closed.
+fn is_answered(conn: &SimClient) -> bool {
+    conn.ending().is_some() || conn.read(&mut [0; 64]) > 0
+}
+
+#[track_caller]
+fn ask_ok(world: &mut World, conn: &SimClient, command: &str) {
+    assert_eq!(ask(world, conn, &words(command)), Ok(Value::ok()), "{command}");
+}
+
 /// Changes values of several types and encodings, in place and by new entries.
 const CHANGES: [&str; 6] = [
     "SET text {}",
@@ -124,21 +150,18 @@ fn crash(world: &mut World, command: &str, operations: u64, fate: Fate) -> (End,
     let conn = start(world);
     change(world, &conn, 1);
     for text in [BIG, "CONFIG SET rdbcompression no", "SAVE"] {
-        assert_eq!(ask(world, &conn, &words(text)), Ok(Value::ok()), "{text}");
+        ask_ok(world, &conn, text);
     }
     change(world, &conn, 2);
     world.machine.disk.stop_after(operations);
-    let parts: Vec<Vec<u8>> = words(command);
-    let bytes = client::encode(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    assert_eq!(conn.write(&bytes), bytes.len());
+    send(&conn, command);
     let is_saved = |w: &World| {
-        let shared = w.host.as_ref().and_then(|host| host.shared().ok().flatten());
-        let shared = shared.expect("it has started");
         if command == "BGSAVE" {
+            let shared = shared(w);
             let state = shared.saves.state();
             return state.run.is_none() && state.saves == 2;
         }
-        conn.ending().is_some() || conn.read(&mut [0; 64]) > 0
+        is_answered(&conn)
     };
     until(world, "neither saved nor stopped", |w| w.machine.disk.has_stopped() || is_saved(w));
     let end = if world.machine.disk.has_stopped() { End::Stopped } else { End::Saved };
@@ -178,5 +201,48 @@ fn a_crash_at_each_operation_of_a_save_leaves_the_old_data_or_the_new() {
         println!("{command}: {most} operations; the old data {old} times, the new {new} times");
         // Remove what is left, create, three writes, sync, close, rename, sync the folder.
         assert!(most >= 9 && old > 60 && new > 12, "{command}: {most}, {old} old, {new} new");
+    }
+}
+
+/// The disk goes on.
+fn go_on(world: &World) {
+    world.machine.disk.stop_after(u64::MAX);
+}
+
+/// Number 1 is there, and SHUTDOWN begins; number 2 follows SHUTDOWN ABORT. The save before the end
+/// may be at its rename then, and cannot be stopped: the server must not end behind it because of
+/// the second SHUTDOWN.
+#[test]
+fn a_shutdown_behind_abort_saves_what_came_between() {
+    let mut world = world();
+    until(&world, "the first server does not start", World::is_served);
+    kill(&world);
+    for operations in 0.. {
+        world.machine = Machine::new(7 + operations, DiskFaults::NONE);
+        let conn = start(&mut world);
+        let other = world.net.connect(&server_addr()).expect("it listens");
+        change(&mut world, &conn, 1);
+        for text in [BIG, "CONFIG SET rdbcompression no"] {
+            ask_ok(&mut world, &conn, text);
+        }
+        world.machine.disk.stop_after(operations);
+        send(&conn, "SHUTDOWN SAVE");
+        let has_stopped = |w: &World| w.machine.disk.has_stopped();
+        until(&world, "neither saved nor stopped", |w| has_stopped(w) || is_answered(&conn));
+        if !has_stopped(&world) {
+            // Remove what is left, create, three writes, sync, close, rename, sync the folder.
+            assert!(operations >= 9, "{operations}");
+            return kill(&world);
+        }
+        ask_ok(&mut world, &other, "SHUTDOWN ABORT");
+        change(&mut world, &other, 2);
+        send(&other, "SHUTDOWN SAVE");
+        until(&world, "no second end", |w| shared(w).saves.is_final());
+        go_on(&world);
+        let group = world.host.as_ref().expect("there is one").group();
+        until(&world, "it does not end", |w| w.baton.status(group) != Status::Running);
+        let conn = start(&mut world);
+        assert_eq!(read(&mut world, &conn, "behind ABORT"), 2, "{operations} operations");
+        kill(&world);
     }
 }
