@@ -204,6 +204,21 @@ fn a_crash_at_each_operation_of_a_save_leaves_the_old_data_or_the_new() {
     }
 }
 
+/// The server and its clients, on a disk that will stop behind so many operations: two connections,
+/// and data of which number 1 is saved as `other.rdb`, and number 2 is in memory.
+fn with_two_numbers(world: &mut World, operations: u64) -> [SimClient; 2] {
+    world.machine = Machine::new(7 + operations, DiskFaults::NONE);
+    let conn = start(world);
+    change(world, &conn, 1);
+    for text in [BIG, "CONFIG SET rdbcompression no", "CONFIG SET dbfilename other.rdb", "SAVE"] {
+        ask_ok(world, &conn, text);
+    }
+    ask_ok(world, &conn, "CONFIG SET dbfilename dump.rdb");
+    change(world, &conn, 2);
+    world.machine.disk.stop_after(operations);
+    [conn, world.net.connect(&server_addr()).expect("it listens")]
+}
+
 /// The disk goes on.
 fn go_on(world: &World) {
     world.machine.disk.stop_after(u64::MAX);
@@ -244,5 +259,31 @@ fn a_shutdown_behind_abort_saves_what_came_between() {
         let conn = start(&mut world);
         assert_eq!(read(&mut world, &conn, "behind ABORT"), 2, "{operations} operations");
         kill(&world);
+    }
+}
+
+/// DEBUG RELOAD loads the file which it wrote, also if new saves go to another one by now.
+#[test]
+fn a_reload_loads_its_own_file() {
+    let mut world = world();
+    until(&world, "the first server does not start", World::is_served);
+    kill(&world);
+    for operations in 0.. {
+        let [conn, other] = with_two_numbers(&mut world, operations);
+        send(&conn, "DEBUG RELOAD");
+        until(&world, "it does not stop", |w| w.machine.disk.has_stopped());
+        let is_loading = shared(&world).load.is_on();
+        if !is_loading {
+            ask_ok(&mut world, &other, "CONFIG SET dbfilename other.rdb");
+        }
+        go_on(&world);
+        let why = format!("{operations} operations");
+        until(&world, "no reply", |_| is_answered(&conn));
+        assert_eq!(read(&mut world, &other, &why), 2, "{why}");
+        kill(&world);
+        if is_loading {
+            assert!(operations >= 9, "{why}");
+            return;
+        }
     }
 }
