@@ -159,7 +159,7 @@ fn crash(world: &mut World, command: &str, operations: u64, fate: Fate) -> (End,
         if command == "BGSAVE" {
             let shared = shared(w);
             let state = shared.saves.state();
-            return state.run.is_none() && state.saves == 2;
+            return state.saves == 2 && !state.is_saving();
         }
         is_answered(&conn)
     };
@@ -285,5 +285,55 @@ fn a_reload_loads_its_own_file() {
             assert!(operations >= 9, "{why}");
             return;
         }
+    }
+}
+
+/// Figures of INFO: of saves, and of backups.
+fn saving(world: &mut World, conn: &SimClient) -> [i64; 4] {
+    let reply = ask(world, conn, &words("INFO persistence")).expect("it is answered");
+    let text = reply.as_str().expect("a text").to_owned();
+    let names = ["rdb_bgsave_in_progress", "rdb_current_bgsave_time_sec", "rdb_saves"];
+    [names[0], names[1], names[2], "backup_in_progress"].map(|name| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
+    })
+}
+
+/// A backup by schedule is no save for clients: theirs wait for it.
+#[test]
+fn saves_begin_behind_a_backup() {
+    let mut world = world();
+    until(&world, "the first server does not start", World::is_served);
+    kill(&world);
+    for command in ["SAVE", "BGSAVE", "BGSAVE SCHEDULE"] {
+        let [conn, other] = with_two_numbers(&mut world, 3);
+        ask_ok(&mut world, &conn, "CONFIG SET backup-schedule 1s");
+        until(&world, "no backup", |w| w.machine.disk.has_stopped());
+        assert_eq!(saving(&mut world, &other), [0, -1, 1, 1], "{command}");
+        // Writes do not wait for a backup: so a reload, for which they wait, does not either.
+        let busy = Value::Error(b"ERR Background save already in progress".to_vec());
+        assert_eq!(ask(&mut world, &other, &words("DEBUG RELOAD")), Ok(busy.clone()));
+        if command == "SAVE" {
+            send(&conn, command);
+            until(&world, "it is not wanted", |w| shared(w).saves.state().is_saving());
+        } else {
+            let scheduled = Value::Simple(b"Background saving scheduled".to_vec());
+            assert_eq!(ask(&mut world, &conn, &words(command)), Ok(scheduled));
+        }
+        assert_eq!(saving(&mut world, &other), [1, -1, 2, 1], "{command}");
+        assert_eq!(ask(&mut world, &other, &words("SAVE")), Ok(busy), "{command}");
+        let schedule = [b"CONFIG".to_vec(), b"SET".to_vec(), b"backup-schedule".to_vec(), vec![]];
+        assert_eq!(ask(&mut world, &other, &schedule), Ok(Value::ok()));
+        go_on(&world);
+        if command == "SAVE" {
+            until(&world, "no reply", |_| is_answered(&conn));
+        }
+        until(&world, "it is not saved", |w| !shared(w).saves.state().is_saving());
+        assert_eq!(saving(&mut world, &other), [0, -1, 2, 0], "{command}");
+        assert_eq!(shared(&world).saves.state().backups.made, 1, "{command}");
+        kill(&world);
+        let conn = start(&mut world);
+        assert_eq!(read(&mut world, &conn, command), 2);
+        kill(&world);
     }
 }

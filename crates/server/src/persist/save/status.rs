@@ -132,7 +132,7 @@ pub struct State {
     pub last_try: Option<MonoNs>,
     /// How long the last background save took, seconds.
     pub last_time_s: Option<i64>,
-    /// SAVE and background saves so far.
+    /// SAVE and background saves so far, with those that are wanted.
     pub saves: u64,
     /// Changes of the keyspace up to the last successful save.
     pub saved_changes: u64,
@@ -176,8 +176,9 @@ impl Saves {
 
     /// Adds a save to those that are wanted; [`Saves::claim_next`] follows. That of FLUSHALL is
     /// never refused. Others are, and false is returned, if another one is wanted or under way, or
-    /// if the server ends. What a client or a save point wants waits behind the save of FLUSHALL,
-    /// which nobody has asked for, and behind one that is given up.
+    /// if the server ends. What a client or a save point wants waits behind the save of FLUSHALL
+    /// and a backup, which nobody has asked for, and behind one that is given up. DEBUG RELOAD does
+    /// not wait for a backup, because writes would wait as long.
     pub(crate) fn want(&self, wanted: Wanted) -> bool {
         let mut state = self.state();
         // BGSAVE inside EXEC: as in Redis, one save answers any number of them.
@@ -193,7 +194,13 @@ impl Saves {
             Why::Command | Why::Background | Why::Reload { .. } => {
                 let is_ending = |run: &Run| run.given_up.is_some() && run.wanted.asker.is_none();
                 let run = state.run.iter().filter(|run| !is_ending(run)).map(|run| &run.wanted);
-                run.chain(&state.queue).any(|other| other.why != Why::Flush) || self.is_final()
+                let is_reload = matches!(wanted.why, Why::Reload { .. });
+                let is_awaited = |other: &Wanted| match other.why {
+                    Why::Flush => true,
+                    Why::Backup => !is_reload,
+                    _ => false,
+                };
+                run.chain(&state.queue).any(|other| !is_awaited(other)) || self.is_final()
             }
         };
         if is_refused {
@@ -201,6 +208,7 @@ impl Saves {
         }
         if !state.queue.iter().any(|other| other.why == wanted.why) {
             state.queue.push(wanted);
+            state.saves += u64::from(matches!(wanted.why, Why::Command | Why::Background));
         }
         true
     }
@@ -218,7 +226,6 @@ impl Saves {
         if run.is_background() {
             state.last_try = Some(since.0);
         }
-        state.saves += u64::from(wanted.why == Why::Command || wanted.why == Why::Background);
         self.progress.clear();
         Some(run)
     }
@@ -323,9 +330,20 @@ impl Saves {
 }
 
 impl State {
-    /// Whether a save is under way or wanted.
+    /// Whether a save or a backup is under way or wanted.
     pub(crate) fn is_busy(&self) -> bool {
         self.run.is_some() || !self.queue.is_empty()
+    }
+
+    /// Whether a save is under way or wanted. (A backup is none.)
+    pub fn is_saving(&self) -> bool {
+        let mut all = self.run.iter().map(|run| &run.wanted).chain(&self.queue);
+        all.any(|wanted| wanted.why != Why::Backup)
+    }
+
+    /// Whether the run is a backup.
+    pub(crate) fn is_backing_up(&self) -> bool {
+        self.run.is_some_and(|run| run.wanted.why == Why::Backup)
     }
 
     /// When a save point with so many changes is due: the earliest of those which have enough of
@@ -449,6 +467,25 @@ mod tests {
         assert!(!saves.end_final() && saves.is_final());
     }
 
+    /// A backup is no save that a client or a save point has to know of. Writes would wait behind
+    /// it for DEBUG RELOAD.
+    #[test]
+    fn saves_wait_for_a_backup() {
+        let saves = Saves::new(at(1), 1);
+        for why in [Why::Command, Why::Background] {
+            assert_eq!(claim(&saves, Why::Backup, 2), Some(Why::Backup));
+            assert!(saves.state().is_backing_up() && !saves.state().is_saving());
+            assert!(!saves.want(wanted(0, Why::Reload { flushes: true })));
+            assert!(saves.want(wanted(0, why)) && saves.state().is_saving());
+            assert!(!saves.want(wanted(0, Why::Backup)), "one follows the schedule, later");
+            assert_eq!(saves.want(wanted(1, Why::Background)), why == Why::Background);
+            saves.end_backup(None);
+            assert_eq!(next(&saves, 3), Some(why));
+            saves.end((at(4), 4), Some(0));
+        }
+        assert_eq!(saves.state().saves, 2);
+    }
+
     /// Nobody who waits for a save is forgotten when it is given up.
     #[test]
     fn a_save_that_is_given_up_is_wanted_again_if_a_client_waits() {
@@ -464,6 +501,7 @@ mod tests {
             saves.end_given_up();
             assert_eq!(next(&saves, 3), again.or(Some(Why::Background)));
             assert_eq!(saves.given_up(3), None);
+            assert_eq!(saves.state().saves, if again.is_some() { 1 } else { 2 });
         }
     }
 
