@@ -622,6 +622,39 @@ fn a_reload_that_cannot_be_done_changes_nothing() {
     }
 }
 
+/// Libraries of functions, which this server keeps without running them, stay as the data does.
+#[test]
+fn a_reload_that_fails_keeps_functions() {
+    const LIBRARY: &str = "#!lua name=lib\nredis.register_function('f', function() return 1 end)";
+    let folder = Folder::new("functions");
+    let redis = redis_with(&folder);
+    let load = redis.connect().command(&["FUNCTION", "LOAD", LIBRARY]).expect("a reply");
+    assert_eq!(load, Value::Bulk(b"lib".to_vec()));
+    assert_eq!(ask(&mut redis.connect(), "SAVE"), "+OK");
+    drop(redis);
+    let Some(server) = start(&folder, &[]) else { return };
+    let wire = &mut server.connect();
+    let kept = |wire: &mut Wire, why: &str| {
+        assert_eq!(ask(wire, "SAVE"), "+OK");
+        let functions = ask(&mut redis_with(&folder).connect(), "FUNCTION LIST");
+        assert_eq!(functions.matches("\"library_name\"").count(), 1, "{why}: {functions}");
+    };
+    kept(wire, "it was loaded");
+    std::fs::write(folder.file(), "a text").expect("room");
+    let failed = "-ERR Error trying to load the RDB dump";
+    assert_eq!(ask(wire, "DEBUG RELOAD NOSAVE"), failed);
+    kept(wire, "no snapshot");
+    std::fs::remove_file(folder.file()).expect("it is there");
+    assert_eq!(ask(wire, "DEBUG RELOAD NOSAVE"), failed);
+    kept(wire, "no file");
+    assert_eq!(ask(wire, "CONFIG SET dbfilename ."), "+OK");
+    assert_eq!(ask(wire, "DEBUG RELOAD"), "-ERR");
+    assert_eq!(ask(wire, "CONFIG SET dbfilename dump.rdb"), "+OK");
+    kept(wire, "no save");
+    assert_eq!(ask(wire, "DEBUG RELOAD"), "+OK");
+    kept(wire, "a reload");
+}
+
 /// What is loaded is refused to clients, and a transaction that was queued before fails.
 #[test]
 fn a_reload_answers_as_the_start() {

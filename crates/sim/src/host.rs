@@ -105,6 +105,7 @@ fn config(plan: &Plan, saved: u64) -> Config {
     config.file = Some(CONFIG_FILE.into());
     config.dir = DATA_FOLDER.into();
     config.enable_debug_command = Access::Yes;
+    config.enable_protected_configs = Access::Yes;
     config.bind = vec![Bind { host: "127.0.0.1".into(), optional: false }];
     let words: Vec<Vec<u8>> = format!("{INGEST} protocol=2").split(' ').map(Vec::from).collect();
     config.ingest_listen = IngestListen::parse_all(&words).expect("well formed");

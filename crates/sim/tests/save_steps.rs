@@ -1,11 +1,15 @@
-//! The machine crashes at each operation on files of a save, and each kind of change that is not
-//! durable is kept or lost: the next server has the old data or the new data, whole, and the new
-//! data once the save was acknowledged.
+//! What happens at each operation on files of a save.
+//!
+//! The machine crashes, and each kind of change that is not durable is kept or lost: the next
+//! server has the old data or the new data, whole, and the new data once the save was acknowledged.
+//! Or the disk hangs, and clients go on meanwhile.
 #![cfg(sim)]
 
+use base::sync::Arc;
 use base::sync::baton::{Rates, Status};
 use client::Value;
 use driver::sim::{DiskFaults, Fate, Faults, SimClient, Survival};
+use server::shared::Shared;
 use sim::clients::words;
 use sim::host::{Host, server_addr};
 use sim::judge::ask;
@@ -73,6 +77,28 @@ fn kill(world: &World) {
     until(world, "it does not die", |w| w.baton.status(group) != Status::Running);
 }
 
+fn shared(world: &World) -> Arc<Shared> {
+    let shared = world.host.as_ref().and_then(|host| host.shared().ok().flatten());
+    shared.expect("it has started")
+}
+
+/// Sends a command without waiting for its reply.
+fn send(conn: &SimClient, command: &str) {
+    let parts: Vec<Vec<u8>> = words(command);
+    let bytes = client::encode(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    assert_eq!(conn.write(&bytes), bytes.len());
+}
+
+/// There is a reply, which is taken, or the connection is closed.
+fn is_answered(conn: &SimClient) -> bool {
+    conn.ending().is_some() || conn.read(&mut [0; 64]) > 0
+}
+
+#[track_caller]
+fn ask_ok(world: &mut World, conn: &SimClient, command: &str) {
+    assert_eq!(ask(world, conn, &words(command)), Ok(Value::ok()), "{command}");
+}
+
 /// Changes values of several types and encodings, in place and by new entries.
 const CHANGES: [&str; 6] = [
     "SET text {}",
@@ -124,21 +150,18 @@ fn crash(world: &mut World, command: &str, operations: u64, fate: Fate) -> (End,
     let conn = start(world);
     change(world, &conn, 1);
     for text in [BIG, "CONFIG SET rdbcompression no", "SAVE"] {
-        assert_eq!(ask(world, &conn, &words(text)), Ok(Value::ok()), "{text}");
+        ask_ok(world, &conn, text);
     }
     change(world, &conn, 2);
     world.machine.disk.stop_after(operations);
-    let parts: Vec<Vec<u8>> = words(command);
-    let bytes = client::encode(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    assert_eq!(conn.write(&bytes), bytes.len());
+    send(&conn, command);
     let is_saved = |w: &World| {
-        let shared = w.host.as_ref().and_then(|host| host.shared().ok().flatten());
-        let shared = shared.expect("it has started");
         if command == "BGSAVE" {
+            let shared = shared(w);
             let state = shared.saves.state();
-            return state.run.is_none() && state.saves == 2;
+            return state.saves == 2 && !state.is_saving();
         }
-        conn.ending().is_some() || conn.read(&mut [0; 64]) > 0
+        is_answered(&conn)
     };
     until(world, "neither saved nor stopped", |w| w.machine.disk.has_stopped() || is_saved(w));
     let end = if world.machine.disk.has_stopped() { End::Stopped } else { End::Saved };
@@ -178,5 +201,139 @@ fn a_crash_at_each_operation_of_a_save_leaves_the_old_data_or_the_new() {
         println!("{command}: {most} operations; the old data {old} times, the new {new} times");
         // Remove what is left, create, three writes, sync, close, rename, sync the folder.
         assert!(most >= 9 && old > 60 && new > 12, "{command}: {most}, {old} old, {new} new");
+    }
+}
+
+/// The server and its clients, on a disk that will stop behind so many operations: two connections,
+/// and data of which number 1 is saved as `other.rdb`, and number 2 is in memory.
+fn with_two_numbers(world: &mut World, operations: u64) -> [SimClient; 2] {
+    world.machine = Machine::new(7 + operations, DiskFaults::NONE);
+    let conn = start(world);
+    change(world, &conn, 1);
+    for text in [BIG, "CONFIG SET rdbcompression no", "CONFIG SET dbfilename other.rdb", "SAVE"] {
+        ask_ok(world, &conn, text);
+    }
+    ask_ok(world, &conn, "CONFIG SET dbfilename dump.rdb");
+    change(world, &conn, 2);
+    world.machine.disk.stop_after(operations);
+    [conn, world.net.connect(&server_addr()).expect("it listens")]
+}
+
+/// The disk goes on.
+fn go_on(world: &World) {
+    world.machine.disk.stop_after(u64::MAX);
+}
+
+/// Number 1 is there, and SHUTDOWN begins; number 2 follows SHUTDOWN ABORT. The save before the end
+/// may be at its rename then, and cannot be stopped: the server must not end behind it because of
+/// the second SHUTDOWN.
+#[test]
+fn a_shutdown_behind_abort_saves_what_came_between() {
+    let mut world = world();
+    until(&world, "the first server does not start", World::is_served);
+    kill(&world);
+    for operations in 0.. {
+        world.machine = Machine::new(7 + operations, DiskFaults::NONE);
+        let conn = start(&mut world);
+        let other = world.net.connect(&server_addr()).expect("it listens");
+        change(&mut world, &conn, 1);
+        for text in [BIG, "CONFIG SET rdbcompression no"] {
+            ask_ok(&mut world, &conn, text);
+        }
+        world.machine.disk.stop_after(operations);
+        send(&conn, "SHUTDOWN SAVE");
+        let has_stopped = |w: &World| w.machine.disk.has_stopped();
+        until(&world, "neither saved nor stopped", |w| has_stopped(w) || is_answered(&conn));
+        if !has_stopped(&world) {
+            // Remove what is left, create, three writes, sync, close, rename, sync the folder.
+            assert!(operations >= 9, "{operations}");
+            return kill(&world);
+        }
+        ask_ok(&mut world, &other, "SHUTDOWN ABORT");
+        change(&mut world, &other, 2);
+        send(&other, "SHUTDOWN SAVE");
+        until(&world, "no second end", |w| shared(w).saves.is_final());
+        go_on(&world);
+        let group = world.host.as_ref().expect("there is one").group();
+        until(&world, "it does not end", |w| w.baton.status(group) != Status::Running);
+        let conn = start(&mut world);
+        assert_eq!(read(&mut world, &conn, "behind ABORT"), 2, "{operations} operations");
+        kill(&world);
+    }
+}
+
+/// DEBUG RELOAD loads the file which it wrote, also if new saves go to another one by now.
+#[test]
+fn a_reload_loads_its_own_file() {
+    let mut world = world();
+    until(&world, "the first server does not start", World::is_served);
+    kill(&world);
+    for operations in 0.. {
+        let [conn, other] = with_two_numbers(&mut world, operations);
+        send(&conn, "DEBUG RELOAD");
+        until(&world, "it does not stop", |w| w.machine.disk.has_stopped());
+        let is_loading = shared(&world).load.is_on();
+        if !is_loading {
+            ask_ok(&mut world, &other, "CONFIG SET dbfilename other.rdb");
+        }
+        go_on(&world);
+        let why = format!("{operations} operations");
+        until(&world, "no reply", |_| is_answered(&conn));
+        assert_eq!(read(&mut world, &other, &why), 2, "{why}");
+        kill(&world);
+        if is_loading {
+            assert!(operations >= 9, "{why}");
+            return;
+        }
+    }
+}
+
+/// Figures of INFO: of saves, and of backups.
+fn saving(world: &mut World, conn: &SimClient) -> [i64; 4] {
+    let reply = ask(world, conn, &words("INFO persistence")).expect("it is answered");
+    let text = reply.as_str().expect("a text").to_owned();
+    let names = ["rdb_bgsave_in_progress", "rdb_current_bgsave_time_sec", "rdb_saves"];
+    [names[0], names[1], names[2], "backup_in_progress"].map(|name| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
+    })
+}
+
+/// A backup by schedule is no save for clients: theirs wait for it.
+#[test]
+fn saves_begin_behind_a_backup() {
+    let mut world = world();
+    until(&world, "the first server does not start", World::is_served);
+    kill(&world);
+    for command in ["SAVE", "BGSAVE", "BGSAVE SCHEDULE"] {
+        let [conn, other] = with_two_numbers(&mut world, 3);
+        ask_ok(&mut world, &conn, "CONFIG SET backup-schedule 1s");
+        until(&world, "no backup", |w| w.machine.disk.has_stopped());
+        assert_eq!(saving(&mut world, &other), [0, -1, 1, 1], "{command}");
+        // Writes do not wait for a backup: so a reload, for which they wait, does not either.
+        let busy = Value::Error(b"ERR Background save already in progress".to_vec());
+        assert_eq!(ask(&mut world, &other, &words("DEBUG RELOAD")), Ok(busy.clone()));
+        if command == "SAVE" {
+            send(&conn, command);
+            until(&world, "it is not wanted", |w| shared(w).saves.state().is_saving());
+        } else {
+            let scheduled = Value::Simple(b"Background saving scheduled".to_vec());
+            assert_eq!(ask(&mut world, &conn, &words(command)), Ok(scheduled));
+        }
+        assert_eq!(saving(&mut world, &other), [1, -1, 2, 1], "{command}");
+        assert_eq!(ask(&mut world, &other, &words("SAVE")), Ok(busy), "{command}");
+        let schedule = [b"CONFIG".to_vec(), b"SET".to_vec(), b"backup-schedule".to_vec(), vec![]];
+        assert_eq!(ask(&mut world, &other, &schedule), Ok(Value::ok()));
+        go_on(&world);
+        if command == "SAVE" {
+            until(&world, "no reply", |_| is_answered(&conn));
+        }
+        until(&world, "it is not saved", |w| !shared(w).saves.state().is_saving());
+        assert_eq!(saving(&mut world, &other), [0, -1, 2, 0], "{command}");
+        assert_eq!(shared(&world).saves.state().backups.made, 1, "{command}");
+        kill(&world);
+        let conn = start(&mut world);
+        assert_eq!(read(&mut world, &conn, command), 2);
+        kill(&world);
     }
 }

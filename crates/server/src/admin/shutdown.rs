@@ -29,8 +29,7 @@ impl Core {
         op: ShutdownOp,
     ) -> Result<Outcome, Error> {
         let (save, force) = match op {
-            ShutdownOp::Abort if self.shared.saves.is_final() => {
-                self.stay();
+            ShutdownOp::Abort if self.stay() => {
                 self.give_up_save("SHUTDOWN ABORT", |run| run.wanted.why == Why::Shutdown);
                 caller.reply(out).ok();
                 return Ok(Outcome::Done);
@@ -48,12 +47,16 @@ impl Core {
         Ok(Outcome::Waiting)
     }
 
-    /// The server does not end behind the save before its end.
-    pub(crate) fn stay(&self) {
-        self.shared.saves.end_final();
-        for worker in 0..self.shared.workers.len() {
-            self.shared.post(worker, Message::ShutdownFailed);
+    /// The server does not end behind the save before its end. False if there is no such save, or
+    /// if that is over and the server ends.
+    pub(crate) fn stay(&self) -> bool {
+        let stays = self.shared.saves.end_final();
+        if stays {
+            for worker in 0..self.shared.workers.len() {
+                self.shared.post(worker, Message::ShutdownFailed);
+            }
         }
+        stays
     }
 
     /// A signal has come that ends the server. As in Redis, a SIGINT during the save before the end
@@ -84,11 +87,11 @@ impl Core {
             self.shared.begin_shutdown();
             return true;
         }
-        if self.shared.saves.begin_final(force) {
+        if self.shared.saves.begin_final(self.id, force) {
             log::notice(format_args!("Saving the final RDB snapshot before exiting."));
             let others = |run: &Run| run.wanted.why != Why::Shutdown;
             self.give_up_save("the server ends behind another one", others);
-            self.want_save(Why::Shutdown, None).expect("it is never refused");
+            self.claim_next_save();
             // No worker executes a write by the old rules behind the moment of this save, because
             // that is taken under World, and who enters behind it follows the fence.
             self.publish_fence();

@@ -1,7 +1,6 @@
 //! Figures of saves.
 
 use crate::persist::backup::status::Backups;
-use crate::persist::save::status::Why;
 use crate::shared::Shared;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{MonoNs, UnixMs};
@@ -11,11 +10,11 @@ use base::{MonoNs, UnixMs};
 pub struct SaveFigures {
     /// Changes which no snapshot file holds.
     pub changes: u64,
-    /// A save is under way or wanted.
-    pub is_busy: bool,
+    /// A save is under way or wanted. Here and for the time, a backup is none.
+    pub is_saving: bool,
     /// For how long a save is under way, seconds.
     pub current_s: Option<u64>,
-    /// Keys that it has written, and that it has to write.
+    /// Keys that the save or the backup has written, and that it has to write.
     pub keys: (u64, u64),
     /// Bytes that it has written.
     pub bytes: u64,
@@ -31,7 +30,7 @@ pub struct SaveFigures {
     pub saves: u64,
     /// The most that was captured for the last save, bytes.
     pub last_captured: u64,
-    /// The save under way is a backup by schedule.
+    /// A backup by schedule is under way.
     pub backs_up: bool,
     /// When the next backup is due, in Unix seconds.
     pub next_backup_s: Option<i64>,
@@ -49,12 +48,13 @@ impl SaveFigures {
         let next_backup_s = state.backups.next_s(schedule, unix_ms.0 / 1000);
         let (state, progress) = (state.clone(), &shared.saves.progress);
         let is_running = state.run.is_some();
+        let saved = state.run.filter(|_| !state.is_backing_up());
         let running = |figure: u64| if is_running { figure } else { 0 };
         let captured = running(shared.keyspace.captured_bytes());
         Self {
             changes: shared.keyspace.changes().saturating_sub(state.saved_changes),
-            is_busy: state.is_busy(),
-            current_s: state.run.map(|run| now.since(run.since.0) / 1_000_000_000),
+            is_saving: state.is_saving(),
+            current_s: saved.map(|run| now.since(run.since.0) / 1_000_000_000),
             keys: (
                 running(progress.keys.load(Relaxed)),
                 running(progress.keys_total.load(Relaxed)),
@@ -66,7 +66,7 @@ impl SaveFigures {
             last_took_s: state.last_time_s,
             saves: state.saves,
             last_captured: state.last_captured,
-            backs_up: state.run.is_some_and(|run| run.wanted.why == Why::Backup),
+            backs_up: state.is_backing_up(),
             next_backup_s,
             backups: state.backups,
             held: shared.saves.held.load(Relaxed),

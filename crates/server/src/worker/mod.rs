@@ -123,6 +123,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.driver.rewind();
     }
 
+    #[inline(never)] // the loop around it keeps its registers
     fn on_event(&mut self, event: Event<Message>) {
         match event {
             Event::Data { conn, start, end } => self.on_data(conn, start, end),

@@ -111,8 +111,9 @@ impl SimDisk {
         drop(spent);
     }
 
-    /// So many further operations complete; the next ones stay in flight until the machine crashes.
-    /// So a crash can be placed at each step of what a process does.
+    /// So many further operations complete; the next ones stay in flight until the machine crashes,
+    /// or until the next call. So a crash, or a hang, can be placed at each step of what a process
+    /// does.
     pub fn stop_after(&self, operations: u64) {
         self.queue().stop_after(operations);
     }

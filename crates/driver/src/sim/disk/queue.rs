@@ -75,7 +75,7 @@ impl Queue {
         spent
     }
 
-    /// So many operations complete, and no more until the machine crashes.
+    /// So many operations complete, and no more until the machine crashes or the next call.
     pub fn stop_after(&mut self, operations: u64) {
         self.left = operations;
     }

@@ -252,7 +252,7 @@ fn persistence_section(t: &mut String, shared: &Shared, turn: &Turn) {
     field(t, "current_save_keys_processed", saves.keys.0);
     field(t, "current_save_keys_total", saves.keys.1);
     field(t, "rdb_changes_since_last_save", saves.changes);
-    field(t, "rdb_bgsave_in_progress", u8::from(saves.is_busy));
+    field(t, "rdb_bgsave_in_progress", u8::from(saves.is_saving));
     field(t, "rdb_last_save_time", saves.last_s);
     field(t, "rdb_last_bgsave_status", if saves.has_failed { "err" } else { "ok" });
     field(t, "rdb_last_bgsave_time_sec", saves.last_took_s.unwrap_or(-1));

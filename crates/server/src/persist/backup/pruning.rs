@@ -79,9 +79,8 @@ impl Pruning {
             (Stage::Probe, Err(Errno::NOTEMPTY | Errno::EXIST)) => {
                 self.unlink(Stage::RemoveManifest, manifest::NAME)
             }
-            (Stage::Probe, _) => self.skip(),
             // It is no backup of ours, or cannot be read.
-            (Stage::List, _) => self.skip(),
+            (Stage::Probe | Stage::List, _) => self.skip(),
             (Stage::RemoveManifest, Ok(_)) => self.unlink(Stage::RemoveSnapshot, SNAPSHOT),
             (Stage::RemoveSnapshot, Ok(_)) => {
                 self.stage = Stage::RemoveFolder;

@@ -69,7 +69,8 @@ enum Begun {
 
 impl Core {
     /// SAVE and BGSAVE. The session waits for the file, or for the moment which it will show: so
-    /// its next command is not in the file. Inside EXEC, BGSAVE only notes that a save is wanted.
+    /// its next command is not in the file. Inside EXEC, and behind a backup, which may take long,
+    /// BGSAVE only notes that a save is wanted.
     pub(crate) fn save_op(
         &mut self,
         out: &mut OutBuf,
@@ -79,7 +80,8 @@ impl Core {
         let (why, asker) = match mode {
             SaveMode::Foreground => (Why::Command, Some(caller.conn())),
             SaveMode::Background => {
-                (Why::Background, (!caller.is_in_exec()).then(|| caller.conn()))
+                let waits = !caller.is_in_exec() && !self.shared.saves.state().is_backing_up();
+                (Why::Background, waits.then(|| caller.conn()))
             }
         };
         self.want_save(why, asker)?;
@@ -91,10 +93,10 @@ impl Core {
         Ok(Outcome::Waiting)
     }
 
-    /// Wants a save, which begins as soon as none is under way.
+    /// Wants a save, which begins as soon as none is under way. (SHUTDOWN has a way of its own.)
     ///
     /// # Errors
-    /// [`Error::SaveUnderWay`], but not for FLUSHALL and SHUTDOWN.
+    /// [`Error::SaveUnderWay`], but not for FLUSHALL.
     pub(crate) fn want_save(&self, why: Why, asker: Option<ConnId>) -> Result<(), Error> {
         if !self.shared.saves.want(Wanted { worker: self.id, why, asker }) {
             return Err(Error::SaveUnderWay);

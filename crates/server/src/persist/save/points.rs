@@ -15,7 +15,7 @@ impl Core {
             self.timers.save_at = None;
             return;
         }
-        // A save point first: a backup waits for it, while the other would be refused as long.
+        // A save point first: a backup is made later as well.
         let point = self.check_save_points();
         let backup = self.check_backups();
         self.timers.save_at = point.into_iter().chain(backup).min();
@@ -26,7 +26,7 @@ impl Core {
         let (now, saves) = (self.turn.now(), &self.shared.saves);
         let points = &self.settings.save_points;
         let state = saves.state();
-        if points.is_empty() || state.is_busy() {
+        if points.is_empty() || state.is_saving() {
             return None; // behind the end of a run it is checked again
         }
         let changes = self.shared.keyspace.changes();

@@ -181,14 +181,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// it was told to end in any case.
     fn end_final_save(&mut self, is_saved: bool) {
         let shared = self.core.shared.clone();
-        let force = shared.saves.is_end_forced();
-        if shared.saves.is_end_wanted() {
-            return; // ABORT came while the file was renamed, and then another SHUTDOWN
+        if shared.shutting_down.load(Relaxed) {
+            return; // SHUTDOWN NOSAVE, or a second SIGINT
         }
-        if !shared.saves.is_final() && !shared.shutting_down.load(Relaxed) {
-            return; // SHUTDOWN ABORT
-        }
-        if is_saved || force || shared.shutting_down.load(Relaxed) {
+        // SHUTDOWN ABORT may come while the file is renamed, and then another SHUTDOWN.
+        let Some(ends) = shared.saves.conclude_final(is_saved) else { return };
+        if ends {
             if !is_saved {
                 log::warning(format_args!("Error trying to save the DB. Exit anyway."));
             }

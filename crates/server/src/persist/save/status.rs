@@ -122,6 +122,8 @@ pub struct State {
     queue: Vec<Wanted>,
     /// The server ends even if the save before its end fails.
     is_end_forced: bool,
+    /// The server ends: SHUTDOWN ABORT comes too late.
+    is_end_certain: bool,
     /// The last successful save, or the start: by the calendar, in seconds.
     pub last_save_s: i64,
     /// The same by the clock of the workers.
@@ -130,7 +132,7 @@ pub struct State {
     pub last_try: Option<MonoNs>,
     /// How long the last background save took, seconds.
     pub last_time_s: Option<i64>,
-    /// SAVE and background saves so far.
+    /// SAVE and background saves so far, with those that are wanted.
     pub saves: u64,
     /// Changes of the keyspace up to the last successful save.
     pub saved_changes: u64,
@@ -172,10 +174,11 @@ impl Saves {
         self.is_final() || self.is_reloading.load(Relaxed)
     }
 
-    /// Adds a save to those that are wanted; [`Saves::claim_next`] follows. Those of FLUSHALL and
-    /// SHUTDOWN are never refused. Others are, and false is returned, if another one is wanted or
-    /// under way, or if the server ends. What a client or a save point wants waits behind the save
-    /// of FLUSHALL, which nobody has asked for, and behind one that is given up.
+    /// Adds a save to those that are wanted; [`Saves::claim_next`] follows. That of FLUSHALL is
+    /// never refused. Others are, and false is returned, if another one is wanted or under way, or
+    /// if the server ends. What a client or a save point wants waits behind the save of FLUSHALL
+    /// and a backup, which nobody has asked for, and behind one that is given up. DEBUG RELOAD does
+    /// not wait for a backup, because writes would wait as long.
     pub(crate) fn want(&self, wanted: Wanted) -> bool {
         let mut state = self.state();
         // BGSAVE inside EXEC: as in Redis, one save answers any number of them.
@@ -185,12 +188,19 @@ impl Saves {
             return true;
         }
         let is_refused = match wanted.why {
-            Why::Flush | Why::Shutdown => false,
+            Why::Flush => false,
+            Why::Shutdown => unreachable!("begin_final has wanted it"),
             Why::Backup => state.is_busy() || self.is_final(),
             Why::Command | Why::Background | Why::Reload { .. } => {
                 let is_ending = |run: &Run| run.given_up.is_some() && run.wanted.asker.is_none();
                 let run = state.run.iter().filter(|run| !is_ending(run)).map(|run| &run.wanted);
-                run.chain(&state.queue).any(|other| other.why != Why::Flush) || self.is_final()
+                let is_reload = matches!(wanted.why, Why::Reload { .. });
+                let is_awaited = |other: &Wanted| match other.why {
+                    Why::Flush => true,
+                    Why::Backup => !is_reload,
+                    _ => false,
+                };
+                run.chain(&state.queue).any(|other| !is_awaited(other)) || self.is_final()
             }
         };
         if is_refused {
@@ -198,6 +208,7 @@ impl Saves {
         }
         if !state.queue.iter().any(|other| other.why == wanted.why) {
             state.queue.push(wanted);
+            state.saves += u64::from(matches!(wanted.why, Why::Command | Why::Background));
         }
         true
     }
@@ -215,7 +226,6 @@ impl Saves {
         if run.is_background() {
             state.last_try = Some(since.0);
         }
-        state.saves += u64::from(wanted.why == Why::Command || wanted.why == Why::Background);
         self.progress.clear();
         Some(run)
     }
@@ -239,30 +249,39 @@ impl Saves {
         run.given_up.filter(|_| run.wanted.worker == worker)
     }
 
-    /// The server is to end behind a save. True if that is new; `force` counts in any case.
-    pub(crate) fn begin_final(&self, force: bool) -> bool {
+    /// The server is to end behind a save, which this worker writes. True if that is new: then the
+    /// save is wanted, and [`Saves::claim_next`] follows. `force` counts in any case.
+    pub(crate) fn begin_final(&self, worker: usize, force: bool) -> bool {
         let mut state = self.state();
         let is_new = !self.is_final.swap(true, Relaxed);
         state.is_end_forced = force || (!is_new && state.is_end_forced);
+        if is_new {
+            state.queue.push(Wanted { worker, why: Why::Shutdown, asker: None });
+        }
         is_new
     }
 
-    /// The server does not end. True if it was to.
+    /// The server does not end. True if it was to, and can stay.
     pub(crate) fn end_final(&self) -> bool {
         let mut state = self.state();
+        if state.is_end_certain {
+            return false;
+        }
         state.queue.retain(|wanted| wanted.why != Why::Shutdown);
         self.is_final.swap(false, Relaxed)
     }
 
-    /// Whether a save before the end of the server waits for its turn: it shows a later moment than
-    /// the run.
-    pub(crate) fn is_end_wanted(&self) -> bool {
-        self.state().queue.iter().any(|wanted| wanted.why == Why::Shutdown)
-    }
-
-    /// Whether the server ends even if the save before its end fails.
-    pub(crate) fn is_end_forced(&self) -> bool {
-        self.state().is_end_forced
+    /// A save before the end of the server is over. Returns whether the server ends, which
+    /// [`Saves::end_final`] cannot change any more. `None`: that has been called since the save
+    /// began. If the server is to end all the same, it ends behind a save of a later moment.
+    pub(crate) fn conclude_final(&self, is_saved: bool) -> Option<bool> {
+        let mut state = self.state();
+        let mut wanted = state.run.iter().map(|run| &run.wanted).chain(&state.queue);
+        if !self.is_final() || wanted.any(|wanted| wanted.why == Why::Shutdown) {
+            return None;
+        }
+        state.is_end_certain = is_saved || state.is_end_forced;
+        Some(state.is_end_certain)
     }
 
     /// The run is over. `saved_changes`: those that the new file holds, if there is one.
@@ -311,9 +330,20 @@ impl Saves {
 }
 
 impl State {
-    /// Whether a save is under way or wanted.
+    /// Whether a save or a backup is under way or wanted.
     pub(crate) fn is_busy(&self) -> bool {
         self.run.is_some() || !self.queue.is_empty()
+    }
+
+    /// Whether a save is under way or wanted. (A backup is none.)
+    pub fn is_saving(&self) -> bool {
+        let mut all = self.run.iter().map(|run| &run.wanted).chain(&self.queue);
+        all.any(|wanted| wanted.why != Why::Backup)
+    }
+
+    /// Whether the run is a backup.
+    pub(crate) fn is_backing_up(&self) -> bool {
+        self.run.is_some_and(|run| run.wanted.why == Why::Backup)
     }
 
     /// When a save point with so many changes is due: the earliest of those which have enough of
@@ -397,9 +427,8 @@ mod tests {
         assert!(saves.want(wanted(1, Why::Background)), "it waits");
         assert!(!saves.want(wanted(2, Why::Command)), "one of them is enough");
         assert!(saves.want(wanted(2, Why::Flush)) && saves.want(wanted(3, Why::Flush)));
-        assert!(saves.begin_final(true) && !saves.begin_final(false));
-        assert!(saves.is_end_forced(), "it stays forced");
-        assert!(saves.want(wanted(2, Why::Shutdown)));
+        assert!(saves.begin_final(2, true) && !saves.begin_final(3, false));
+        assert!(saves.state().is_end_forced, "it stays forced");
         assert_eq!(next(&saves, 3), None, "one is under way");
         let mut order = Vec::new();
         while saves.state().run.is_some() {
@@ -410,6 +439,51 @@ mod tests {
         assert!(!saves.want(wanted(1, Why::Background)), "the server ends");
         assert!(saves.end_final() && !saves.end_final());
         assert!(saves.want(wanted(1, Why::Background)));
+    }
+
+    /// SHUTDOWN ABORT is too late for a save before the end which cannot be stopped any more. If
+    /// another SHUTDOWN comes, the server does not end behind that file: it may lack what came
+    /// between.
+    #[test]
+    fn the_server_ends_behind_the_last_save_that_is_wanted_for_it() {
+        let saves = Saves::new(at(1), 1);
+        let begin = |force| saves.begin_final(0, force) && next(&saves, 2) == Some(Why::Shutdown);
+        let end_run = || saves.end((at(3), 3), Some(0));
+        // It stays, or is to end behind another save, which waits or is under way by now.
+        assert!(begin(false) && saves.end_final());
+        end_run();
+        assert_eq!(saves.conclude_final(true), None);
+        assert!(begin(true) && saves.end_final() && saves.begin_final(1, false));
+        assert_eq!(saves.conclude_final(true), None);
+        end_run();
+        assert_eq!(next(&saves, 4), Some(Why::Shutdown));
+        assert_eq!(saves.conclude_final(true), None);
+        // A save that has failed; then nothing prevents the end.
+        end_run();
+        assert_eq!(saves.conclude_final(false), Some(false), "it was forced before, not now");
+        assert!(saves.end_final() && begin(false));
+        end_run();
+        assert_eq!(saves.conclude_final(true), Some(true));
+        assert!(!saves.end_final() && saves.is_final());
+    }
+
+    /// A backup is no save that a client or a save point has to know of. Writes would wait behind
+    /// it for DEBUG RELOAD.
+    #[test]
+    fn saves_wait_for_a_backup() {
+        let saves = Saves::new(at(1), 1);
+        for why in [Why::Command, Why::Background] {
+            assert_eq!(claim(&saves, Why::Backup, 2), Some(Why::Backup));
+            assert!(saves.state().is_backing_up() && !saves.state().is_saving());
+            assert!(!saves.want(wanted(0, Why::Reload { flushes: true })));
+            assert!(saves.want(wanted(0, why)) && saves.state().is_saving());
+            assert!(!saves.want(wanted(0, Why::Backup)), "one follows the schedule, later");
+            assert_eq!(saves.want(wanted(1, Why::Background)), why == Why::Background);
+            saves.end_backup(None);
+            assert_eq!(next(&saves, 3), Some(why));
+            saves.end((at(4), 4), Some(0));
+        }
+        assert_eq!(saves.state().saves, 2);
     }
 
     /// Nobody who waits for a save is forgotten when it is given up.
@@ -427,6 +501,7 @@ mod tests {
             saves.end_given_up();
             assert_eq!(next(&saves, 3), again.or(Some(Why::Background)));
             assert_eq!(saves.given_up(3), None);
+            assert_eq!(saves.state().saves, if again.is_some() { 1 } else { 2 });
         }
     }
 

@@ -200,7 +200,7 @@ pub(crate) const METRICS: &[Metric] = &[
     one(
         "redis_rdb_bgsave_in_progress",
         Gauge,
-        |f| f64::from(u8::from(f.saves.is_busy)),
+        |f| f64::from(u8::from(f.saves.is_saving)),
         "1 while a save is under way",
     ),
     one(
@@ -227,7 +227,12 @@ pub(crate) const METRICS: &[Metric] = &[
         |f| f.saves.last_captured as f64,
         "the most that captured values took during the last save",
     ),
-    one("redis_rdb_saves_total", Counter, |f| f.saves.saves as f64, "saves that were begun"),
+    one(
+        "redis_rdb_saves_total",
+        Counter,
+        |f| f.saves.saves as f64,
+        "saves that were begun or scheduled",
+    ),
     one("redis_net_input_bytes_total", Counter, |f| f.stats.io.bytes_in as f64, "bytes received"),
     one("redis_net_output_bytes_total", Counter, |f| f.stats.io.bytes_out as f64, "bytes sent"),
     one(
