@@ -200,8 +200,8 @@ fn a_backup_waits_for_the_save_under_way() {
     assert_eq!(figure(wire, "persistence", "backups_failed"), 0);
 }
 
-/// A backup that was due in one second and got World in the next one has the name of the latter. The
-/// backup that was due then had the same name, and failed.
+/// A backup that was due in one second and got World in the next one has the name of the latter.
+/// The backup that was due then had the same name, and failed.
 #[test]
 fn a_backup_whose_moment_comes_late_is_that_of_its_second() {
     let folder = Folder::new("schedule-late");

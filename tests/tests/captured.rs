@@ -1,5 +1,5 @@
-//! What a save captures while clients write: its bound, who waits behind it, and where its bytes are
-//! shown.
+//! What a save captures while clients write: its bound, who waits behind it, and where its bytes
+//! are shown.
 
 use std::time::{Duration, Instant};
 

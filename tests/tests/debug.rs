@@ -25,8 +25,8 @@ fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
 }
 
-/// A reload replaces keys that are there, and does not end the server over them: the reference does,
-/// unless MERGE is given. A key which the file has twice counts as there.
+/// A reload replaces keys that are there, and does not end the server over them: the reference
+/// does, unless MERGE is given. A key which the file has twice counts as there.
 #[test]
 fn a_reload_replaces_what_is_there() {
     let (folder, binary) = (Folder::new("replaces"), Binary::under_test());

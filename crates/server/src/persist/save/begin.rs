@@ -225,7 +225,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return Begun::Failed(why);
         }
         if wanted.why == Why::Backup {
-            // World may have come late. A backup that is due up to this moment would be the same one,
+            // World may have come late. A backup that is due up to this moment would be the same,
             // and have its name.
             shared.saves.state().backups.follow(moment.0 / 1000);
         }
