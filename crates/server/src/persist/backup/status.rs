@@ -2,6 +2,10 @@
 
 use config::schedule::Schedule;
 
+/// A clock that shows so many seconds less than another one was set back. Workers, which share the
+/// schedule, have the time at which their turn began, and a long command makes a turn long.
+const SET_BACK_S: i64 = 60;
+
 /// The backups of a server. Times are seconds since 1970.
 #[derive(Clone, Debug, Default)]
 pub struct Backups {
@@ -36,7 +40,9 @@ impl Backups {
         if self.schedule != schedule {
             (self.schedule, self.followed_s) = (schedule, now_s);
         }
-        self.followed_s = self.followed_s.min(now_s);
+        if now_s < self.followed_s - SET_BACK_S {
+            self.followed_s = now_s;
+        }
         self.due_s()
     }
 
@@ -78,6 +84,17 @@ mod tests {
         assert_eq!(backups.next_s(daily, 90_000), Some(172_800));
         // The clock is set back.
         assert_eq!(backups.next_s(daily, 100), Some(86_400));
+    }
+
+    /// A worker whose turn had begun before that of another one took a backup back: it was made
+    /// again, and had the same name.
+    #[test]
+    fn a_worker_whose_turn_is_long_changes_nothing() {
+        let (mut backups, schedule) = (Backups::default(), Some(Schedule::Every(1)));
+        assert_eq!(backups.next_s(schedule, 100), Some(101));
+        backups.follow(103);
+        assert_eq!(backups.next_s(schedule, 101), Some(104));
+        assert_eq!(backups.next_s(schedule, 103), Some(104));
     }
 
     #[test]
