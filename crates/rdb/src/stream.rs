@@ -146,9 +146,9 @@ fn load_page(master: StreamId, bytes: &[u8]) -> Result<Page, Error> {
         };
         let own = flags & SAME_FIELDS == 0;
         let width = if own { elements.count(bytes.len())? } else { fields };
-        let count = if own { 2 * width } else { width };
-        let texts = elements.texts(count, &mut digits_of_entry)?;
-        let takes = 3 + count + usize::from(own);
+        let following = if own { 2 * width } else { width };
+        let texts = elements.texts(following, &mut digits_of_entry)?;
+        let takes = 3 + following + usize::from(own);
         if elements.number()? != takes as i64 || width == 0 {
             return Err(Error::Corrupt);
         }
