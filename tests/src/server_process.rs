@@ -216,14 +216,24 @@ impl ServerProcess {
 
     /// Resident memory of the process in bytes.
     pub fn resident_bytes(&self) -> u64 {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// Resident memory which no other process shares and which is in no file, in bytes. (How many
+    /// pages of the program are resident depends on what else the machine has read.)
+    pub fn private_bytes(&self) -> u64 {
+        self.status_bytes("RssAnon:")
+    }
+
+    fn status_bytes(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))
             .expect("the server runs");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("Linux has it");
+        let line = status.lines().find(|line| line.starts_with(field)).expect("Linux has it");
         let kib: u64 = line
             .split_whitespace()
             .nth(1)
             .and_then(|word| word.parse().ok())
-            .expect("VmRSS: is followed by a number");
+            .expect("the name is followed by a number");
         kib * 1024
     }
 

@@ -645,13 +645,13 @@ fn an_empty_server_stays_small() {
         return; // the bound applies to the release binary
     }
     let (server, admin) = start(&["--threads", "1"]);
-    let fresh = server.resident_bytes();
-    assert!(fresh < 12 << 20, "{fresh} bytes resident");
+    let fresh = server.private_bytes();
+    assert!(fresh < 8 << 20, "{fresh} private bytes");
     let started = Instant::now();
     for path in ["/", "/metrics", "/live.json"].iter().cycle().take(60) {
         assert_eq!(get(admin, path, &[]).status, 200);
     }
-    let after = server.resident_bytes();
+    let after = server.private_bytes();
     println!("{fresh} bytes fresh, {after} after 60 visits in {:?}", started.elapsed());
-    assert!(after < fresh + 4_000_000, "{after} bytes resident after visits, {fresh} before");
+    assert!(after < fresh + 3_000_000, "{after} private bytes after visits, {fresh} before");
 }

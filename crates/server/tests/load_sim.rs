@@ -167,15 +167,17 @@ fn info_and_a_supervisor_see_progress() {
     assert_eq!(info(&mut sim, "loading").as_deref(), Some("1"));
     assert_eq!(info(&mut sim, "loading_loaded_bytes").as_deref(), Some("0"));
     assert_eq!(info(&mut sim, "loading_loaded_perc").as_deref(), Some("0.00"));
-    // Somewhere in the middle: some blocks have come.
+    // Somewhere in the middle: the disk has stopped, and what it has read is built.
+    sim.net.disk().stop_after(5);
     wait(&mut sim, |sim| sim.shared.load.loaded().keys > 0);
-    assert!(!is_loaded(&sim), "the disk is slow enough");
+    assert!(!is_loaded(&sim), "the rest is to come");
     assert_eq!(info(&mut sim, "loading_total_bytes"), Some(bytes.len().to_string()));
     let share: f64 = info(&mut sim, "loading_loaded_perc").expect("shown").parse().expect("one");
     assert!(share > 0.0 && share < 100.0, "{share}");
     let left: u64 = info(&mut sim, "loading_eta_seconds").expect("shown").parse().expect("one");
     assert!(left >= 1);
     let began = sim.net.now();
+    sim.net.disk().stop_after(u64::MAX);
     wait(&mut sim, is_loaded);
     assert!(sim.net.now().since(began) > 0);
     for (field, value) in [
