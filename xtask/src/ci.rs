@@ -76,7 +76,7 @@ const STEPS: &[Step] = &[
     ("rdb_files", BUILT, |root| suite(root, "rdb_files", &[])),
     ("loading", BUILT, |root| suite(root, "loading", &[])),
     ("saving", BUILT, |root| suite(root, "saving", &[])),
-    ("signals", BUILT, |root| both(root, "signals", &[])),
+    ("limits", BUILT, |root| both(root, "limits", &[])),
     ("supervisor", BUILT, |root| suite(root, "supervisor", &[])),
     ("snapshots", BUILT, |root| suite(root, "snapshots", &[])),
     ("backup", BUILT, |root| suite(root, "backup", &[])),

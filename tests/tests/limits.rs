@@ -1,4 +1,4 @@
-//! Signals which must not end a server: what it has not saved would be lost.
+//! Signals and limits of the system cost a save at most, and never the server with its data.
 
 use std::time::Duration;
 
@@ -54,4 +54,28 @@ fn a_limit_of_file_sizes_fails_the_save_alone() {
     assert!(folder.names().is_empty(), "{:?}", folder.names());
     prlimit(Some(pid(&server)), Resource::Fsize, limit(None)).expect("it has none");
     assert_eq!(ask(wire, "SAVE"), "+OK");
+}
+
+/// Where no thread can be started a save fails. It had taken its moment before: then nobody walked,
+/// the next save waited for that walk for ever, and writers captured all that they changed.
+#[test]
+fn a_save_that_gets_no_thread_fails_alone() {
+    let folder = Folder::new("no-thread");
+    let Some(server) = start(&folder) else { return };
+    let wire = &mut server.connect();
+    assert_eq!(ask(wire, "SET k v"), "+OK");
+    let status = std::fs::read_to_string(format!("/proc/{}/statm", server.pid())).expect("it runs");
+    let pages: u64 = status.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+    // There is no room for the stack of another thread.
+    let limit = |bytes| Rlimit { current: bytes, maximum: None };
+    let room = pages * rustix::param::page_size() as u64 + (256 << 10);
+    prlimit(Some(pid(&server)), Resource::As, limit(Some(room))).expect("it has a limit");
+    for command in ["SAVE", "BGSAVE", "SAVE"] {
+        let reply = ask(wire, command);
+        assert!(reply.starts_with("-ERR cannot start a thread that saves"), "{command}: {reply}");
+    }
+    assert_eq!(ask(wire, "SHUTDOWN SAVE"), "-ERR Errors trying to SHUTDOWN. Check logs.");
+    prlimit(Some(pid(&server)), Resource::As, limit(None)).expect("it has none");
+    assert_eq!(ask(wire, "SAVE"), "+OK");
+    assert_eq!(ask(wire, "SET k w"), "+OK");
 }
