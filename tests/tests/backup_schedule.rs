@@ -200,6 +200,27 @@ fn a_backup_waits_for_the_save_under_way() {
     assert_eq!(figure(wire, "persistence", "backups_failed"), 0);
 }
 
+/// A backup that was due in one second and got World in the next one has the name of the latter.
+/// The backup that was due then had the same name, and failed.
+#[test]
+fn a_backup_whose_moment_comes_late_is_that_of_its_second() {
+    let folder = Folder::new("schedule-late");
+    let Some(server) = start(&folder, &["--threads", "4", "--backup-schedule", "1s"]) else {
+        return;
+    };
+    // Connections of several threads: the one that begins backups must not be held.
+    let mut holders: Vec<Wire> = (0..8).map(|_| server.connect()).collect();
+    let wire = &mut server.connect();
+    for holder in &mut holders {
+        // Nobody gets World meanwhile. Each time it ends at another part of a second.
+        assert_eq!(ask(holder, &["DEBUG", "HOLD", "key", "1.5"]), "+OK");
+        std::thread::sleep(Duration::from_millis(400));
+        assert_eq!(figure(wire, "persistence", "backups_failed"), 0, "{}", server.log());
+    }
+    await_figure(wire, "backups_made", 4);
+    assert_eq!(figure(wire, "persistence", "backups_failed"), 0, "{}", server.log());
+}
+
 /// The end of the server does not wait for a backup, and nothing is left of it.
 #[test]
 fn the_end_gives_a_backup_up() {

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sheafdb_tests::folder::Folder;
 use sheafdb_tests::render;
-use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::stress::SetAtEnd;
 use sheafdb_tests::wire::{Value, Wire};
 
@@ -22,6 +23,30 @@ fn figure(wire: &mut Wire, section: &str, name: &str) -> i64 {
     let text = String::from_utf8(text).expect("text");
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
+}
+
+/// A reload replaces keys that are there, and does not end the server over them: the reference
+/// does, unless MERGE is given. A key which the file has twice counts as there.
+#[test]
+fn a_reload_replaces_what_is_there() {
+    let (folder, binary) = (Folder::new("replaces"), Binary::under_test());
+    if binary.kind != Kind::SheafDb {
+        return;
+    }
+    let server = ServerProcess::start(&binary, &["--dir", folder.path()]);
+    let wire = &mut server.connect();
+    assert_eq!(ask(wire, "SET a 1"), "+OK");
+    assert_eq!(ask(wire, "SAVE"), "+OK");
+    assert_eq!(ask(wire, "SET a 2"), "+OK");
+    assert_eq!(ask(wire, "SET b 3"), "+OK");
+    assert_eq!(ask(wire, "DEBUG RELOAD NOFLUSH NOSAVE"), "+OK");
+    assert_eq!(ask(wire, "MGET a b"), "*2 \"1\" \"3\"");
+    std::fs::write(folder.file(), b"REDIS0010\0\x01a\x01x\0\x01a\x01y\xff\0\0\0\0\0\0\0\0")
+        .expect("room");
+    assert_eq!(ask(wire, "DEBUG RELOAD NOSAVE"), "+OK");
+    let value = ask(wire, "GET a");
+    assert!(value == "\"x\"" || value == "\"y\"", "{value}");
+    assert_eq!(ask(wire, "DBSIZE"), ":1");
 }
 
 /// DEBUG prints the structures its reply announces.

@@ -712,36 +712,3 @@ fn a_version_must_hold_the_data() {
     assert_eq!(save("80"), ("+OK".into(), "VALKEY080".into()));
     assert_eq!(save("12"), ("+OK".into(), "REDIS0012".into()));
 }
-
-/// Beside a save writers copy the pages of a long string which they change. The copies are counted,
-/// and past the bound writes wait until the string is written.
-#[test]
-fn copies_beside_a_save_are_bounded() {
-    const PAGE: usize = 64 << 10;
-    const PAGES: usize = 1600;
-    const BOUND: i64 = 64 << 20;
-    let folder = Folder::new("copies");
-    let slow = ["--rdb-key-save-delay", "1000000", "--threads", "2"];
-    let Some(server) = start(&folder, &slow) else { return };
-    let wire = &mut server.connect();
-    let write = |wire: &mut Wire, text: &str| {
-        for page in 0..PAGES {
-            let reply = ask(wire, &format!("SETRANGE long {} {text}", page * PAGE));
-            assert!(reply.starts_with(':'), "{reply}");
-        }
-    };
-    write(wire, "before");
-    assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
-    write(wire, "during");
-    await_save(wire);
-    let peak = figure(wire, "persistence", "rdb_last_cow_size");
-    assert!((BOUND..BOUND + (4 << 20)).contains(&peak), "{peak} of {} bytes", PAGE * PAGES);
-    let redis = redis_with(&folder);
-    let other = &mut redis.connect();
-    for page in [0, 1, PAGES / 2, PAGES - 1] {
-        let at = page * PAGE;
-        let range = format!("GETRANGE long {at} {}", at + 5);
-        assert_eq!(ask(other, &range), "\"before\"");
-        assert_eq!(ask(wire, &range), "\"during\"");
-    }
-}

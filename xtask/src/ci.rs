@@ -77,6 +77,7 @@ const STEPS: &[Step] = &[
     ("loading", BUILT, |root| suite(root, "loading", &[])),
     ("saving", BUILT, |root| suite(root, "saving", &[])),
     ("limits", BUILT, |root| both(root, "limits", &[])),
+    ("captured", BUILT, |root| suite(root, "captured", &[])),
     ("supervisor", BUILT, |root| suite(root, "supervisor", &[])),
     ("snapshots", BUILT, |root| suite(root, "snapshots", &[])),
     ("backup", BUILT, |root| suite(root, "backup", &[])),

@@ -528,6 +528,49 @@ fn a_key_that_expires_in_a_failed_command_is_captured_and_reported() {
     }
 }
 
+/// A loop of FLUSHDB beside a slow save kept the tables of every flush until the walker came by.
+/// Those of the cut are kept, once; what was written since has no place in the snapshot.
+#[test]
+fn a_database_that_is_flushed_again_and_again_keeps_bounded_memory() {
+    const KEYS: u64 = 500;
+    const FLUSHES: u64 = 20;
+    let ks = keyspace(2);
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    let mut cutter = Access::new(Arc::clone(&ks), 1);
+    let mut write = |round: u64, flushes: bool| {
+        take_world(&mut access);
+        let mut guard = access.world(NOW);
+        (0..KEYS).for_each(|n| set(&mut guard, &format!("{round}:{n}"), &[b'v'; 200]));
+        if flushes {
+            guard.flush_db(DbIndex(0));
+        }
+        drop(guard);
+        access.open_world();
+        while access.reclaim(1_000) {}
+    };
+    write(0, false);
+    let at_cut = ks.memory();
+    let mut snapshot = cut(&mut cutter);
+    for round in 1..=FLUSHES {
+        write(round, true);
+        let now = ks.memory();
+        // The keys of the first round are flushed together with those of the cut.
+        assert!(now.entries <= 2 * at_cut.entries, "flush {round}: {now:?}, {at_cut:?}");
+        assert!(now.buckets <= 2 * at_cut.buckets, "flush {round}: {now:?}, {at_cut:?}");
+    }
+    assert!(ks.memory().entries >= at_cut.entries, "the snapshot has no other copy");
+    write(FLUSHES + 1, false);
+    let mut walker = cutter.further().expect("there is room");
+    let mut count = Count::default();
+    while snapshot.step(&mut walker, &mut count) != Step::Complete {}
+    assert_eq!(count.0, KEYS, "the keys of the cut, and no others");
+    write(FLUSHES + 2, true);
+    for access in [&mut cutter, &mut walker] {
+        while access.reclaim(1_000) {}
+    }
+    assert_eq!((ks.memory().entries, ks.memory().buckets), (0, 0), "everything was freed");
+}
+
 /// A sink that fails costs the snapshot alone.
 #[test]
 fn a_panic_of_the_sink_leaves_a_keyspace_for_the_next_snapshot() {

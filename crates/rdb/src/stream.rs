@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use base::num::I64_TEXT_MAX;
+use base::num::{I64_TEXT_MAX, text_len};
 use value::stream::{ConsumerId, Group, Marks, Page, Pending};
 use value::{IntText, Stream, StreamId};
 
@@ -57,6 +57,7 @@ fn load_id(reader: &mut Reader<'_>) -> Result<StreamId, Error> {
 }
 
 /// The elements of a node.
+#[derive(Clone)]
 struct Elements<'a>(Listpack<'a>);
 
 impl<'a> Elements<'a> {
@@ -73,9 +74,54 @@ impl<'a> Elements<'a> {
         usize::try_from(self.number()?).ok().filter(|count| *count <= max).ok_or(Error::Corrupt)
     }
 
-    fn texts(&mut self, count: usize) -> Result<Vec<Vec<u8>>, Error> {
+    /// Passes so many elements. They are checked here, and read again where they are used: a list
+    /// of texts costs many times the bytes of the node, if these are short. `digits` is filled with
+    /// the texts of numbers, which are at most twice as long as these.
+    fn texts<'d>(&mut self, count: usize, digits: &'d mut Vec<u8>) -> Result<Texts<'d>, Error>
+    where
+        'a: 'd,
+    {
+        let elements = self.clone();
         let mut text = [0; I64_TEXT_MAX];
-        (0..count).map(|_| Ok(self.any()?.bytes(&mut text).to_vec())).collect()
+        digits.clear();
+        for _ in 0..count {
+            if let elem @ Elem::Int(_) = self.any()? {
+                digits.extend_from_slice(elem.bytes(&mut text));
+            }
+        }
+        Ok(Texts { elements, left: count, digits })
+    }
+}
+
+/// Elements that were checked, as texts.
+#[derive(Clone)]
+struct Texts<'d> {
+    elements: Elements<'d>,
+    left: usize,
+    /// The texts of the numbers among them, one behind the other.
+    digits: &'d [u8],
+}
+
+impl<'d> Texts<'d> {
+    /// Each two of them.
+    fn pairs(mut self) -> impl Iterator<Item = (&'d [u8], &'d [u8])> + Clone {
+        std::iter::from_fn(move || Some((self.next()?, self.next()?)))
+    }
+}
+
+impl<'d> Iterator for Texts<'d> {
+    type Item = &'d [u8];
+
+    fn next(&mut self) -> Option<&'d [u8]> {
+        self.left = self.left.checked_sub(1)?;
+        match self.elements.any().expect("it was checked") {
+            Elem::Bytes(bytes) => Some(bytes),
+            Elem::Int(value) => {
+                let (text, rest) = self.digits.split_at(text_len(value));
+                self.digits = rest;
+                Some(text)
+            }
+        }
     }
 }
 
@@ -84,11 +130,12 @@ fn load_page(master: StreamId, bytes: &[u8]) -> Result<Page, Error> {
     let count = elements.count(bytes.len())?;
     let deleted = elements.count(bytes.len())?;
     let fields = elements.count(bytes.len())?;
-    let names = elements.texts(fields)?;
+    let (mut digits, mut digits_of_entry) = (Vec::new(), Vec::new());
+    let names = elements.texts(fields, &mut digits)?;
     if count == 0 || fields == 0 || elements.number()? != 0 {
         return Err(Error::Corrupt);
     }
-    let mut page = Page::named(master, names.iter().map(Vec::as_slice));
+    let mut page = Page::named(master, names.clone());
     let (mut last, mut seen) = (None, 0);
     for _ in 0..count + deleted {
         let flags = elements.number()?;
@@ -99,8 +146,9 @@ fn load_page(master: StreamId, bytes: &[u8]) -> Result<Page, Error> {
         };
         let own = flags & SAME_FIELDS == 0;
         let width = if own { elements.count(bytes.len())? } else { fields };
-        let texts = elements.texts(if own { 2 * width } else { width })?;
-        let takes = 3 + texts.len() + usize::from(own);
+        let following = if own { 2 * width } else { width };
+        let texts = elements.texts(following, &mut digits_of_entry)?;
+        let takes = 3 + following + usize::from(own);
         if elements.number()? != takes as i64 || width == 0 {
             return Err(Error::Corrupt);
         }
@@ -112,9 +160,9 @@ fn load_page(master: StreamId, bytes: &[u8]) -> Result<Page, Error> {
         }
         (last, seen) = (Some(id), seen + 1);
         if own {
-            page.push(id, texts.chunks_exact(2).map(|pair| (&pair[0][..], &pair[1][..])));
+            page.push(id, texts.pairs());
         } else {
-            page.push(id, names.iter().zip(&texts).map(|(name, text)| (&name[..], &text[..])));
+            page.push(id, names.clone().zip(texts));
         }
     }
     if seen != count || elements.0.step()?.is_some() {

@@ -327,37 +327,52 @@ fn selecting_a_database_beyond_the_last_is_an_error() {
     }
 }
 
+/// For each chunk of keys the database of its first key, and how many keys were announced for it.
+fn announced(file: &[u8], length: Option<u64>) -> Vec<(u32, u64)> {
+    let mut scanner = Scanner::new(ScanOptions { length, ..ALL });
+    scanner.feed(file);
+    let mut announced = Vec::new();
+    loop {
+        match scanner.next().expect("it is whole") {
+            Scanned::Chunk(Chunk::Keys(keys)) => {
+                let db = keys.iter().next().expect("a key").expect("it is whole").db;
+                assert_eq!(keys.announced(db + 1), 0);
+                announced.push((db, keys.announced(db)));
+            }
+            Scanned::Chunk(_) => {}
+            Scanned::More => panic!("all of it was fed"),
+            Scanned::Complete(_) => return announced,
+        }
+    }
+}
+
+/// 2^64 - 1 keys are announced for the database.
+const TOO_MANY: &[u8] = b"\xfb\x81\xff\xff\xff\xff\xff\xff\xff\xff\0";
+
 /// The announced number of keys is given for its database alone, and not believed beyond what the
-/// file can hold.
+/// rest of the file can hold.
 #[test]
 fn announced_keys_come_with_the_keys() {
-    let file = raw(
-        "REDIS0010",
-        &[
-            b"\xfe\0\xfb\x02\0\0\x01a\x01b",
-            b"\xfe\x01\xfb\x81\xff\xff\xff\xff\xff\xff\xff\xff\0",
-            b"\0\x01a\x01b",
-        ],
-    );
-    for (length, expected) in
-        [(Some(file.len() as u64), [(0, 2), (1, file.len() as u64 / 8)]), (None, [(0, 0), (1, 0)])]
-    {
-        let mut scanner = Scanner::new(ScanOptions { length, ..ALL });
-        scanner.feed(&file);
-        let mut announced = Vec::new();
-        loop {
-            match scanner.next().expect("it is whole") {
-                Scanned::Chunk(Chunk::Keys(keys)) => {
-                    let db = keys.iter().next().expect("a key").expect("it is whole").db;
-                    assert_eq!(keys.announced(db + 1), 0);
-                    announced.push((db, keys.announced(db)));
-                }
-                Scanned::Chunk(_) => {}
-                Scanned::More => panic!("all of it was fed"),
-                Scanned::Complete(_) => break,
-            }
-        }
-        assert_eq!(announced, expected);
+    let head: &[u8] = b"\xfe\0\xfb\x02\0\0\x01a\x01b\xfe\x01";
+    let rest = b"\0\x01a\x01b".repeat(20);
+    let file = raw("REDIS0010", &[head, TOO_MANY, &rest]);
+    let length = Some(file.len() as u64);
+    let left = file.len() - 9 - head.len() - TOO_MANY.len();
+    assert_eq!(announced(&file, length), [(0, 2), (1, left as u64 / 8)]);
+    assert_eq!(announced(&file, None), [(0, 0), (1, 0)]);
+}
+
+/// Each of many databases was believed to have as many keys as the whole file can hold.
+#[test]
+fn all_databases_together_have_no_more_keys_than_the_file_can_hold() {
+    for dbs in [vec![0; 500], (0..500_u32).collect::<Vec<_>>()] {
+        let of =
+            |db: &u32| [&[0xfe, 0x80][..], &db.to_be_bytes(), TOO_MANY, b"\0\x01a\x01b"].concat();
+        let file = raw("REDIS0010", &[&dbs.iter().flat_map(of).collect::<Vec<_>>()]);
+        let announced = announced(&file, Some(file.len() as u64));
+        assert_eq!(announced.len(), dbs.len());
+        let all: u64 = announced.iter().map(|(_, keys)| keys).sum();
+        assert!(all > 0 && all <= file.len() as u64 / 8, "{all} keys in {} bytes", file.len());
     }
 }
 

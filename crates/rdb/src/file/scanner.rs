@@ -93,6 +93,8 @@ pub struct Scanner {
     pub(super) is_selected: bool,
     /// A database, and how many keys it is said to have.
     pub(super) announced: (u32, u64),
+    /// Announced keys so far.
+    believed: u64,
     pub(super) stage: Stage,
     pub(super) item: Item,
     pub(super) walk: Walk,
@@ -177,6 +179,7 @@ impl Scanner {
             db: 0,
             is_selected: false,
             announced: (0, 0),
+            believed: 0,
             stage: Stage::Head,
             item: Item::default(),
             walk: Walk::text(),
@@ -340,10 +343,15 @@ impl Scanner {
     }
 
     /// The selected database is said to have so many keys, which is not believed beyond what the
-    /// file can hold.
+    /// rest of the file can hold. All databases together have no more than the file can hold.
     pub(super) fn announce(&mut self, keys: u64) {
-        let keys_max = self.options.length.map_or(0, |length| length / KEY_BYTES_MIN);
-        self.announced = (self.db, keys.min(keys_max));
+        let keys_in = |bytes: u64| bytes / KEY_BYTES_MIN;
+        let most = self.options.length.map_or(0, |length| {
+            let in_rest = keys_in(length.saturating_sub(self.at()));
+            in_rest.min(keys_in(length).saturating_sub(self.believed))
+        });
+        self.announced = (self.db, keys.min(most));
+        self.believed += self.announced.1;
     }
 
     /// Gives the whole keys so far.

@@ -14,7 +14,7 @@ use resp::Args;
 pub mod closed {
     /// `maxmemory` is exceeded.
     pub const MEMORY: u32 = 1;
-    /// CLIENT PAUSE is on, or writes wait for a save.
+    /// CLIENT PAUSE is on.
     pub const PAUSE: u32 = 1 << 1;
     /// DEBUG PANIC-IN-COMMAND is armed.
     pub const ARMED: u32 = 1 << 2;
@@ -31,6 +31,10 @@ pub mod closed {
     pub const UNSAVED: u32 = 1 << 7;
     /// A file is being loaded.
     pub const LOADING: u32 = 1 << 8;
+    /// Writes wait for a save.
+    pub const HELD: u32 = 1 << 9;
+    /// Some commands wait.
+    pub const WAITS: u32 = PAUSE | HELD;
 }
 
 /// What the gates decided.
@@ -39,7 +43,7 @@ pub enum Verdict {
     Pass(CommandId),
     /// Queue it for EXEC.
     Queue(CommandId),
-    /// Wait until CLIENT PAUSE ends.
+    /// Wait until CLIENT PAUSE ends, or the save for which writes wait goes on.
     Wait,
     /// Wait until more watches and tickets of the client are released.
     WaitForReleases,
@@ -95,7 +99,7 @@ impl Core {
         if self.gates & closed::LOADING != 0 && self.denied_by_loading(session, spec) {
             return Verdict::Refuse(Some(id), Error::Loading);
         }
-        if self.gates & closed::PAUSE != 0 && self.held_by_pause(session, spec) {
+        if self.gates & closed::WAITS != 0 && self.held_by_pause(session, spec) {
             return Verdict::Wait;
         }
         if session.multi.is_some() {

@@ -106,8 +106,10 @@ pub struct Memory {
     pub peak: u64,
     /// In use after boot.
     pub startup: u64,
-    /// Of keys and values.
+    /// Of keys and values, without those that are captured for a save.
     pub dataset: u64,
+    /// Of keys and values that are captured for a save: `maxmemory` does not count them.
+    pub captured: u64,
     /// In use for anything else.
     pub overhead: u64,
     /// Pages of the tables.
@@ -277,7 +279,9 @@ impl Memory {
     /// The current figures; the peak is raised to them.
     pub fn gather(shared: &Shared) -> Self {
         let (allocated, resident) = (shared.facts.allocator)();
+        let captured = shared.keyspace.captured_entry_bytes();
         let data = shared.keyspace.memory();
+        let dataset = data.entries.saturating_sub(captured);
         let pages = shared.keyspace.entry_pages();
         let active = (shared.facts.tools.active)().max(allocated);
         let (resident, active) = (resident.max(allocated) + pages.resident, active + pages.active);
@@ -292,8 +296,9 @@ impl Memory {
             rss: driver::resident_bytes(),
             peak: shared.memory_peak.fetch_max(used, Relaxed).max(used),
             startup: shared.memory_startup.load(Relaxed),
-            dataset: data.entries,
-            overhead: used.saturating_sub(data.entries),
+            dataset,
+            captured,
+            overhead: used.saturating_sub(dataset),
             buckets: data.buckets,
             allocated,
             active,

@@ -140,7 +140,7 @@ impl Core {
             self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0
                 || self.is_save_holding_writes()
         };
-        self.gates & closed::PAUSE != 0 && is_paused()
+        self.gates & closed::WAITS != 0 && is_paused()
     }
 
     /// Locks the needed slots and writes. `committed` counts the messages which stay in the key

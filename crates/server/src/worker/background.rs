@@ -47,10 +47,10 @@ impl Core {
         times.into_iter().flatten().min()
     }
 
-    /// When CLIENT PAUSE ends, if it is on.
+    /// When CLIENT PAUSE ends, if it is on; or in a moment, if a save holds writes.
     fn pause_ends_at(&self) -> Option<MonoNs> {
         let left = || self.shared.pause.until_ms.load(Relaxed) - self.turn.unix_ms().0;
-        let is_paused = self.gates & closed::PAUSE != 0;
+        let is_paused = self.gates & closed::WAITS != 0;
         is_paused.then(|| self.turn.now().plus((left().max(1) as u64).saturating_mul(MS)))
     }
 
@@ -70,7 +70,7 @@ impl Core {
 
     /// Recomputes the conditions that take commands off the short path.
     pub fn refresh_gates(&mut self) {
-        let was_paused = self.gates & closed::PAUSE != 0;
+        let before = self.gates;
         let mut gates = if self.shared.armed.load(Relaxed) { closed::ARMED } else { 0 };
         if self.settings.maxmemory > 0 && self.shared.used_memory() > self.settings.maxmemory {
             gates |= closed::MEMORY;
@@ -79,8 +79,8 @@ impl Core {
             gates |= closed::PAUSE;
         }
         if self.is_save_holding_writes() {
-            gates |= closed::PAUSE;
-            let is_new = !was_paused && self.shared.keyspace.is_capture_over_bound();
+            gates |= closed::HELD;
+            let is_new = before & closed::HELD == 0 && self.shared.keyspace.is_capture_over_bound();
             self.shared.saves.held.fetch_add(u64::from(is_new), Relaxed);
         }
         if self.settings.stop_writes_on_save_error
@@ -104,7 +104,7 @@ impl Core {
         if self.shared.keyspace.is_restricted() {
             gates |= closed::RESTRICTED;
         }
-        if was_paused && gates & closed::PAUSE == 0 {
+        if before & !gates & closed::WAITS != 0 {
             self.turn.mark_pause_changed();
         }
         self.gates = gates;
@@ -163,7 +163,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.reclaim();
         self.end_sleeps();
         let was_paused = self.core.turn.take_pause_changed();
-        if was_paused && self.core.gates & closed::PAUSE == 0 {
+        // (Reads may wait for the one, and writes for both. Who must still wait does so again.)
+        if was_paused && self.core.gates & closed::WAITS != closed::WAITS {
             self.wake_where(|s| matches!(s, Suspended::Pause));
             self.core.timers.expire_at = self.core.turn.now(); // what fell due meanwhile
         }
@@ -176,7 +177,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         self.begin_saves();
         self.empty_for_loading();
-        if self.core.gates & closed::PAUSE != 0 {
+        if self.core.gates & closed::HELD != 0 {
             self.extend_final_save();
         }
         if self.is_shutting_down() {

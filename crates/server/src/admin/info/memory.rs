@@ -51,9 +51,9 @@ pub fn memory_section(t: &mut String, shared: &Shared) {
     field(t, "rss_overhead_bytes", rss as i64 - resident as i64);
     field(t, "mem_fragmentation_ratio", ratio(rss, used));
     field(t, "mem_fragmentation_bytes", rss as i64 - used as i64);
+    field(t, "mem_not_counted_for_evict", f.captured);
     t.push_str(
-        "mem_not_counted_for_evict:0\nmem_replication_backlog:0\nmem_total_replication_buffers:0\n\
-         mem_clients_slaves:0\n",
+        "mem_replication_backlog:0\nmem_total_replication_buffers:0\nmem_clients_slaves:0\n",
     );
     field(t, "mem_clients_normal", f.clients);
     field(t, "mem_producers", f.producers);

@@ -30,7 +30,7 @@ impl Core {
         drop(state);
         if is_due && self.want_save(Why::Backup, None).is_ok() {
             log::notice(format_args!("Backup started"));
-            self.shared.saves.state().backups.begin(now_ms / 1000);
+            self.shared.saves.state().backups.follow(now_ms / 1000);
         }
         let due_s = self.shared.saves.state().backups.due_s()?;
         let left_ms = due_s.saturating_mul(1000).saturating_sub(now_ms);

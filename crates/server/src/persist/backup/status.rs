@@ -2,6 +2,10 @@
 
 use config::schedule::Schedule;
 
+/// A clock that shows so many seconds less than another one was set back. Workers, which share the
+/// schedule, have the time at which their turn began, and a long command makes a turn long.
+const SET_BACK_S: i64 = 60;
+
 /// The backups of a server. Times are seconds since 1970.
 #[derive(Clone, Debug, Default)]
 pub struct Backups {
@@ -36,7 +40,9 @@ impl Backups {
         if self.schedule != schedule {
             (self.schedule, self.followed_s) = (schedule, now_s);
         }
-        self.followed_s = self.followed_s.min(now_s);
+        if now_s < self.followed_s - SET_BACK_S {
+            self.followed_s = now_s;
+        }
         self.due_s()
     }
 
@@ -45,8 +51,8 @@ impl Backups {
         self.schedule?.after(self.followed_s)
     }
 
-    /// A backup begins: what was due up to now is followed.
-    pub(crate) fn begin(&mut self, now_s: i64) {
+    /// A backup begins, or takes its moment: what was due up to now is followed.
+    pub(crate) fn follow(&mut self, now_s: i64) {
         self.followed_s = now_s;
     }
 
@@ -71,13 +77,24 @@ mod tests {
         assert_eq!(backups.next_s(hourly, 5), Some(3600));
         // Due, and late: it stays due until it begins, and then those between are not made up for.
         assert_eq!(backups.next_s(hourly, 9000), Some(3600));
-        backups.begin(9000);
+        backups.follow(9000);
         assert_eq!(backups.next_s(hourly, 9000), Some(10_800));
         // A new schedule begins now; what was due by it before is not due.
         let daily = Some(Schedule::Every(86_400));
         assert_eq!(backups.next_s(daily, 90_000), Some(172_800));
         // The clock is set back.
         assert_eq!(backups.next_s(daily, 100), Some(86_400));
+    }
+
+    /// A worker whose turn had begun before that of another one took a backup back: it was made
+    /// again, and had the same name.
+    #[test]
+    fn a_worker_whose_turn_is_long_changes_nothing() {
+        let (mut backups, schedule) = (Backups::default(), Some(Schedule::Every(1)));
+        assert_eq!(backups.next_s(schedule, 100), Some(101));
+        backups.follow(103);
+        assert_eq!(backups.next_s(schedule, 101), Some(104));
+        assert_eq!(backups.next_s(schedule, 103), Some(104));
     }
 
     #[test]

@@ -229,6 +229,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if let Some(why) = failure {
             return Begun::Failed(why);
         }
+        if wanted.why == Why::Backup {
+            // World may have come late. A backup that is due up to this moment would be the same,
+            // and have its name.
+            shared.saves.state().backups.follow(moment.0 / 1000);
+        }
         let output = terms.output(wanted.why, moment.0 / 1000);
         Begun::Running(Box::new(Running {
             number: ready.number,

@@ -281,6 +281,12 @@ pub(crate) const METRICS: &[Metric] = &[
         "memory of the clients, bytes",
     ),
     one(
+        "redis_mem_not_counted_for_eviction_bytes",
+        Gauge,
+        |f| f.memory.captured as f64,
+        "values captured for a save, which `maxmemory` does not count",
+    ),
+    one(
         "redis_mem_fragmentation_ratio",
         Gauge,
         |f| ratio(f.memory.rss, f.memory.used),
@@ -431,7 +437,6 @@ pub(crate) const OFF: &[Metric] = &[
     off("redis_latest_fork_seconds", Gauge, 0.0, "child processes"),
     off("redis_master_repl_offset", Gauge, 0.0, REPLICATION),
     off("redis_mem_clients_slaves", Gauge, 0.0, REPLICATION),
-    off("redis_mem_not_counted_for_eviction_bytes", Gauge, 0.0, "eviction"),
     off("redis_memory_used_lua_bytes", Gauge, 0.0, SCRIPTS),
     off("redis_memory_used_scripts_bytes", Gauge, 0.0, SCRIPTS),
     off(
