@@ -448,3 +448,39 @@ fn the_share_of_stale_keys_is_reported() {
     ask(wire, "DEBUG SET-ACTIVE-EXPIRE 1");
     come_to(wire, "0.00");
 }
+
+/// INFO shows which part of a save is done. (It was 0.00 at all times.)
+#[test]
+fn the_part_of_a_save_that_is_done_is_shown() {
+    let binary = Binary::under_test();
+    if binary.kind != Kind::SheafDb {
+        return;
+    }
+    let server = ServerProcess::start(&binary, &["--rdb-key-save-delay", "10000"]);
+    let (wire, began) = (&mut server.connect(), Instant::now());
+    for i in 0..50 {
+        ask(wire, &format!("SET k{i} {i}"));
+    }
+    let mut part_was_seen = false;
+    loop {
+        assert!(began.elapsed() < Duration::from_secs(60), "no save was seen half done");
+        let Value::Bulk(info) = ask(wire, "INFO persistence") else { panic!("a text") };
+        let info = String::from_utf8(info).expect("text");
+        let field = |name: &str| {
+            let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.expect("the field is there")
+        };
+        let keys: u32 = field("current_save_keys_processed").parse().expect("a number");
+        let percent = format!("{:.2}", f64::from(keys) * 100.0 / 50.0);
+        assert_eq!(field("current_fork_perc"), percent, "{info}");
+        part_was_seen |= (1..50).contains(&keys);
+        if field("rdb_bgsave_in_progress") == "0" {
+            assert_eq!(percent, "0.00", "nothing is being saved");
+            if part_was_seen {
+                break;
+            }
+            // At first, and where a busy machine answers when the save is over.
+            ask(wire, "BGSAVE");
+        }
+    }
+}

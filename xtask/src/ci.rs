@@ -76,6 +76,7 @@ const STEPS: &[Step] = &[
     ("rdb_files", BUILT, |root| suite(root, "rdb_files", &[])),
     ("loading", BUILT, |root| suite(root, "loading", &[])),
     ("saving", BUILT, |root| suite(root, "saving", &[])),
+    ("limits", BUILT, |root| both(root, "limits", &[])),
     ("captured", BUILT, |root| suite(root, "captured", &[])),
     ("supervisor", BUILT, |root| suite(root, "supervisor", &[])),
     ("snapshots", BUILT, |root| suite(root, "snapshots", &[])),

@@ -564,7 +564,7 @@ settings! {
     "sanitize-dump-payload" = inert(
         Kind::Choice(&["no", "yes", "clients"]),
         "no",
-        "RESTORE always checks the whole payload, from every client",
+        "RESTORE and loading always check the whole value, of every client and file",
     );
     "save" worker(save_points: Vec<(u64, u64)>) = wired(
         Kind::SavePoints, "3600 1 300 100 60 10000",

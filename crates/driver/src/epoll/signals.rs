@@ -1,9 +1,13 @@
-//! SIGINT and SIGTERM as readable descriptors.
+//! SIGINT and SIGTERM as readable descriptors, and signals which must not end a server.
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::low_level::{pipe, unregister};
 use std::io::{Read, Result};
 use std::os::unix::net::UnixStream;
+
+/// They would end the process at once, without a save: a terminal has closed; a file has reached
+/// the limit of its size (the write fails all the same).
+const IGNORED: [i32; 2] = [SIGHUP, SIGXFSZ];
 
 struct Watched {
     signal: i32,
@@ -15,8 +19,12 @@ struct Watched {
 pub struct Signals(Vec<Watched>);
 
 impl Signals {
-    /// Watches the signals if `watch` is true, else none.
+    /// Watches the signals if `watch` is true, else none. From then on the process ignores those
+    /// of [`IGNORED`].
     pub fn new(watch: bool) -> Result<Self> {
+        for signal in if watch { &IGNORED[..] } else { &[] } {
+            signal_hook::flag::register(*signal, <_>::default())?; // nobody reads the flag
+        }
         let mut watched = Vec::new();
         for signal in if watch { &[SIGINT, SIGTERM][..] } else { &[] } {
             let (stream, write) = UnixStream::pair()?;

@@ -41,6 +41,11 @@ pub struct SaveFigures {
 }
 
 impl SaveFigures {
+    /// How many per cent of its keys the save under way has written; 0 without one.
+    pub fn percent(&self) -> f64 {
+        self.keys.0 as f64 * 100.0 / self.keys.1.max(1) as f64
+    }
+
     /// The current figures.
     pub fn gather(shared: &Shared, now: MonoNs, unix_ms: UnixMs) -> Self {
         let schedule = shared.backup_schedule();

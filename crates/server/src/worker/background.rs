@@ -301,7 +301,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if started == now {
             self.cancel_loading();
             self.finish_ingest();
-            self.core.tasks.saving.claimed = None;
+            self.core.tasks.saving.forget_claimed();
             self.core.stop_save("the server ends");
         }
         self.flush();

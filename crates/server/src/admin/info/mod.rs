@@ -248,7 +248,8 @@ fn persistence_section(t: &mut String, shared: &Shared, turn: &Turn) {
     field(t, "async_loading", 0);
     field(t, "current_cow_peak", saves.captured.1);
     field(t, "current_cow_size", saves.captured.0);
-    t.push_str("current_cow_size_age:0\ncurrent_fork_perc:0.00\n");
+    field(t, "current_cow_size_age", 0);
+    field(t, "current_fork_perc", format!("{:.2}", saves.percent()));
     field(t, "current_save_keys_processed", saves.keys.0);
     field(t, "current_save_keys_total", saves.keys.1);
     field(t, "rdb_changes_since_last_save", saves.changes);

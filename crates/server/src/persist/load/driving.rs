@@ -30,7 +30,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Begins to load, if a file is to be loaded and this is worker 0.
     pub(crate) fn begin_loading(&mut self) {
         let shared = self.core.shared.clone();
-        if self.core.id != 0 || !shared.load.is_on() {
+        // Behind the end of loading (`cancel_loading`) nobody would stop its threads.
+        if self.core.id != 0 || !shared.load.is_on() || self.core.shutdown.has_begun() {
             return;
         }
         let (now, unix_ms) = (self.core.turn.now(), self.core.turn.unix_ms());

@@ -6,11 +6,11 @@ use crate::log;
 use crate::persist::backup;
 use crate::persist::backup::filing::Filing;
 use crate::persist::save::Running;
+use crate::persist::save::job::Job;
 use crate::persist::save::output::Output;
-use crate::persist::save::pipe::Pipe;
 use crate::persist::save::run::Answer;
 use crate::persist::save::status::{Run, Wanted, Why};
-use crate::persist::save::walker::{self, Job};
+use crate::persist::save::walker;
 use crate::persist::save::writing::Writing;
 use crate::sessions::session::Suspended;
 use crate::settings::live;
@@ -163,7 +163,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let wanted = self.core.tasks.saving.claimed.expect("the caller has tested it");
         if self.core.shared.saves.given_up(self.core.id).is_some() {
-            self.core.tasks.saving.claimed = None;
+            self.core.tasks.saving.forget_claimed();
             self.core.shared.saves.end_given_up();
             return self.core.claim_next_save();
         }
@@ -171,7 +171,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if matches!(begun, Begun::Later) {
             return self.core.tasks.retries.postpone(Work::Save, now);
         }
-        self.core.tasks.saving.claimed = None;
+        self.core.tasks.saving.forget_claimed();
         match begun {
             Begun::Later => unreachable!("it is handled above"),
             Begun::Failed(why) => self.fail_save(wanted, &why),
@@ -191,6 +191,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Takes the moment, under World, and hands it to a thread.
     fn begin_save(&mut self, wanted: Wanted) -> Begun {
+        let saving = &mut self.core.tasks.saving;
+        if saving.ready.is_none() {
+            match walker::start(&self.core.shared, self.core.id) {
+                Ok(ready) => saving.ready = Some(ready),
+                Err(e) => return Begun::Failed(format!("cannot start a thread that saves: {e}")),
+            }
+        }
         let (snapshot, access, changes) = match self.cut() {
             Ok(moment) => moment,
             Err(begun) => return begun,
@@ -201,7 +208,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Err(why) => (0, Some(why)),
         };
         let options = FileOptions { compress: terms.compress, checksum: terms.checksum, version };
-        let (shared, pipe) = (Arc::clone(&self.core.shared), Arc::new(Pipe::default()));
+        let shared = Arc::clone(&self.core.shared);
         let keys: u64 = snapshot.databases().iter().map(|db| db.keys).sum();
         shared.saves.progress.keys_total.store(keys, Relaxed);
         let job = Job {
@@ -217,10 +224,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             manifest_of: (wanted.why == Why::Backup).then(|| shared.facts.run_id.clone()),
             key_delay_us: terms.key_delay_us,
         };
-        let number = match walker::start(&shared, self.core.id, &pipe, job) {
-            Ok(number) => number,
-            Err(why) => return Begun::Failed(format!("cannot start a thread that saves: {why}")),
-        };
+        let ready = self.core.tasks.saving.ready.take().expect("it was started above");
+        ready.begin(job);
         if let Some(why) = failure {
             return Begun::Failed(why);
         }
@@ -231,10 +236,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let output = terms.output(wanted.why, moment.0 / 1000);
         Begun::Running(Box::new(Running {
-            number,
+            number: ready.number,
             wanted,
             output,
-            pipe,
+            pipe: ready.pipe,
             changes,
             since: self.core.turn.now(),
             moment_s: moment.0 / 1000,
@@ -267,12 +272,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
         match (cut, left) {
             (Ok(snapshot), _) => Ok((snapshot, access, changes)),
             (Err(_), None) => Err(Begun::Later),
-            // A walk that nobody ends: the next one begins behind it.
+            // A walk that nobody ends: the next one begins behind it, with another thread.
             (Err(_), Some(snapshot)) => {
-                let (pipe, now) = (Arc::new(Pipe::default()), self.core.turn.unix_ms());
+                let now = self.core.turn.unix_ms();
                 let job = Job::ending(snapshot, access, (now, self.core.clock.clone()));
-                // If the thread cannot be started, the walk is abandoned again.
-                let _ = walker::start(&shared, self.core.id, &pipe, job);
+                let ready = self.core.tasks.saving.ready.take().expect("the caller has started it");
+                ready.begin(job);
                 Err(Begun::Later)
             }
         }

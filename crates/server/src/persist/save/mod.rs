@@ -26,6 +26,7 @@
 //! ends the walk without writing, and the next moment is taken behind that.
 
 pub(crate) mod begin;
+pub(crate) mod job;
 pub(crate) mod output;
 pub(crate) mod pipe;
 pub(crate) mod points;
@@ -35,6 +36,7 @@ pub mod threads;
 pub(crate) mod walker;
 pub(crate) mod writing;
 
+use crate::persist::save::job::Ready;
 use crate::persist::save::output::Output;
 use crate::persist::save::pipe::Pipe;
 use crate::persist::save::status::{Wanted, Why};
@@ -47,6 +49,8 @@ use driver::ConnId;
 pub(crate) struct Saving {
     /// The run of the server, which this worker has to begin.
     pub claimed: Option<Wanted>,
+    /// The thread that will walk for it.
+    pub ready: Option<Ready>,
     /// The save whose file this worker writes.
     pub running: Option<Box<Running>>,
     /// Sessions that have sent a SHUTDOWN which saves.
@@ -60,6 +64,14 @@ impl Saving {
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.claimed.is_none() && self.running.is_none()
+    }
+
+    /// The save that this worker had to begin has begun, or will not begin.
+    pub(crate) fn forget_claimed(&mut self) {
+        self.claimed = None;
+        if let Some(ready) = self.ready.take() {
+            ready.dismiss();
+        }
     }
 
     /// The save before the end of the server is the one of this worker.

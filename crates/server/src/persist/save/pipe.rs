@@ -13,6 +13,8 @@ const KEPT_BYTES_MAX: usize = 2 * BUFFER_BYTES;
 /// What the thread that walks has to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Order {
+    /// Wait for the moment.
+    Wait,
     /// Write.
     #[default]
     Write,
@@ -40,6 +42,22 @@ struct State {
 impl Pipe {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic while the buffers are held")
+    }
+
+    /// A pipe whose thread waits for its first order.
+    pub(crate) fn waiting() -> Self {
+        let pipe = Self::default();
+        pipe.state().order = Order::Wait;
+        pipe
+    }
+
+    /// Waits for the first order.
+    pub(crate) fn first_order(&self) -> Order {
+        let mut state = self.state();
+        while state.order == Order::Wait {
+            state = self.changed.wait(state).expect("no panic while the buffers are held");
+        }
+        state.order
     }
 
     /// What the thread has to do.

@@ -3,17 +3,17 @@
 
 use crate::persist::backup::SNAPSHOT;
 use crate::persist::save::FromWalker;
+use crate::persist::save::job::{Handed, Job, Ready};
 use crate::persist::save::pipe::{BUFFER_BYTES, Order, Pipe};
 use crate::shared::{Shared, VERSION};
 use crate::worker::message::Message;
+use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
-use base::{MonoNs, UnixMs};
 use command::REDIS_VERSION;
-use command::save::{FileOptions, Recorded, SnapshotFile};
+use command::save::{FileOptions, SnapshotFile};
 use driver::Clock;
-use keyspace::Access;
-use keyspace::snapshot::{Snapshot, Step};
+use keyspace::snapshot::Step;
 use offline::{Copied, Digest, Manifest};
 
 use std::time::Duration;
@@ -24,58 +24,20 @@ const NAP: Duration = Duration::from_millis(1);
 /// until the next tick of the scheduler, which comes every 4 ms on many systems.
 const BURST_NS: u64 = 1_000_000;
 
-/// What the thread is given.
-pub(crate) struct Job {
-    pub snapshot: Snapshot,
-    pub access: Access,
-    /// How the file is written; nothing of a walk that only has to end.
-    pub file: Option<FileOptions>,
-    pub recorded: Recorded,
-    pub now: UnixMs,
-    pub clock: Clock,
-    /// Libraries of functions, which are kept and not run.
-    pub functions: Vec<Arc<[u8]>>,
-    /// Memory in use, for the file.
-    pub used_bytes: u64,
-    /// Of a backup: the identity of the server's run. The thread makes the manifest.
-    pub manifest_of: Option<String>,
-    /// `rdb-key-save-delay`: the thread sleeps so long for each key, microseconds.
-    pub key_delay_us: u64,
-}
-
-impl Job {
-    /// A walk that only has to end.
-    pub(crate) fn ending(
-        snapshot: Snapshot,
-        access: Access,
-        (now, clock): (UnixMs, Clock),
-    ) -> Self {
-        Self {
-            snapshot,
-            access,
-            file: None,
-            recorded: Recorded::Nothing,
-            now,
-            clock,
-            functions: Vec::new(),
-            used_bytes: 0,
-            manifest_of: None,
-            key_delay_us: 0,
+/// Starts a thread that will walk, and send what it writes to `worker`, when it gets its job.
+pub(crate) fn start(shared: &Arc<Shared>, worker: usize) -> std::io::Result<Ready> {
+    let (pipe, job) = (Arc::new(Pipe::waiting()), Handed::default());
+    let (ours, to, its) = (Arc::clone(shared), Arc::clone(&pipe), Arc::clone(&job));
+    let number = shared.walkers.start(&pipe, move |number| {
+        let walker = Walker { shared: ours, worker, number, pipe: to };
+        walker.pipe.first_order();
+        let job: Option<Job> = its.lock().expect("no panic while it is held").take();
+        match job {
+            Some(job) => walker.run(job),
+            None => walker.tell(FromWalker::Over),
         }
-    }
-}
-
-/// Starts a thread that walks and sends what it writes to `worker`. Returns its number.
-pub(crate) fn start(
-    shared: &Arc<Shared>,
-    worker: usize,
-    pipe: &Arc<Pipe>,
-    job: Job,
-) -> std::io::Result<u64> {
-    let (ours, to) = (Arc::clone(shared), Arc::clone(pipe));
-    shared.walkers.start(pipe, move |number| {
-        Walker { shared: ours, worker, number, pipe: to }.run(job);
-    })
+    })?;
+    Ok(Ready::of(number, pipe, job))
 }
 
 struct Walker {
