@@ -43,8 +43,8 @@ fn begin(seed: u64, disk: DiskFaults, command: &str) -> Sim {
     sim
 }
 
-/// Runs until the reply, or for so many steps. Returns the reply, and how many steps there were. The
-/// thread that walks is real, and needs time of its own: on a busy machine, many steps.
+/// Runs until the reply, or for so many steps. Returns the reply, and how many steps there were.
+/// The thread that walks is real, and needs time of its own: on a busy machine, many steps.
 fn run(sim: &mut Sim, steps: u32) -> (Option<Reply>, u32) {
     let (mut reply, mut taken) = (None, 0);
     let began = Instant::now();
