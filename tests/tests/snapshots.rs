@@ -427,6 +427,11 @@ fn saves_of_two_threads_show_moments() {
 }
 
 #[test]
+fn saves_of_three_threads_show_moments() {
+    saves_show_moments("3");
+}
+
+#[test]
 fn saves_of_four_threads_show_moments() {
     saves_show_moments("4");
 }
