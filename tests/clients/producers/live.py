@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The three producers against a whole server: live.py SERVER NAME=PROGRAM... [unittest's words]. Needs redis-py."""
 import os
+import random
 import shlex
 import shutil
 import socket
@@ -24,8 +25,14 @@ WAIT_MS = int(p.PATIENCE_S * 1000)
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    """A free port below those which the system gives to connections: none takes it meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 30_000)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
+        except OSError:
+            pass  # somebody has it
 
 
 class Server:
