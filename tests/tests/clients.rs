@@ -179,9 +179,10 @@ fn redis_cli_stat_and_latency() {
     assert!(words.len() == 4 && words[3] >= 1.0 && words[2] < 500.0, "{text}");
 }
 
-/// The commands of the README for going back to Redis, with a key of every type.
+/// The program of docs/from-redis.md which copies all keys to a running server, with a key of every
+/// type.
 #[test]
-fn readme_migration_back_to_redis() {
+fn the_documented_program_copies_keys_to_redis() {
     let (ours, redis) = (start(), ServerProcess::start(&Binary::redis(), &[]));
     let (mut here, mut there) = (ours.connect(), redis.connect());
     for line in [
@@ -205,13 +206,13 @@ fn readme_migration_back_to_redis() {
     push.extend(large.iter().map(String::as_str));
     here.command(&push).expect("answered");
 
-    let readme = std::fs::read_to_string(root().join("README.md")).expect("it is there");
-    let from = readme.find("import redis\n\nhere, there").expect("the README tells the way back");
-    let script = &readme[from..];
+    let text = std::fs::read_to_string(root().join("docs/from-redis.md")).expect("it is there");
+    let from = text.find("import redis\n\nhere, there").expect("it tells how to copy keys");
+    let script = &text[from..];
     let script = &script[..script.find("```").expect("its end")];
     let script = script
         .replace("port=6379", &format!("port={}", ours.addr.port()))
-        .replace("port=6380", &format!("port={}", redis.addr.port()));
+        .replace("port=7000", &format!("port={}", redis.addr.port()));
     run(python().args(["-c", &script]), b"");
 
     assert_eq!(there.command(&["DBSIZE"]).expect("answered"), Value::Int(11));

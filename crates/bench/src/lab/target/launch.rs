@@ -148,11 +148,12 @@ impl Process {
             let ways = match awaits {
                 Awaits::Line if !self.log().starts_with(READY) => (false, false),
                 Awaits::Line => (true, unix.exists()),
-                Awaits::Reply => {
-                    let by_tcp = answers(&Address::Tcp(tcp.to_string()));
-                    let by_unix = unix.exists() && answers(&Address::Unix(unix.to_owned()));
-                    (by_tcp, by_unix)
-                }
+                Awaits::Reply => match ask(tcp, unix) {
+                    (false, false) => (false, false),
+                    // It may have opened one way just behind the question. A server which answers
+                    // has opened all.
+                    _ => ask(tcp, unix),
+                },
             };
             if ways != (false, false) {
                 return Ok((ways.0.then_some(tcp), ways.1.then(|| unix.to_owned())));
@@ -188,6 +189,12 @@ impl Drop for Process {
         let _ = self.child.wait();
         remove(&self.dir);
     }
+}
+
+/// By which ways does it answer?
+fn ask(tcp: SocketAddr, unix: &Path) -> (bool, bool) {
+    let by_tcp = answers(&Address::Tcp(tcp.to_string()));
+    (by_tcp, unix.exists() && answers(&Address::Unix(unix.to_owned())))
 }
 
 /// Does it answer PING? Any reply will do: with a password it is an error.
