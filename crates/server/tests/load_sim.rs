@@ -246,12 +246,12 @@ fn a_file_which_cannot_be_loaded_ends_the_server() {
     let mut other_db = good[..good.len() - 9].to_vec();
     other_db.extend(b"\xfe\x10\x00\x03new\x011");
     other_db.extend(&good[good.len() - 9..]);
-    let at = good.len() - 9;
     let cases = [
         (DiskFaults::NONE, &good[..good.len() - 5000], "database 0, key 'key:299'".to_owned()),
         (DiskFaults::NONE, &b""[..], "at byte 0".into()),
         (DiskFaults::NONE, &b"hello"[..], "at byte 0".into()),
-        (DiskFaults::NONE, &twice, format!("at byte {}, database 0, key 'key:7': ", at + 7)),
+        // At which of its places, that is decided by the threads.
+        (DiskFaults::NONE, &twice, "database 0, key 'key:7': the key occurs twice".into()),
         (DiskFaults::NONE, &other_db, "database 16: there are only 16".into()),
         (
             DiskFaults { read_error_one_in: 1, ..DiskFaults::NONE },
