@@ -11,6 +11,7 @@ use sheafdb_tests::folder::{Folder, names};
 use sheafdb_tests::render;
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess, free_addr};
+use sheafdb_tests::stress::SetAtEnd;
 use sheafdb_tests::wire::Wire;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -160,6 +161,7 @@ fn a_backup_holds_what_was_written_before_it() {
     }
     let ends = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let end = SetAtEnd(&ends);
         scope.spawn(|| {
             let mut wire = server.connect();
             while !ends.load(Ordering::Relaxed) {
@@ -171,7 +173,7 @@ fn a_backup_holds_what_was_written_before_it() {
             ask(&mut wire, &format!("SET key:{n} value"));
             assert_eq!(keys(&format!("beside-{n}")), n);
         }
-        ends.store(true, Ordering::Relaxed);
+        drop(end);
     });
 }
 

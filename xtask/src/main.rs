@@ -19,6 +19,7 @@ mod run;
 mod side_by_side;
 mod sim;
 mod tidy;
+mod watchdog;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

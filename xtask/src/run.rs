@@ -3,15 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Time limit of a step in seconds. A step which takes longer hangs even on a slow machine; it is
-/// killed with its child processes.
-const SECONDS_MAX: &str = "1500";
-
-/// The cargo which runs this program; it is killed with its children at the time limit.
+/// The cargo which runs this program.
 pub fn cargo(root: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new("timeout");
-    command.args(["--verbose", "--kill-after=10", SECONDS_MAX]);
-    command.arg(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root).stdin(Stdio::null());
     command
 }

@@ -166,8 +166,7 @@ impl Running {
     /// Notes that no value outside an entry waits, or is with the sink, which writers had copied
     /// parts of when [`Running::copied_in_all`] returned `copied`.
     pub fn finish_copied(&self, ks: &Keyspace, copied: u64) {
-        if self.done_copied.load(Ordering::Relaxed) != copied {
-            self.done_copied.store(copied, Ordering::Relaxed);
+        if self.done_copied.fetch_max(copied, Ordering::Relaxed) < copied {
             self.check_bound(ks);
         }
     }
@@ -189,9 +188,15 @@ impl Running {
     }
 
     /// Compares the captured bytes with their bound. The walker does so in every step while the
-    /// bound is exceeded: a writer may have compared before it and written its result after it.
+    /// bound is exceeded, because a writer compares only now and then.
     pub fn check_bound(&self, ks: &Keyspace) {
-        ks.snapshot.set_over_bound(self.captured_bytes() > self.captured_max);
+        if self.is_over_bound() != ks.snapshot.is_over_bound() {
+            ks.snapshot.update_over_bound(self);
+        }
+    }
+
+    fn is_over_bound(&self) -> bool {
+        self.captured_bytes() > self.captured_max
     }
 
     /// Bytes captured since the cut, and copied by writers.
@@ -287,8 +292,9 @@ impl Current {
 
     /// The walker has passed everything.
     pub fn end(&self) {
-        *lock(&self.running) = None;
-        self.set_over_bound(false);
+        let mut running = lock(&self.running);
+        *running = None;
+        self.is_over_bound.store(false, Ordering::Relaxed);
     }
 
     pub fn abandon(&self, walk: Box<Walk>) {
@@ -305,9 +311,13 @@ impl Current {
         self.is_over_bound.load(Ordering::Relaxed)
     }
 
-    fn set_over_bound(&self, is_over: bool) {
-        if self.is_over_bound() != is_over {
-            self.is_over_bound.store(is_over, Ordering::Relaxed);
+    /// Takes over whether this snapshot is over its bound, unless it has ended: a writer which was
+    /// inside its section at that time commits later, and nobody would correct what it says.
+    #[cold]
+    fn update_over_bound(&self, of: &Running) {
+        let running = lock(&self.running);
+        if running.as_deref().is_some_and(|running| std::ptr::eq(running, of)) {
+            self.is_over_bound.store(of.is_over_bound(), Ordering::Relaxed);
         }
     }
 }

@@ -329,3 +329,22 @@ fn a_snapshot_equals_the_keyspace_at_its_cut() {
     }
     assert!(completed > 100 && captured > 1_000, "{completed} snapshots captured {captured}");
 }
+
+/// A writer which was inside its section during the last step commits behind it. If that exceeded
+/// the bound, writes would wait for a snapshot which nobody walks any more.
+#[test]
+fn a_commit_behind_the_end_exceeds_no_bound() {
+    let mut bed = Bed::new(1);
+    bed.cut();
+    let running = bed.ks.snapshot.running().expect("it runs");
+    running.capture(&bed.ks, 0, std::iter::empty(), 2 << 20);
+    assert!(bed.ks.is_capture_over_bound());
+    bed.step_to_end();
+    assert!(!bed.ks.is_capture_over_bound());
+    running.capture(&bed.ks, 0, std::iter::empty(), 2 << 20);
+    assert!(!bed.ks.is_capture_over_bound());
+    bed.cut();
+    running.capture(&bed.ks, 0, std::iter::empty(), 2 << 20);
+    assert!(!bed.ks.is_capture_over_bound(), "it is another one's bound");
+    bed.step_to_end();
+}

@@ -151,17 +151,16 @@ impl Asked {
         })
     }
 
-    /// Asks for one save, waits until it is over, and opens its file. `None`: another save was
-    /// under way or came between, or FLUSHALL ended this one.
+    /// Asks for one save as soon as none is under way, waits until it is over, and opens its file.
+    /// `None`: another save came between, or FLUSHALL ended this one.
     ///
     /// The server runs one save at a time. So if no other one was begun between two questions, what
     /// has the name of the file later, and had it not before, is no older than the request. The old
     /// file stays open: no new one can have its number.
     fn save(&mut self, path: &Path) -> Result<Option<File>, Failure> {
-        let before = self.saves()?;
-        if before.is_under_way {
-            self.wait(before.begun)?;
-            return Ok(None);
+        let mut before = self.saves()?;
+        while before.is_under_way {
+            before = self.wait(before.begun)?;
         }
         let old = File::open(path).ok();
         match self.try_call(&[b"BGSAVE"])? {

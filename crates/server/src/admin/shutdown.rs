@@ -30,7 +30,6 @@ impl Core {
     ) -> Result<Outcome, Error> {
         let (save, force) = match op {
             ShutdownOp::Abort if self.stay() => {
-                self.give_up_save("SHUTDOWN ABORT", |run| run.wanted.why == Why::Shutdown);
                 caller.reply(out).ok();
                 return Ok(Outcome::Done);
             }

@@ -106,8 +106,12 @@ impl Core {
     }
 
     /// Claims the save that is wanted most, unless one is under way, for the worker that wants it.
+    /// A server that ends saves nothing: SHUTDOWN NOSAVE leaves the file that is there.
     pub(crate) fn claim_next_save(&self) {
         let shared = &self.shared;
+        if shared.shutting_down.load(Relaxed) {
+            return;
+        }
         let since = (self.turn.now(), self.turn.unix_ms().0 / 1000);
         if let Some(run) = shared.saves.claim_next(since) {
             shared.post(run.wanted.worker, Message::BeginSave(run.wanted));
@@ -162,6 +166,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return;
         }
         let wanted = self.core.tasks.saving.claimed.expect("the caller has tested it");
+        if self.is_shutting_down() {
+            return self.core.tasks.saving.forget_claimed();
+        }
         if self.core.shared.saves.given_up(self.core.id).is_some() {
             self.core.tasks.saving.forget_claimed();
             self.core.shared.saves.end_given_up();

@@ -210,8 +210,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    /// The server does not end: answers the sessions which wanted that.
+    /// The server does not end: answers the sessions which wanted that, and stops the save before
+    /// the end if this worker writes it.
     pub(crate) fn on_shutdown_failed(&mut self) {
+        self.core.follow_give_up();
         for conn in std::mem::take(&mut self.core.tasks.saving.enders) {
             self.answer_saver(Some(conn), &Answer::Error(Error::ShutdownFailed));
         }

@@ -261,13 +261,18 @@ impl Saves {
         is_new
     }
 
-    /// The server does not end. True if it was to, and can stay.
+    /// The server does not end. True if it was to, and can stay. The save before the end is not
+    /// wanted any more; if it is under way, it is given up, and its worker is to be told. That is
+    /// one step: behind it another SHUTDOWN may want a save of its own.
     pub(crate) fn end_final(&self) -> bool {
         let mut state = self.state();
         if state.is_end_certain {
             return false;
         }
         state.queue.retain(|wanted| wanted.why != Why::Shutdown);
+        if let Some(run) = state.run.as_mut().filter(|run| run.wanted.why == Why::Shutdown) {
+            run.given_up = Some("SHUTDOWN ABORT");
+        }
         self.is_final.swap(false, Relaxed)
     }
 
@@ -454,9 +459,11 @@ mod tests {
         end_run();
         assert_eq!(saves.conclude_final(true), None);
         assert!(begin(true) && saves.end_final() && saves.begin_final(1, false));
+        assert_eq!(saves.given_up(0), Some("SHUTDOWN ABORT"), "before the other one was wanted");
         assert_eq!(saves.conclude_final(true), None);
         end_run();
         assert_eq!(next(&saves, 4), Some(Why::Shutdown));
+        assert_eq!(saves.given_up(0), None);
         assert_eq!(saves.conclude_final(true), None);
         // A save that has failed; then nothing prevents the end.
         end_run();
