@@ -2,6 +2,7 @@
 //! from outside takes its output with it.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::fs;
 use std::process::{Command, exit};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -93,7 +94,8 @@ fn description(pid: u32) -> String {
         let part = |name: &str| read(format!("{}/{name}", thread.display()));
         let stat = part("stat");
         let state = stat.rsplit_once(") ").map_or("?", |(_, behind)| &behind[..1]);
-        text += &format!("\n    {} {state} {}", part("comm").trim(), part("wchan"));
+        let (name, waits_at) = (part("comm"), part("wchan"));
+        let _ = write!(text, "\n    {} {state} {waits_at}", name.trim());
     }
     text
 }
