@@ -13,7 +13,7 @@ use std::time::Duration;
 pub const STEP: Duration = Duration::from_secs(60 * 60);
 /// Time limit of the whole check.
 pub const WHOLE: Duration = Duration::from_secs(80 * 60);
-/// How long a work whose processes were killed may take to report that.
+/// How long work whose processes were killed may take to report that.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Does the work. After the limit, prints all processes which this one has started, directly or
@@ -32,7 +32,7 @@ pub fn watch<T>(what: &str, limit: Duration, work: impl FnOnce() -> T) -> T {
                 "== {what} hangs: not over after {} s; these processes run:",
                 limit.as_secs()
             );
-            kill_descendants();
+            kill_below(std::process::id());
             if !is_over(GRACE) {
                 eprintln!("== {what} does not end");
                 exit(1);
@@ -44,9 +44,9 @@ pub fn watch<T>(what: &str, limit: Duration, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Prints and kills all descendants of this process.
-fn kill_descendants() {
-    let found = descendants(std::process::id(), &parents());
+/// Prints and kills all processes below this one.
+fn kill_below(root: u32) {
+    let found = descendants(root, &parents());
     for pid in &found {
         eprintln!("{}", description(*pid));
     }
@@ -117,11 +117,17 @@ mod tests {
         assert_eq!(parent("7 (a"), None);
     }
 
+    /// Below a process of its own: other tests of this process may have started some, too.
     #[test]
-    fn what_hangs_is_killed_and_ends() {
-        let hang = || Command::new("sh").args(["-c", "sleep 1000; true"]).status();
-        let status = watch("a test", Duration::from_millis(300), hang).expect("sh is there");
-        assert!(!status.success());
+    fn what_a_process_has_started_is_killed() {
+        let mut parent =
+            Command::new("sh").args(["-c", "sleep 1000; true"]).spawn().expect("sh is there");
+        while descendants(parent.id(), &parents()).is_empty() {
+            thread::sleep(Duration::from_millis(10));
+            assert!(parent.try_wait().expect("it is ours").is_none(), "it waits for its child");
+        }
+        kill_below(parent.id());
+        assert!(parent.wait().expect("it is ours").success(), "it was the child that was killed");
     }
 
     #[test]
