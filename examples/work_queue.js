@@ -1,4 +1,4 @@
-// A work queue that loses no job: node work_queue.js [PORT] [add COUNT | work NAME]; without a word, a demonstration.
+// A work queue that loses no job: work_queue.js [PORT] [add COUNT | work NAME [SECONDS]]; otherwise a demonstration.
 "use strict";
 const { spawn } = require("node:child_process");
 const Redis = require("ioredis");
@@ -21,7 +21,7 @@ async function reap(now) {
   }
 }
 
-async function work(name) {
+async function work(name, seconds = 0.1) {
   for (;;) {
     const now = Number((await r.time())[0]);
     await r.zadd(SEEN, now, name); // before anything is taken
@@ -30,7 +30,7 @@ async function work(name) {
     const left = await r.lindex(DOING + name, -1);
     const job = left ?? (await r.blmove(TODO, DOING + name, "RIGHT", "LEFT", 0.5));
     if (job === null) continue;
-    await pause(100); // the work itself; it may be done twice after a crash, never not at all
+    await pause(seconds * 1000); // the work itself; it may be done twice after a crash, never not at all
     await r.multi().rpush(DONE, job).lrem(DOING + name, 1, job).exec(); // only now is the job gone
     console.log(`${name} did ${job}`);
   }
@@ -43,14 +43,15 @@ async function demonstrate(jobs = 20) {
   await r.del(TODO, DONE, SEEN, DOING + "anna", DOING + "ben");
   await add(jobs);
   const env = { ...process.env, REDIS_URL: url };
-  const start = (name) => spawn(process.execPath, [__filename, "work", name], { env, stdio: "inherit" });
-  const [anna, ben] = ["anna", "ben"].map(start);
-  while ((await done()) < jobs / 3 || !(await r.llen(DOING + "anna"))) await pause(10);
+  const start = (...words) => spawn(process.execPath, [__filename, "work", ...words], { env, stdio: "inherit" });
+  const anna = start("anna", 60); // slow: she will not be ready in time
+  while (!(await r.llen(DOING + "anna"))) await pause(10);
   anna.kill("SIGKILL"); // no farewell
   console.log(`anna is killed in the middle of ${await r.lindex(DOING + "anna", 0)}`);
-  for (const until = Date.now() + 30000; (await done()) < jobs && Date.now() < until; ) await pause(50);
+  const ben = start("ben");
+  while ((await done()) < jobs && ben.exitCode === null) await pause(50);
   ben.kill("SIGKILL");
   console.log(`${await done()} of ${jobs} jobs are done`);
 }
 
-(args.length ? { add, work }[args[0]](args[1]) : demonstrate()).finally(() => r.disconnect());
+(args.length ? { add, work }[args[0]](...args.slice(1)) : demonstrate()).finally(() => r.disconnect());

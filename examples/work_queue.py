@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A work queue that loses no job: work_queue.py [PORT] [add COUNT | work NAME]; without a word, a demonstration."""
+"""A work queue that loses no job: work_queue.py [PORT] [add COUNT | work NAME [SECONDS]]; otherwise a demonstration."""
 import os
 import subprocess
 import sys
@@ -26,15 +26,14 @@ def reap(now):
             print(f"{worker} is dead: {job} goes back", flush=True)
 
 
-def work(name):
+def work(name, seconds=0.1):
     while True:
-        now, _ = r.time()
-        r.zadd(SEEN, {name: now})  # before anything is taken
+        r.zadd(SEEN, {name: (now := r.time()[0])})  # before anything is taken
         reap(now)
         # What an earlier life left comes first. A job moves to the worker's own list in one step: it is never nowhere.
         if not (job := r.lindex(DOING + name, -1) or r.blmove(TODO, DOING + name, 0.5, "RIGHT", "LEFT")):
             continue
-        time.sleep(0.1)  # the work itself; it may be done twice after a crash, never not at all
+        time.sleep(float(seconds))  # the work itself; it may be done twice after a crash, never not at all
         with r.pipeline() as steps:  # only now is the job gone
             steps.rpush(DONE, job).lrem(DOING + name, 1, job).execute()
         print(f"{name} did {job}", flush=True)
@@ -44,16 +43,17 @@ def demonstrate(jobs=20):
     r.delete(TODO, DONE, SEEN, DOING + "anna", DOING + "ben")
     add(jobs)
     os.environ["REDIS_URL"] = URL  # for the workers
-    anna, ben = (subprocess.Popen([sys.executable, __file__, "work", name]) for name in ("anna", "ben"))
-    while r.llen(DONE) < jobs // 3 or not r.llen(DOING + "anna"):
+    command = [sys.executable, __file__, "work"]
+    anna = subprocess.Popen([*command, "anna", "60"])  # slow: she will not be ready in time
+    while not r.llen(DOING + "anna"):
         time.sleep(0.01)
     anna.kill()  # no farewell: SIGKILL
     print(f"anna is killed in the middle of {r.lindex(DOING + 'anna', 0)}", flush=True)
-    until = time.time() + 30
-    while len(set(r.lrange(DONE, 0, -1))) < jobs and time.time() < until:
+    ben = subprocess.Popen([*command, "ben"])
+    while len(set(r.lrange(DONE, 0, -1))) < jobs and ben.poll() is None:
         time.sleep(0.05)
     ben.kill()
     print(f"{len(set(r.lrange(DONE, 0, -1)))} of {jobs} jobs are done")
 
 
-{"add": add, "work": work}[ARGS[0]](ARGS[1]) if ARGS else demonstrate()
+{"add": add, "work": work}[ARGS[0]](*ARGS[1:]) if ARGS else demonstrate()

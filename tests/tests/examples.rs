@@ -7,15 +7,16 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use sheafdb_tests::program::{finish, node, python, root, run, spawn};
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
 /// Longest wait for a state of the queue.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Jobs of the queue's test.
 const JOBS: usize = 40;
+/// A job which the test adds to them.
+const LAST_JOB: &str = "last job";
 const TODO: &str = "example:queue:todo";
 const DONE: &str = "example:queue:done";
 
@@ -81,18 +82,28 @@ fn example(file: &str, server: &ServerProcess) -> Command {
     command
 }
 
-/// Checks the output in both languages, on one thread and on two, and that no keys remain.
-fn prints(name: &str, wanted: &str) {
+/// Checks the output in both languages, on one thread and on two, and that no keys remain. A run
+/// that takes `valid_for` or longer is repeated.
+fn prints_within(valid_for: Duration, name: &str, wanted: &str) {
     for threads in ["1", "2"] {
         let server = server(threads);
         for file in [format!("{name}.py"), format!("{name}.js")] {
-            let got = run(&mut example(&file, &server), b"");
+            let got = (0..20).find_map(|_| {
+                let started = Instant::now();
+                let got = run(&mut example(&file, &server), b"");
+                (started.elapsed() < valid_for).then_some(got)
+            });
+            let got = got.unwrap_or_else(|| panic!("{file} never ended in {valid_for:?}"));
             assert_eq!(got, wanted, "{file} on {threads} threads");
             let left = server.connect().command(&["KEYS", "*"]).expect("answered");
             assert_eq!(left, Value::Array(Vec::new()), "{file} left keys behind");
         }
         assert_no_panic(&server);
     }
+}
+
+fn prints(name: &str, wanted: &str) {
+    prints_within(Duration::MAX, name, wanted);
 }
 
 #[test]
@@ -105,9 +116,11 @@ fn geo_search() {
     prints("geo_search", GEO_SEARCH);
 }
 
+/// It sleeps for its window of two seconds. If all the rest takes less than two more, no burst of
+/// requests has lasted longer than the window.
 #[test]
 fn rate_limiter() {
-    prints("rate_limiter", RATE_LIMITER);
+    prints_within(Duration::from_secs(4), "rate_limiter", RATE_LIMITER);
 }
 
 /// Runs a test on one thread and on two, concurrently: the tests mostly wait.
@@ -129,7 +142,7 @@ fn work_queue_demonstration() {
             let text = run(&mut example(file, &server), b"");
             let all = text.contains("20 of 20 jobs are done\n");
             assert!(all, "{file}, {threads} threads:\n{text}");
-            assert!(text.contains("\nanna is killed in the middle of job "), "{file}:\n{text}");
+            assert!(text.contains("anna is killed in the middle of job "), "{file}:\n{text}");
             assert!(text.contains("\nanna is dead: job "), "{file}:\n{text}");
         }
         assert_no_panic(&server);
@@ -159,26 +172,32 @@ fn no_job_is_lost(adder: &str, workers: [&str; 2]) {
         let mut wire = server.connect();
         let added = run(example(adder, &server).args(["add", &JOBS.to_string()]), b"");
         assert_eq!(added, "", "{adder}");
-        let mut first = Worker::start(workers[0], "first", &server);
+        let mut first = Worker::start(workers[0], &["first"], &server);
         wait_for("a third of the jobs", &mut wire, |wire| words(wire, DONE).len() >= JOBS / 3);
-        let held = first.kill_with_a_job(&mut wire);
-        let before: BTreeSet<String> = words(&mut wire, DONE).into_iter().collect();
-        assert!(!before.contains(&held) && before.len() < JOBS, "{held}: {before:?}");
+        let mut output = first.end();
+        wait_for("its last request", &mut wire, |wire| clients(wire, "connected") == 1);
 
-        let mut second = Worker::start(workers[1], "second", &server);
-        wait_for("every job", &mut wire, |wire| distinct(wire).len() >= JOBS);
+        // However long that took, a job is left: its second life, which is slow, holds one.
+        wire.command(&["LPUSH", TODO, LAST_JOB]).expect("answered");
+        let mut first = Worker::start(workers[0], &["first", "3600"], &server);
+        let list = "example:queue:doing:first";
+        wait_for("a job in its list", &mut wire, |wire| !words(wire, list).is_empty());
+        output.push_str(&first.end());
+        let held = words(&mut wire, list).pop().expect("it held one");
+        assert!(!distinct(&mut wire).contains(&held), "{held} is done and held");
+
+        let mut second = Worker::start(workers[1], &["second"], &server);
+        wait_for("every job", &mut wire, |wire| distinct(wire).len() > JOBS);
         wait_for("nothing left", &mut wire, |wire| {
             let rest = [TODO, "example:queue:doing:first", "example:queue:doing:second"];
             rest.iter().all(|list| words(wire, list).is_empty())
         });
         // It waits for more jobs, so it has reported all it has done.
-        wait_for("a worker that waits", &mut wire, |wire| {
-            let Ok(Value::Bulk(info)) = wire.command(&["INFO", "clients"]) else { return false };
-            String::from_utf8_lossy(&info).contains("blocked_clients:1\r\n")
-        });
-        let all: BTreeSet<String> = (0..JOBS).map(|n| format!("job {n}")).collect();
+        wait_for("a worker that waits", &mut wire, |wire| clients(wire, "blocked") == 1);
+        let mut all: BTreeSet<String> = (0..JOBS).map(|n| format!("job {n}")).collect();
+        all.insert(LAST_JOB.to_owned());
         assert_eq!(distinct(&mut wire), all);
-        assert_output_matches_queue(&first.end(), &second.end(), &held, &words(&mut wire, DONE));
+        assert_output_matches_queue(&output, &second.end(), &held, &words(&mut wire, DONE));
         assert_no_panic(&server);
     });
 }
@@ -202,35 +221,12 @@ fn assert_output_matches_queue(first: &str, second: &str, held: &str, done: &[St
 
 /// One worker of the queue, a process of its own.
 struct Worker {
-    name: &'static str,
     child: Option<Child>,
 }
 
 impl Worker {
-    fn start(file: &str, name: &'static str, server: &ServerProcess) -> Self {
-        let child = spawn(example(file, server).args(["work", name]));
-        Self { name, child: Some(child) }
-    }
-
-    /// Kills it while a job is in its list; returns the job.
-    fn kill_with_a_job(&mut self, wire: &mut Wire) -> String {
-        let child = self.child.as_ref().expect("it was not ended");
-        let pid = Pid::from_child(child);
-        let list = format!("example:queue:doing:{}", self.name);
-        let started = Instant::now();
-        while started.elapsed() < PATIENCE {
-            // While it is stopped, its list does not change, except by commands it has already
-            // sent.
-            kill_process(pid, Signal::STOP).expect("it runs");
-            std::thread::sleep(Duration::from_millis(20));
-            if let Some(job) = words(wire, &list).pop() {
-                kill_process(pid, Signal::KILL).expect("it is there");
-                return job;
-            }
-            kill_process(pid, Signal::CONT).expect("it is there");
-            std::thread::sleep(Duration::from_millis(7));
-        }
-        panic!("{} never held a job", self.name);
+    fn start(file: &str, words: &[&str], server: &ServerProcess) -> Self {
+        Self { child: Some(spawn(example(file, server).arg("work").args(words))) }
     }
 
     /// Kills it if it still runs; returns its output.
@@ -239,7 +235,7 @@ impl Worker {
         child.kill().expect("it is our child");
         let out = finish(child);
         let errors = String::from_utf8_lossy(&out.stderr);
-        assert_eq!(errors, "", "{} complained", self.name);
+        assert_eq!(errors, "", "it complained");
         String::from_utf8_lossy(&out.stdout).into_owned()
     }
 }
@@ -266,6 +262,17 @@ fn words(wire: &mut Wire, list: &str) -> Vec<String> {
             .collect(),
         other => panic!("LRANGE {list}: {other:?}"),
     }
+}
+
+/// How many clients are connected or blocked, from INFO.
+fn clients(wire: &mut Wire, which: &str) -> usize {
+    let info = match wire.command(&["INFO", "clients"]).expect("answered") {
+        Value::Bulk(info) => String::from_utf8(info).expect("INFO is text"),
+        other => panic!("INFO clients: {other:?}"),
+    };
+    let field = format!("{which}_clients:");
+    let count = info.lines().find_map(|line| line.strip_prefix(&field)).expect("it is there");
+    count.trim().parse().expect("a number")
 }
 
 /// The jobs that are done, each once.
