@@ -28,6 +28,20 @@ pub fn spawn_helper(
     Builder::new().name(name.to_owned()).spawn(run)
 }
 
+/// How much the nice value of a thread that gives way is above that of the workers. By the weights of
+/// Linux it gets a third of a processor for which a worker competes.
+const GIVES_WAY: i32 = 3;
+
+/// The calling thread gives way to others from now on, where processors are short. Without others it
+/// is as fast as before. A system that refuses this leaves the thread as it is.
+pub fn give_way() {
+    // The simulator chooses who runs, and its threads are reused.
+    if !is_simulated() {
+        // On Linux a nice value belongs to a thread: sched(7).
+        let _ = rustix::process::nice(GIVES_WAY);
+    }
+}
+
 /// Processors this process may use: affinity, further bounded by a cgroup's quota.
 pub fn cpus_allowed() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)

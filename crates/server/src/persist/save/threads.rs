@@ -29,6 +29,7 @@ impl Walkers {
         let mut threads = self.threads();
         let number = threads.last + 1;
         let thread = driver::spawn_helper("saver", move || {
+            driver::give_way();
             run_or_exit(format_args!("the thread that saves"), || run(number));
         })?;
         threads.last = number;
