@@ -236,6 +236,13 @@ impl Shared {
         self.config.lock().expect("no panic while the configuration is held").backup_schedule
     }
 
+    /// Ends the threads that save or load, and waits for them. The workers have ended, and do not
+    /// start others.
+    pub fn end_threads(&self) {
+        self.walkers.end();
+        self.load.join();
+    }
+
     /// Sends a message to one worker; never blocks.
     pub fn post(&self, worker: usize, message: Message) {
         if let Some(boxes) = self.mailboxes.get() {

@@ -184,9 +184,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// The server ends while it loads: the threads end at their next key.
     pub(crate) fn cancel_loading(&mut self) {
-        if let Some(loading) = self.core.tasks.loading.take() {
-            loading.pipe.cancel();
-        }
+        self.core.tasks.loading = None;
     }
 
     fn end_loading(&mut self, end: Result<Summary, LoadError>) {
