@@ -1,10 +1,12 @@
 //! A panic in any part of a command closes only its own connection: in a step, in prepared work,
-//! while a waiting client is served, while keys are removed. DEBUG PANIC-IN-COMMAND causes panics
-//! in each of these places.
+//! while a waiting client is served, while keys are removed. A panic in a save costs that save.
+//! DEBUG PANIC-IN-COMMAND causes panics in each of these places.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use sheafdb_tests::big::figure;
+use sheafdb_tests::folder::Folder;
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{PATIENCE, Wire, encode};
@@ -55,6 +57,10 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 fn until_blocked(wire: &mut Wire, count: usize) {
     let line = format!("blocked_clients:{count}\r\n");
     until("they wait", || ask(wire, "INFO clients").contains(&render_crlf(&line)));
+}
+
+fn until_saved(wire: &mut Wire) {
+    until("the save ends", || figure(wire, "persistence", "rdb_bgsave_in_progress") == 0);
 }
 
 /// A text as `render` shows it inside of quotes.
@@ -165,4 +171,55 @@ fn a_panic_while_migrated_keys_are_removed_keeps_the_keys() {
         assert_eq!(ask(&mut wire, &format!("{migrate} REPLACE")), "+OK");
         assert_eq!(ask(&mut wire, "EXISTS k"), ":0");
     });
+}
+
+/// Earlier, a panic in the thread that walks ended the server.
+#[test]
+fn a_panic_in_a_save_costs_that_save() {
+    let binary = Binary::under_test();
+    if binary.kind == Kind::Redis {
+        return;
+    }
+    for threads in ["1", "2"] {
+        let folder = Folder::new("panic-in-save");
+        let own = ["--dir", folder.path(), "--save", "3600 1000000", "--threads", threads];
+        let server = ServerProcess::start(&binary, &own);
+        let wire = &mut server.connect();
+        assert_eq!(ask(wire, "DEBUG POPULATE 3000 short"), "+OK");
+        assert_eq!(ask(wire, "DEBUG POPULATE 80 long 1048576"), "+OK");
+        for after in [0, 7, 2_900] {
+            fail_background_save(&server, wire, &folder, after);
+        }
+        arm(&server, "SAVER 2900 1"); // the save after the next one
+        assert_eq!(ask(wire, "SAVE"), "+OK");
+        assert!(ask(wire, "SAVE").starts_with("-ERR"));
+        assert_eq!(folder.names(), ["dump.rdb"]);
+        assert_eq!(ask(wire, "DEBUG RELOAD NOSAVE"), "+OK");
+        assert_eq!(ask(wire, "DBSIZE"), ":3080");
+        assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
+        until_saved(wire);
+        assert!(ask(wire, "INFO persistence").contains("rdb_last_bgsave_status:ok"));
+    }
+}
+
+/// A background save of 80 MiB which panics behind so many keys: how it is reported, what it
+/// leaves, and that writers do not wait for its walk.
+fn fail_background_save(server: &ServerProcess, wire: &mut Wire, folder: &Folder, after: u32) {
+    arm(server, &format!("SAVER {after}"));
+    assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
+    until_saved(wire);
+    let info = ask(wire, "INFO persistence");
+    assert!(info.contains("rdb_last_bgsave_status:err"), "{after}: {info}");
+    let log = server.log();
+    assert!(log.contains("Background saving error: the thread that saves has panicked"), "{log}");
+    assert!(ask(wire, "SET k v").starts_with("-MISCONF"), "as behind any save that failed");
+    assert_eq!(folder.names(), [""; 0], "{after}: the temporary file is removed");
+    assert_eq!(ask(wire, "CONFIG SET stop-writes-on-bgsave-error no"), "+OK");
+    // More than may be captured. Unless the walk goes on, these writes wait for ever.
+    let long = vec![b'x'; 1 << 20];
+    for key in 0..80 {
+        let set = wire.command(&[b"SET", format!("long:{key}").as_bytes(), &long]);
+        assert_eq!(set.map(|reply| render::line(&reply)).ok().as_deref(), Some("+OK"));
+    }
+    assert_eq!(ask(wire, "CONFIG SET stop-writes-on-bgsave-error yes"), "+OK");
 }

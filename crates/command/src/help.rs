@@ -270,7 +270,7 @@ const DEBUG: &[&str] = &[
     "    Let the next run of <command> (default: of any) panic, after it has made",
     "    <changes> changes (default: 0). Tests that nothing else suffers from it.",
     "    <runs> runs are let through before; a step is a run, and serving a client.",
-    "    SWEEP panics where keys that are due are removed; TURN ends the process.",
+    "    SWEEP panics where due keys are removed, SAVER in a save; TURN ends the process.",
     "PAUSE-CRON <0|1>",
     "    Stop what is done now and then: removing keys whose time has come, closing idle",
     "    clients, publishing figures.",

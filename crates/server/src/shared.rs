@@ -85,7 +85,7 @@ pub struct Pause {
     pub changing: Mutex<()>,
 }
 
-/// Where DEBUG PANIC-IN-COMMAND makes a worker panic.
+/// Where DEBUG PANIC-IN-COMMAND makes a thread panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PanicAt {
     /// In the next command, whatever it is.
@@ -94,6 +94,8 @@ pub enum PanicAt {
     Command(CommandId),
     /// In the next removal of keys that are due.
     Sweep,
+    /// In the next save: in its thread, when an entry is written. Entries are the changes.
+    Saver,
     /// Outside of every net that catches panics: the process ends.
     Turn,
 }
@@ -232,6 +234,13 @@ impl Shared {
     /// When the server makes backups of itself.
     pub fn backup_schedule(&self) -> Option<config::schedule::Schedule> {
         self.config.lock().expect("no panic while the configuration is held").backup_schedule
+    }
+
+    /// Ends the threads that save or load, and waits for them. The workers have ended, and do not
+    /// start others.
+    pub fn end_threads(&self) {
+        self.walkers.end();
+        self.load.join();
     }
 
     /// Sends a message to one worker; never blocks.

@@ -8,7 +8,7 @@ use base::MonoNs;
 use base::sync::{Arc, Mutex};
 use driver::sim::{DiskFaults, Faults};
 use ingest::Order;
-use server::config::Config;
+use server::config::{Access, Config};
 use server::ingest::ports::Protocol;
 use server::persist::load::state::{News, Plan};
 use sim_world::{MS, Reply, Sim};
@@ -294,4 +294,32 @@ fn producers_wait_until_it_is_loaded() {
     sim.run_for(2_000 * MS);
     assert_eq!(sim.ask(0, &["LLEN", "q"]), Reply::Integer(5));
     assert_eq!(sim.ask(0, &["DBSIZE"]), Reply::Integer(301));
+}
+
+/// Earlier the file stayed open: it was opened when loading was over already.
+#[test]
+fn a_reload_without_threads_leaves_no_file_open() {
+    let mut config = Config::default();
+    config.dir = "/data".into();
+    config.enable_debug_command = Access::Yes;
+    let mut others = Vec::new();
+    let mut sim = Sim::prepared(6, Faults::NONE, config, "", |net, shared| {
+        net.disk().install(Path::new(FILE), &file(30), 0o640).expect("room");
+        // All further Accesses are taken, so no thread can load.
+        let mut first = keyspace::Access::new(shared.keyspace.clone(), 0);
+        others.extend(std::iter::from_fn(|| first.further().ok()));
+    });
+    let disk = sim.net.disk();
+    sim.connect(1);
+    disk.stop_after(0);
+    let reply = sim.ask(0, &["DEBUG", "RELOAD", "NOSAVE"]);
+    assert!(matches!(&reply, Reply::Error(e) if e.contains("load")), "{reply:?}");
+    assert!(disk.has_stopped() && disk.open_files() == 0, "it is being opened");
+    disk.stop_after(u64::MAX);
+    sim.run_for(1_000 * MS);
+    assert_eq!(disk.open_files(), 0, "it was opened, and closed again");
+    drop(others);
+    sim.clients[0].say(&["DEBUG", "RELOAD", "NOSAVE"]);
+    wait(&mut sim, |sim| sim.shared.load.loaded().keys == 30 && is_loaded(sim));
+    assert_eq!((sim.reply(0), disk.open_files()), (Reply::ok(), 0));
 }

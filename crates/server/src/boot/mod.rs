@@ -275,8 +275,7 @@ where
     for handle in handles {
         handle.join().expect("a worker's panic ends the process");
     }
-    shared.walkers.end();
-    shared.load.join();
+    shared.end_threads();
     shared.keyspace.reclaimer().close();
     freeing.join().expect("a panic of this thread ends the process");
     Ok(())

@@ -3,9 +3,10 @@
 
 use crate::execute::gates::closed;
 use crate::sessions::session::Suspended;
-use crate::shared::PanicAt;
+use crate::shared::{ArmedPanic, PanicAt, Shared};
 use crate::worker::batch::After;
 use crate::worker::core::Core;
+use base::sync::atomic::Ordering::Relaxed;
 use command::{CommandId, Error};
 use driver::ConnId;
 use keyspace::{Access, Guard};
@@ -86,18 +87,23 @@ impl Core {
     /// Takes the panic that is armed, if it is meant for here and for this run.
     #[cold]
     pub(crate) fn disarm(&mut self, is_here: impl FnOnce(PanicAt) -> bool) -> Option<u32> {
-        let mut armed = self.shared.panic_in.lock().expect("no panic while it is held");
+        let panic = self.shared.disarm(is_here)?;
+        self.running.fails = panic.is_error;
+        self.gates &= !closed::ARMED;
+        Some(panic.after_changes)
+    }
+}
+
+impl Shared {
+    /// Takes the panic that is armed, if it is meant for here and for this run.
+    pub(crate) fn disarm(&self, is_here: impl FnOnce(PanicAt) -> bool) -> Option<ArmedPanic> {
+        let mut armed = self.panic_in.lock().expect("no panic while it is held");
         let panic = armed.as_mut().filter(|panic| is_here(panic.at))?;
         if panic.runs_left > 0 {
             panic.runs_left -= 1;
             return None;
         }
-        let changes = panic.after_changes;
-        self.running.fails = panic.is_error;
-        *armed = None;
-        drop(armed);
-        self.shared.armed.store(false, base::sync::atomic::Ordering::Relaxed);
-        self.gates &= !closed::ARMED;
-        Some(changes)
+        self.armed.store(false, Relaxed);
+        armed.take()
     }
 }

@@ -221,6 +221,15 @@ impl Sim {
     }
 }
 
+impl Drop for Sim {
+    /// Ends the threads of the server, wherever they are. They hold what it shares, so it would
+    /// stay in memory together with them.
+    fn drop(&mut self) {
+        self.workers.clear();
+        self.shared.end_threads();
+    }
+}
+
 impl Client {
     /// Adds a request to what will be written.
     pub fn say(&mut self, args: &[&str]) {

@@ -159,6 +159,11 @@ impl SimDisk {
         self.queue().store.used_bytes()
     }
 
+    /// Files which processes have open.
+    pub fn open_files(&self) -> usize {
+        self.queue().store.open_files()
+    }
+
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().expect("the simulated disk does not panic while it is held")
     }

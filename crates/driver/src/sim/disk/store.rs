@@ -379,6 +379,11 @@ impl Store {
         self.names.list(self.names.find(path)?)
     }
 
+    /// Handles which are not closed.
+    pub fn open_files(&self) -> usize {
+        self.handles.len()
+    }
+
     /// Bytes of the blocks in use.
     pub fn used_bytes(&self) -> u64 {
         let mut live = self.names.live();

@@ -194,6 +194,7 @@ fn panic_place(command: Option<&[u8]>, is_error: bool) -> Result<PanicAt, Error>
     Ok(match command {
         None => PanicAt::AnyCommand,
         Some(b"sweep") if !is_error => PanicAt::Sweep,
+        Some(b"saver") if !is_error => PanicAt::Saver,
         Some(b"turn") if !is_error => PanicAt::Turn,
         Some(name) => PanicAt::Command(command::by_full_name(name).ok_or(Error::InvalidCommand)?),
     })

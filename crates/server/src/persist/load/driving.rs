@@ -17,7 +17,7 @@ use crate::worker::retry::Work;
 use crate::worker::tasks::FileUser;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Acquire;
-use driver::{Driver, FileDone};
+use driver::{Driver, FileDone, FileOp, FileValue};
 use rdb::file::{ScanOptions, Scanner, Summary};
 
 const S: u64 = 1_000_000_000;
@@ -58,8 +58,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// An operation on the file has completed.
     pub(crate) fn on_loading_file(&mut self, done: FileDone) {
-        let Some(loading) = &mut self.core.tasks.loading else { return };
-        let Some(number) = loading.number_of(FileUser::number(done.token)) else { return };
+        let of_token = FileUser::number(done.token);
+        let current = self.core.tasks.loading.as_mut();
+        let Some((number, loading)) = current.and_then(|l| Some((l.number_of(of_token)?, l)))
+        else {
+            return self.close_late(&done);
+        };
         let load = &self.core.shared.load;
         match loading.reading.on_done(number, done.outcome) {
             Ok(Read::Opened(len)) => {
@@ -74,6 +78,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Err(error) => loading.pipe.fail(error),
         }
         self.tend_loading();
+    }
+
+    /// An operation of a loading which is over has completed. If that could not start its threads,
+    /// its file was being opened when it ended.
+    fn close_late(&mut self, done: &FileDone) {
+        if let Ok(FileValue::Opened { file, .. }) = done.outcome {
+            self.driver.file(done.token, FileOp::Close { file });
+        }
     }
 
     /// Passes on what was read.
@@ -172,9 +184,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// The server ends while it loads: the threads end at their next key.
     pub(crate) fn cancel_loading(&mut self) {
-        if let Some(loading) = self.core.tasks.loading.take() {
-            loading.pipe.cancel();
-        }
+        self.core.tasks.loading = None;
     }
 
     fn end_loading(&mut self, end: Result<Summary, LoadError>) {

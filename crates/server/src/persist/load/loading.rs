@@ -16,7 +16,7 @@ pub(crate) enum Stage {
     Building,
 }
 
-/// Loading under way.
+/// Loading under way. Its threads end with it, also if its worker ends without a turn.
 pub(crate) struct Loading {
     pub(crate) reading: Reading,
     pub(crate) pipe: Arc<Pipe>,
@@ -44,5 +44,11 @@ impl Loading {
     pub(crate) fn number_of(&self, token: u64) -> Option<u64> {
         let number = token & ((1 << NUMBER_BITS) - 1);
         (token == self.token(number)).then_some(number)
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        self.pipe.cancel();
     }
 }

@@ -16,6 +16,7 @@
 pub(crate) mod builder;
 pub(crate) mod driving;
 pub(crate) mod fault;
+pub(crate) mod functions;
 pub(crate) mod loading;
 pub(crate) mod pipe;
 pub(crate) mod reading;

@@ -115,7 +115,7 @@ impl Pipe {
         self.state().blocks.len()
     }
 
-    /// Ends the threads at their next key: the server ends.
+    /// Ends the threads at their next key, and a scan at its next item: the server ends.
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Relaxed);
         let _state = self.state(); // nobody is between its test and its wait
@@ -123,7 +123,7 @@ impl Pipe {
     }
 
     /// True if nothing more is to be done.
-    fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Relaxed)
     }
 

@@ -1,5 +1,6 @@
 //! What the whole server knows of loading: whether it goes on, how far it is, how it ended.
 
+use crate::persist::load::functions::Functions;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use base::sync::thread::JoinHandle;
@@ -54,7 +55,7 @@ pub struct Load {
     /// `used-mem` of the file.
     used_memory: AtomicU64,
     /// Libraries of functions, which this version keeps and does not run.
-    functions: Mutex<Vec<Arc<[u8]>>>,
+    functions: Mutex<Functions>,
     /// Why the start has failed.
     failure: Mutex<Option<String>>,
     listener: Mutex<Option<Listener>>,
@@ -207,15 +208,12 @@ impl Load {
 
     /// Keeps a library of functions, unless it is there.
     pub(crate) fn add_function(&self, library: Vec<u8>) {
-        let mut functions = held(&self.functions);
-        if !functions.iter().any(|other| **other == *library) {
-            functions.push(library.into());
-        }
+        held(&self.functions).add(library.into());
     }
 
     /// The libraries of functions that the file had. A later snapshot writes them again.
     pub fn functions(&self) -> Vec<Arc<[u8]>> {
-        held(&self.functions).clone()
+        held(&self.functions).to_vec()
     }
 
     /// The start has failed; the first reason counts.

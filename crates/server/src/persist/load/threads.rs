@@ -87,7 +87,8 @@ fn work(builder: &mut Builder, pipe: &Pipe, shared: &Shared) {
     }
 }
 
-/// Scans a block, or without one, what is left behind the last block.
+/// Scans a block, or without one, what is left behind the last block. Ends at the next item if the
+/// server ends.
 fn scan(mut scanner: Box<Scanner>, block: Option<Vec<u8>>, pipe: &Pipe, shared: &Shared) {
     let is_last = block.is_none();
     match block {
@@ -96,6 +97,10 @@ fn scan(mut scanner: Box<Scanner>, block: Option<Vec<u8>>, pipe: &Pipe, shared: 
     }
     let mut chunks = Vec::new();
     let end = loop {
+        // A block may have many items, each of which costs more than its bytes.
+        if pipe.is_cancelled() {
+            break None;
+        }
         match scanner.next() {
             Ok(Scanned::Chunk(file::Chunk::Keys(keys))) => chunks.push(Chunk::Keys(keys)),
             Ok(Scanned::Chunk(file::Chunk::Long(part))) => chunks.push(Chunk::Long(part)),
@@ -128,3 +133,6 @@ fn log_end(end: Option<&Result<Summary, LoadError>>) {
         log::notice(format_args!("The file has no checksum: it is not verified"));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,17 +5,19 @@ use crate::persist::backup::SNAPSHOT;
 use crate::persist::save::FromWalker;
 use crate::persist::save::job::{Handed, Job, Ready};
 use crate::persist::save::pipe::{BUFFER_BYTES, Order, Pipe};
-use crate::shared::{Shared, VERSION};
+use crate::shared::{PanicAt, Shared, VERSION};
 use crate::worker::message::Message;
-use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
+use base::{DbIndex, MonoNs};
 use command::REDIS_VERSION;
 use command::save::{FileOptions, SnapshotFile};
 use driver::Clock;
-use keyspace::snapshot::Step;
+use keyspace::Entry;
+use keyspace::snapshot::{Root, Sink, Step};
 use offline::{Copied, Digest, Manifest};
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// How long the walk waits when every slot that is left is held for long.
@@ -50,7 +52,7 @@ struct Walker {
 impl Walker {
     fn run(self, mut job: Job) {
         if let Some(options) = job.file {
-            self.write(&mut job, options);
+            self.write_or_fail(&mut job, options);
         }
         job.snapshot.abort();
         let (mut nothing, mut burst) = (Nothing, Burst::begin(job.clock.clone()));
@@ -66,17 +68,43 @@ impl Walker {
         self.tell(FromWalker::Over);
     }
 
+    /// Writes the file. A panic costs this file alone, and the walk goes on without it: while
+    /// nobody walks, writers capture what they change, and wait once they reach the bound.
+    ///
+    /// What a panic leaves behind is whole:
+    /// - The file and its digest are dropped by the unwinding. The worker gives its output up, and
+    ///   takes no further bytes.
+    /// - The guard of the slot is dropped, too. The section may still be entered, so it is left.
+    /// - Snapshot and walk expect a sink which panics: an entry leaves its queue, and a slot's
+    ///   position moves, behind the sink. What the next steps meet again is not passed to anybody.
+    /// - No lock of the pipe, of the job or of the server is held while entries are written.
+    ///
+    /// A panic of the walk without a file is not caught here, and ends the process: nobody else
+    /// could end that walk.
+    fn write_or_fail(&self, job: &mut Job, options: FileOptions) {
+        let write = AssertUnwindSafe(|| self.write(job, options));
+        if catch_unwind(write).is_err() {
+            job.access.leave();
+            self.tell(FromWalker::Failed("the thread that saves has panicked".into()));
+        }
+    }
+
     /// Writes the file, unless it is told to stop.
     fn write(&self, job: &mut Job, options: FileOptions) {
         let file = &mut begin(job, options);
         let digest = &mut job.manifest_of.is_some().then(Digest::default);
         let mut burst = Burst::begin(job.clock.clone());
+        let mut panics_after = self.armed_panic();
         let mut is_complete = false;
         while !is_complete {
             if self.pipe.order() != Order::Write {
                 return;
             }
-            match job.snapshot.step(&mut job.access, file) {
+            let step = match &mut panics_after {
+                None => job.snapshot.step(&mut job.access, file),
+                Some(left) => job.snapshot.step(&mut job.access, &mut Panics { file, left }),
+            };
+            match step {
                 Step::More => {}
                 Step::Waits => base::sync::thread::sleep(NAP),
                 Step::Complete => is_complete = true,
@@ -100,6 +128,13 @@ impl Walker {
             let manifest = digest.take().map(|digest| manifest(job, file.total(), digest));
             self.tell(FromWalker::End(manifest));
         }
+    }
+
+    /// DEBUG PANIC-IN-COMMAND SAVER: behind how many entries this save panics.
+    fn armed_panic(&self) -> Option<u32> {
+        let is_armed = self.shared.armed.load(Relaxed);
+        let panic = is_armed.then(|| self.shared.disarm(|at| at == PanicAt::Saver)).flatten()?;
+        Some(panic.after_changes)
     }
 
     /// Sends what is written; false if nothing is wanted any more.
@@ -190,14 +225,33 @@ fn manifest(job: &Job, bytes: u64, digest: Digest) -> Vec<u8> {
 /// Takes nothing: for a walk that only has to end.
 struct Nothing;
 
-impl keyspace::snapshot::Sink for Nothing {
-    fn small(&mut self, _db: base::DbIndex, _entry: keyspace::Entry<'_>) {}
+impl Sink for Nothing {
+    fn small(&mut self, _db: DbIndex, _entry: Entry<'_>) {}
 
-    fn large(
-        &mut self,
-        _db: base::DbIndex,
-        _entry: keyspace::Entry<'_>,
-        _value: keyspace::snapshot::Root,
-    ) {
+    fn large(&mut self, _db: DbIndex, _entry: Entry<'_>, _value: Root) {}
+}
+
+/// Panics behind so many entries, where that is worst: a slot's lock may be held.
+struct Panics<'f> {
+    file: &'f mut SnapshotFile,
+    left: &'f mut u32,
+}
+
+impl Panics<'_> {
+    fn count(&mut self) {
+        assert!(*self.left > 0, "a panic was asked for, in a save");
+        *self.left -= 1;
+    }
+}
+
+impl Sink for Panics<'_> {
+    fn small(&mut self, db: DbIndex, entry: Entry<'_>) {
+        self.count();
+        self.file.small(db, entry);
+    }
+
+    fn large(&mut self, db: DbIndex, entry: Entry<'_>, value: Root) {
+        self.count();
+        self.file.large(db, entry, value);
     }
 }
