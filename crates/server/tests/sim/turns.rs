@@ -2,15 +2,12 @@
 //! spins while a gate is closed, and unbounded work is done in parts. Also work which no event
 //! triggers.
 
-#[allow(dead_code)] // the other tests of the simulated world use the rest
-mod sim_world;
-
+use crate::sim_world::{MS, Reply, Sim};
 use base::sync::atomic::Ordering::Relaxed;
 use driver::sim::{Ending, Faults};
 use server::config::{Access, Config};
 use server::worker::left::LEFT_KEYS_MAX;
 use server::worker::retry::{RELEASES_PER_TURN, RETRY_NS};
-use sim_world::{MS, Reply, Sim};
 
 /// How long the gate is closed.
 const CLOSED_NS: u64 = 200 * MS;
@@ -160,7 +157,7 @@ fn the_soft_limit_of_replies_is_enforced_without_events() {
     assert_eq!(sim.ask(0, &["SET", "small", &"x".repeat(1000)]), Reply::ok());
     assert_eq!(sim.ask(0, &["SET", "big", &"x".repeat(600_000)]), Reply::ok());
     let slow = sim.join();
-    let get = sim_world::encode(&["GET", "big"]);
+    let get = crate::sim_world::encode(&["GET", "big"]);
     assert_eq!(slow.write(&get), get.len());
     let since = sim.net.now();
     sim.run_for(4_500 * MS);

@@ -2,17 +2,13 @@
 //! happens to bytes and connections, every message is stored once and in order, and each connection
 //! which the server closes gets an error with the reason.
 
-mod producer;
-#[allow(dead_code)] // the other tests of the simulated world use the rest
-mod sim_world;
-
-use self::producer::{Producer, all_up_to, entries, hello, write_data, write_data_of};
+use crate::producer::{Producer, all_up_to, entries, hello, write_data, write_data_of};
+use crate::sim_world::{CUTTING, MS, Reply, Sim};
 use base::prng::Prng;
 use driver::sim::Faults;
 use ingest::v2::{Fault, Hello, Level, SinkKind, write_bye, write_flush, write_hello};
 use server::config::Config;
 use server::ingest::ports::IngestCounters;
-use sim_world::{CUTTING, MS, Reply, Sim};
 
 const ANY: &str = "h:0 protocol=2";
 

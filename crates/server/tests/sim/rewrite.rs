@@ -1,12 +1,9 @@
 //! CONFIG REWRITE on a simulated disk whose machine crashes: the file is the old one or the new one
 //! at every moment, and the new one after the reply.
 
-#[allow(dead_code)] // some of it is for other tests
-mod sim_world;
-
+use crate::sim_world::{CUTTING, Reply, Sim};
 use driver::sim::{DiskFaults, Faults};
 use server::config::Config;
-use sim_world::{CUTTING, Reply, Sim};
 use std::path::Path;
 
 const FILE: &str = "/etc/sheafdb/server.conf";

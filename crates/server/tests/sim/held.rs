@@ -1,13 +1,10 @@
 //! Memory which the server holds for its clients, on the simulated network: it is counted while it
 //! is held, bounded by `maxmemory`, and released however a connection ends.
 
-#[allow(dead_code)] // other tests use the rest
-mod sim_world;
-
+use crate::sim_world::{CUTTING, MS, Reply, Sim, encode};
 use base::sync::atomic::Ordering::Relaxed;
 use driver::sim::Faults;
 use server::config::{Access, Config};
-use sim_world::{CUTTING, MS, Reply, Sim, encode};
 
 const LIMIT_BYTES: u64 = 4 << 20;
 

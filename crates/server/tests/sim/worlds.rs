@@ -1,16 +1,13 @@
 //! Two real workers on a simulated network and clock: whatever happens to the bytes in transit,
 //! every client receives its own replies, and shared keys stay consistent.
 
-#[allow(dead_code)] // other tests use the rest
-mod sim_world;
-
+use crate::sim_world::script::Script;
+use crate::sim_world::{CUTTING, MS, Reply, Sim};
 use base::DbIndex;
 use base::prng::Prng;
 use base::sync::atomic::Ordering::Relaxed;
 use driver::sim::{Ending, Faults};
 use server::config::{Access, Config};
-use sim_world::script::Script;
-use sim_world::{CUTTING, MS, Reply, Sim};
 
 /// Clients with scripts and keys of their own. Those of `broken` are reset at a random moment.
 /// Returns the hash of all replies.
@@ -96,7 +93,7 @@ fn shared_keys(seed: u64) -> u64 {
             }
         }
     }
-    let everything = |sim: &Sim| sim.clients.iter().all(sim_world::Client::has_said_all);
+    let everything = |sim: &Sim| sim.clients.iter().all(crate::sim_world::Client::has_said_all);
     sim.run_until(everything);
     let mut counts = Vec::new();
     let mut views = 0;

@@ -1,9 +1,7 @@
 //! Loading at the start on a simulated disk which is slow, so that the server loads for minutes of
 //! simulated time: what clients, producers and a supervisor see meanwhile, and how it ends.
 
-#[allow(dead_code)] // some of it is for other tests
-mod sim_world;
-
+use crate::sim_world::{MS, Reply, Sim};
 use base::MonoNs;
 use base::sync::{Arc, Mutex};
 use driver::sim::{DiskFaults, Faults};
@@ -11,7 +9,6 @@ use ingest::Order;
 use server::config::{Access, Config};
 use server::ingest::ports::Protocol;
 use server::persist::load::state::{News, Plan};
-use sim_world::{MS, Reply, Sim};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -1,15 +1,12 @@
 //! MONITOR on a worker which is far behind: its queued lines are bounded, and a monitor which
 //! missed lines is closed. A line is never sent in the middle of a reply written in steps.
 
-#[allow(dead_code)] // the other tests of the simulated world use the rest
-mod sim_world;
-
+use crate::sim_world::{Reply, Sim};
 use base::sync::Arc;
 use driver::sim::{Ending, Faults};
 use server::config::{Access, Config};
 use server::sessions::monitors::UNDERWAY_MAX;
 use server::sessions::output::Hold;
-use sim_world::{Reply, Sim};
 
 /// Bytes of the line of a command with a large value.
 const LINE: usize = 16 << 20;

@@ -1,13 +1,10 @@
 //! Saves on a simulated disk whose machine crashes or which fails: the file is the old one or the
 //! new one at every moment, and the new one after the reply.
 
-#[allow(dead_code)] // some of it is for other tests
-mod sim_world;
-
+use crate::sim_world::{Reply, Sim};
 use base::crc64::crc64;
 use driver::sim::{DiskFaults, Faults};
 use server::config::{Access, Config};
-use sim_world::{Reply, Sim};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,17 @@
+//! Servers on a simulated network, clock and disk. One program, because each program that drives a
+//! simulated worker compiles the whole worker for it.
+
+#[path = "../producer/mod.rs"]
+mod producer;
+#[path = "../sim_world/mod.rs"]
+mod sim_world;
+
+mod held;
+mod ingest;
+mod ingest2;
+mod load;
+mod monitor;
+mod rewrite;
+mod save;
+mod turns;
+mod worlds;
