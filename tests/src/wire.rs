@@ -8,8 +8,10 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use crate::in_time::LIMIT;
+
 /// Longest wait for bytes that must come.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = LIMIT;
 /// Deepest nesting of a reply that is read.
 const DEPTH_MAX: usize = 32;
 
