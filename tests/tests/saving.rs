@@ -281,7 +281,9 @@ fn a_file_shows_one_moment() {
                 elements.push(all);
             }
             drop(end);
-            writers.into_iter().for_each(|writer| writer.join().expect("no error"));
+            for writer in writers {
+                writer.join().expect("no error");
+            }
             assert!(elements.windows(2).all(|pair| pair[0] < pair[1]), "{elements:?}");
             println!("{threads} threads: {} transfers, {elements:?} elements", transfers());
         });
