@@ -43,6 +43,7 @@ impl Supervisor {
     /// machine's matter.
     fn start(folder: &Folder, timeout: Duration, extra: &[&str]) -> (Self, SocketAddr) {
         let path = folder.at("notify");
+        let _ = std::fs::remove_file(&path); // of the trial before
         let socket = UnixDatagram::bind(&path).expect("a socket");
         socket.set_read_timeout(Some(Duration::from_millis(5))).expect("a limit");
         let addr = free_addr().expect("a port");
