@@ -341,9 +341,12 @@ fn a_server_which_loads_is_alive_and_not_ready() {
     assert_eq!(ask(&mut wire, &["PING"]), loading);
     assert_eq!(ask(&mut wire, &["GET", "a"]), loading);
     assert_eq!(info(&mut wire, "loading"), "1");
-    let get = |path| http::get(admin, path, &[]).expect("an answer");
-    let healthy = get("/healthz");
-    assert_eq!((healthy.status, &healthy.body[..]), (200, "ok\n"));
+    let get = |path| http::await_answer(admin, path);
+    // (While a machine stands still for seconds it says otherwise.)
+    until("it is healthy", || {
+        let healthy = get("/healthz");
+        (healthy.status, &healthy.body[..]) == (200, "ok\n")
+    });
     let ready = get("/readyz");
     assert!(ready.body.starts_with("loading: 0.0 %"), "{}", ready.body);
     assert_eq!(ready.status, 503);
