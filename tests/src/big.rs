@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::in_time::LIMIT;
 use crate::wire::{Value, Wire, encode};
 
-/// Longest wait for memory to be freed.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// A million.
 pub const MILLION: usize = 1_000_000;
 
@@ -61,7 +60,7 @@ pub fn fill(wire: &mut Wire, command: &str, key: &str, count: usize, element: El
 pub fn until_freed(wire: &mut Wire) {
     let began = Instant::now();
     while figure(wire, "memory", "lazyfree_pending_objects") > 0 {
-        assert!(began.elapsed() < PATIENCE, "removed values are not freed");
+        assert!(began.elapsed() < LIMIT, "removed values are not freed");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

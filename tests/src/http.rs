@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+use crate::in_time::until;
 use crate::wire::PATIENCE;
 
 /// An HTTP response.
@@ -28,6 +29,20 @@ pub fn get(addr: SocketAddr, path: &str, headers: &[&str]) -> io::Result<Answer>
     let (head, body) = text.split_once("\r\n\r\n").ok_or_else(bad)?;
     let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or_else(bad)?;
     Ok(Answer { status, head: head.to_lowercase(), body: body.to_owned() })
+}
+
+/// The answer of a server that may not listen there yet. A request that was sent so late that the
+/// server has closed its connection is sent again.
+///
+/// # Panics
+/// If there is none within the limit of all waits.
+pub fn await_answer(addr: SocketAddr, path: &str) -> Answer {
+    let mut answer = None;
+    until(path, || {
+        answer = get(addr, path, &[]).ok();
+        answer.is_some()
+    });
+    answer.expect("it was waited for")
 }
 
 /// A connection without a request so far.

@@ -1,8 +1,32 @@
-//! Tests with deadlines. On a busy machine an event may miss its deadline; then the trial is
-//! repeated with all times doubled.
+//! Waits, and tests with deadlines. A wait for what must come is as long as the machine needs. On a
+//! busy machine an event may miss its deadline; then the trial is repeated with all times doubled.
 
+use std::time::{Duration, Instant};
+
+/// Longest wait for what must come. A machine that is busy or stands still for seconds needs much
+/// less; what never comes ends the test.
+pub const LIMIT: Duration = Duration::from_secs(120);
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(2);
 /// How often the time is doubled: up to a factor of 64.
 const DOUBLINGS: u32 = 6;
+
+/// Waits until `holds` returns true.
+///
+/// # Panics
+/// If it does not within [`LIMIT`]; the text is `what`.
+#[track_caller]
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        // One look behind the limit: the test itself may have stood still.
+        if began.elapsed() > LIMIT {
+            assert!(holds(), "{what}: not within {LIMIT:?}");
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
 
 /// Runs `trial`, which multiplies its times by the given factor and returns whether everything
 /// happened in time. It asserts by itself what must hold at any speed.

@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::in_time::LIMIT;
 use crate::wire::{Value, Wire};
 
-/// Longest wait until a server has started.
-const READY: Duration = Duration::from_secs(60);
 /// Attempts to start: another program may take the port which was found free.
 const TRIES: usize = 3;
 
@@ -136,9 +135,17 @@ impl ServerProcess {
         panic!("{} did not start: {last}", binary.path.display());
     }
 
-    /// Starts it once. The error holds what it logged if it ended.
+    /// Starts it once, or again if another program has taken its port. The error holds what it
+    /// logged if it ended.
     pub fn start_once(binary: &Binary, extra: &[&str]) -> Result<Self, String> {
-        Self::try_start(binary, extra, |_| ())
+        let mut started = Self::try_start(binary, extra, |_| ());
+        for _ in 1..TRIES {
+            if !started.as_ref().is_err_and(|why| why.contains("Address already in use")) {
+                break;
+            }
+            started = Self::try_start(binary, extra, |_| ());
+        }
+        started
     }
 
     fn try_start(
@@ -169,18 +176,22 @@ impl ServerProcess {
         prepare(&mut command);
         let child = command.spawn().map_err(|e| e.to_string())?;
         let mut server = Self { child, addr, kind: binary.kind, dir };
-        server.wait_ready()?;
+        // Another test's server may have taken the port meanwhile, and answer. Only its own one
+        // makes the unix socket here, and it has the port then.
+        let socket = (!extra.contains(&"--unixsocket")).then(|| server.unix_socket());
+        server.wait_ready(socket.as_deref())?;
         Ok(server)
     }
 
-    fn wait_ready(&mut self) -> Result<(), String> {
+    fn wait_ready(&mut self, socket: Option<&Path>) -> Result<(), String> {
         let started = Instant::now();
-        while started.elapsed() < READY {
+        while started.elapsed() < LIMIT {
+            let is_there = socket.is_none_or(Path::exists);
             let reply = Wire::connect(self.addr).and_then(|mut wire| wire.command(&["PING"]));
             // With a password it is another error.
             let loads =
                 |reply: &Value| matches!(reply, Value::Error(e) if e.starts_with(b"LOADING"));
-            if reply.is_ok_and(|reply| !loads(&reply)) {
+            if is_there && reply.is_ok_and(|reply| !loads(&reply)) {
                 return Ok(());
             }
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -188,7 +199,7 @@ impl ServerProcess {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        Err(format!("no answer in {READY:?}:\n{}", self.log()))
+        Err(format!("no answer in {LIMIT:?}:\n{}", self.log()))
     }
 
     /// A new connection.

@@ -8,8 +8,10 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use crate::in_time::LIMIT;
+
 /// Longest wait for bytes that must come.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = LIMIT;
 /// Deepest nesting of a reply that is read.
 const DEPTH_MAX: usize = 32;
 
@@ -241,7 +243,11 @@ impl Wire {
         }
         let patience = self.stream.read_timeout()?;
         self.stream.set_read_timeout(Some(wait))?;
-        let seen = self.stream.peek(&mut [0]);
+        // A process that was stopped and goes on sees an interruption, which is no reply.
+        let mut seen = self.stream.peek(&mut [0]);
+        while seen.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::Interrupted) {
+            seen = self.stream.peek(&mut [0]);
+        }
         self.stream.set_read_timeout(patience)?;
         match seen {
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {

@@ -3,12 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use crate::in_time::LIMIT;
 use crate::server_process::ServerProcess;
 
 /// Prefix of the names of worker threads, except the first worker: that is the main thread.
 const NAME: &str = "worker-";
-/// Longest wait until idle workers sleep.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Microseconds of processor time of all workers since the server began, once all of them sleep:
 /// the system reports what a running thread has used only when it stops.
@@ -22,7 +21,7 @@ pub fn microseconds(server: &ServerProcess) -> u64 {
         if workers.iter().all(|one| one.sleeps) {
             return workers.iter().map(|one| one.ns).sum::<u64>() / 1000;
         }
-        assert!(began.elapsed() < PATIENCE, "a worker never sleeps");
+        assert!(began.elapsed() < LIMIT, "a worker never sleeps");
         std::thread::sleep(Duration::from_micros(200));
     }
 }

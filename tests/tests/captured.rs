@@ -1,15 +1,16 @@
 //! What a save captures while clients write: its bound, who waits behind it, and where its bytes
 //! are shown.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sheafdb_tests::big::figure;
 use sheafdb_tests::folder::Folder;
+use sheafdb_tests::in_time::until;
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Wire, encode};
 
-const LIMIT: Duration = Duration::from_secs(60);
 const MIB: usize = 1 << 20;
 
 /// A server whose files are in a folder; `None` if the reference is under test.
@@ -34,21 +35,14 @@ fn send(wire: &mut Wire, line: &str) {
 
 /// Waits until no save is under way.
 fn await_save(wire: &mut Wire) {
-    let started = Instant::now();
-    while figure(wire, "persistence", "rdb_bgsave_in_progress") > 0 {
-        assert!(started.elapsed() < LIMIT, "the save does not end");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until("the save ends", || figure(wire, "persistence", "rdb_bgsave_in_progress") == 0);
 }
 
 /// The reference with the file of this folder.
 fn redis_with(folder: &Folder) -> ServerProcess {
     let redis = ServerProcess::start(&Binary::redis(), &["--dir", folder.path()]);
-    let (mut wire, started) = (redis.connect(), Instant::now());
-    while ask(&mut wire, "DBSIZE").starts_with("-LOADING") {
-        assert!(started.elapsed() < LIMIT, "{}", redis.log());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let mut wire = redis.connect();
+    until("it has loaded", || !ask(&mut wire, "DBSIZE").starts_with("-LOADING"));
     redis
 }
 
@@ -60,7 +54,7 @@ fn copies_beside_a_save_are_bounded() {
     const PAGES: usize = 1600;
     const BOUND: i64 = 64 << 20;
     let folder = Folder::new("copies");
-    let slow = ["--rdb-key-save-delay", "1000000", "--threads", "2"];
+    let slow = ["--rdb-key-save-delay", "1000000000", "--threads", "2"];
     let Some(server) = start(&folder, &slow) else { return };
     let wire = &mut server.connect();
     let write = |wire: &mut Wire, text: &str| {
@@ -71,7 +65,19 @@ fn copies_beside_a_save_are_bounded() {
     };
     write(wire, "before");
     assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
-    write(wire, "during");
+    let is_written = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mut other = server.connect();
+        let is_written = &is_written;
+        scope.spawn(move || {
+            write(&mut other, "during");
+            is_written.store(true, Ordering::Release);
+        });
+        until("the bound is reached", || figure(wire, "persistence", "current_cow_size") >= BOUND);
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!is_written.load(Ordering::Acquire), "writes wait");
+        assert_eq!(ask(wire, "CONFIG SET rdb-key-save-delay 0"), "+OK");
+    });
     await_save(wire);
     let peak = figure(wire, "persistence", "rdb_last_cow_size");
     assert!((BOUND..BOUND + (4 << 20)).contains(&peak), "{peak} of {} bytes", PAGE * PAGES);
@@ -91,10 +97,9 @@ fn start_stuck(folder: &Folder, threads: &str) -> Option<ServerProcess> {
     let wire = &mut server.connect();
     write_keys(wire, 0..100);
     assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
-    let started = Instant::now();
-    while figure(wire, "persistence", "current_save_keys_processed") == 0 {
-        assert!(started.elapsed() < LIMIT, "the save does not reach a key");
-    }
+    until("the save reaches a key", || {
+        figure(wire, "persistence", "current_save_keys_processed") > 0
+    });
     Some(server)
 }
 

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use sheafdb_tests::in_time::until;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
-use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
+use sheafdb_tests::wire::{Value, Wire, encode};
 
 const THREADS: &str = "3";
 /// Enough that every worker has some.
@@ -108,11 +109,7 @@ fn slow_writes(n: usize) -> Vec<String> {
 /// Waits until all writers have written.
 fn until_they_write(wire: &mut Wire) {
     let before = number(wire, "GET n");
-    let began = Instant::now();
-    while number(wire, "GET n") < before + 2 * WRITERS as i64 {
-        assert!(began.elapsed() < PATIENCE, "somebody writes");
-        thread::yield_now();
-    }
+    until("somebody writes", || number(wire, "GET n") >= before + 2 * WRITERS as i64);
 }
 
 /// Fails if the counter changes while no client may write.
@@ -215,11 +212,7 @@ fn a_killed_client_writes_nothing_after_the_answer() {
         let round = slow_writes(n % WRITERS);
         let before = number(&mut wire, "GET n");
         let writing = thread::spawn(move || while pipeline(&mut victim, &round) {});
-        let began = Instant::now();
-        while number(&mut wire, "GET n") == before {
-            assert!(began.elapsed() < PATIENCE, "the victim writes");
-            thread::yield_now();
-        }
+        until("the victim writes", || number(&mut wire, "GET n") != before);
         assert_eq!(ask(&mut wire, &format!("CLIENT KILL ID {id}")), Value::Int(1));
         assert_unchanged(&mut wire, "a killed client wrote");
         writing.join().expect("it does not panic");
@@ -236,14 +229,12 @@ fn a_killed_blocked_client_takes_no_element() {
         let id = number(&mut victim, "CLIENT ID");
         victim.send(&encode(&words("BLPOP queue 0"))).expect("open");
         let blocked = format!("id={id} ");
-        loop {
+        until("it is blocked", || {
             let Value::Bulk(list) = ask(&mut wire, "CLIENT LIST") else { panic!("no list") };
             let list = String::from_utf8(list).expect("text");
             let line = list.lines().find(|line| line.starts_with(&blocked)).expect("it is there");
-            if line.contains(" flags=b") {
-                break;
-            }
-        }
+            line.contains(" flags=b")
+        });
         assert_eq!(ask(&mut wire, &format!("CLIENT KILL ID {id}")), Value::Int(1));
         assert_eq!(number(&mut wire, "RPUSH queue x"), 1);
         assert_eq!(number(&mut wire, "DEL queue"), 1, "the killed client took it");

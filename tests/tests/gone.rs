@@ -10,7 +10,7 @@ use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// Longest wait for something that comes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn on_both(test: impl Fn(&ServerProcess)) {
     for back_end in ["epoll", "io_uring"] {

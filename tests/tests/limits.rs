@@ -1,14 +1,11 @@
 //! Signals and limits of the system cost a save at most, and never the server with its data.
 
-use std::time::Duration;
-
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use sheafdb_tests::folder::Folder;
+use sheafdb_tests::in_time::LIMIT;
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::Wire;
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A server whose files are in a folder that outlives it; `None` if the reference is under test.
 fn start(folder: &Folder) -> Option<ServerProcess> {

@@ -14,7 +14,7 @@ use sheafdb_tests::program::{root, run};
 use sheafdb_tests::wire::{Value, Wire};
 
 /// Longest wait until the server reports readiness, or ends.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn main() {
     // Builds may take longer than the time limit of `run`.

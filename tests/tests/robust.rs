@@ -6,6 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use sheafdb_tests::in_time::{LIMIT, until};
 use sheafdb_tests::limits::raise_open_files;
 use sheafdb_tests::proxy::{Damage, Proxy};
 use sheafdb_tests::rng::Rng;
@@ -19,6 +20,16 @@ fn start(extra: &[&str]) -> ServerProcess {
 
 fn ok() -> Value {
     Value::Simple(b"OK".to_vec())
+}
+
+/// Reads what there is, although this program may have been stopped meanwhile.
+fn read(stream: &mut TcpStream, to: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match stream.read(to) {
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
 }
 
 /// Sends bytes and reads until the server closes or sends nothing for a while.
@@ -190,20 +201,26 @@ fn ten_thousand_connections() {
             ask(&mut wire);
             wires.push(wire);
         }
-        // Servers free idle buffers in the background.
-        std::thread::sleep(Duration::from_secs(3));
-        server.resident_bytes()
     };
     let warm = 200;
-    let before = grow(warm);
-    let after = grow(count);
-    let each = after.saturating_sub(before) / (count - warm);
-    println!("{count} connections, {each} bytes of resident memory each");
+    grow(warm);
+    // Servers free idle buffers in the background.
+    std::thread::sleep(Duration::from_secs(3));
+    let before = server.resident_bytes();
+    grow(count);
     let max = match server.kind {
         Kind::SheafDb => IDLE_BYTES_MAX,
         Kind::Redis => IDLE_BYTES_MAX_REDIS,
     };
-    assert!(each <= max, "{each} bytes for an idle connection, more than {max}");
+    let mut least = u64::MAX;
+    until("an idle connection costs little", || {
+        let each = server.resident_bytes().saturating_sub(before) / (count - warm);
+        if each < least {
+            println!("{count} connections, {each} bytes of resident memory each, of {max}");
+        }
+        least = least.min(each);
+        each <= max
+    });
     for wire in wires.iter_mut().step_by(97) {
         ask(wire);
     }
@@ -243,10 +260,7 @@ fn a_client_that_never_reads() {
             println!("redis-server reads on and holds {} MB", peak >> 20);
             break;
         }
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "the server keeps reading without limit"
-        );
+        assert!(started.elapsed() < LIMIT, "the server keeps reading without limit");
     }
     assert_eq!(other.command(&["PING"]).expect("answered"), Value::Simple(b"PONG".to_vec()));
     if server.kind == Kind::SheafDb {
@@ -278,8 +292,12 @@ fn a_big_pipeline_beside_pings() {
         return; // its threads have other names
     }
     let mut measured = Vec::new();
-    for _ in 0..TRIES {
-        let p99 = big_pipeline(&server, BYTES);
+    for _ in 0..4 * TRIES {
+        if measured.len() == TRIES {
+            break;
+        }
+        // Without many PINGs, if this program was not scheduled, it was no measurement.
+        let Some(p99) = big_pipeline(&server, BYTES) else { continue };
         measured.push(p99);
         // The time of both workers counts, although only one of them serves PING.
         if p99 < P99_MAX_US {
@@ -290,11 +308,13 @@ fn a_big_pipeline_beside_pings() {
     panic!("p99 of PING in {TRIES} tries: {measured:?} us of the workers");
 }
 
-fn big_pipeline(server: &ServerProcess, bytes: usize) -> u64 {
+fn big_pipeline(server: &ServerProcess, bytes: usize) -> Option<u64> {
     let one = encode(&["SET", "key:000000000001", &"v".repeat(64)]);
     let count = bytes / one.len();
     let batch = one.repeat(1000);
     let mut sender = TcpStream::connect(server.addr).expect("the server accepts connections");
+    sender.set_read_timeout(Some(PATIENCE)).expect("a timeout is settable");
+    sender.set_write_timeout(Some(PATIENCE)).expect("a timeout is settable");
     let mut reader = sender.try_clone().expect("sockets can");
     let mut pinger = server.connect();
     let done = AtomicBool::new(false);
@@ -312,7 +332,7 @@ fn big_pipeline(server: &ServerProcess, bytes: usize) -> u64 {
             let mut chunk = vec![0; 256 * 1024];
             let mut got = 0;
             while got < count * 5 {
-                let n = reader.read(&mut chunk).expect("it answers");
+                let n = read(&mut reader, &mut chunk).expect("it answers");
                 assert!(n > 0, "closed after {got} bytes of replies");
                 let expected = b"+OK\r\n";
                 let right =
@@ -331,8 +351,8 @@ fn big_pipeline(server: &ServerProcess, bytes: usize) -> u64 {
         }
     });
     times.sort_unstable();
-    assert!(times.len() >= 50, "only {} PINGs in that time", times.len());
-    times[times.len() * 99 / 100]
+    println!("{} PINGs", times.len());
+    (times.len() >= 50).then(|| times[times.len() * 99 / 100])
 }
 
 /// SIGTERM while four clients increment one counter. Each reply is the number of an executed INCR;
@@ -340,8 +360,6 @@ fn big_pipeline(server: &ServerProcess, bytes: usize) -> u64 {
 #[test]
 fn sigterm_under_load() {
     const ROUNDS: usize = 3;
-    /// Shutdown is short; a server which exceeds this limit hangs.
-    const LIMIT: Duration = Duration::from_secs(20);
     for _ in 0..ROUNDS {
         let mut server = start(&[]);
         let addr = server.addr;
@@ -352,11 +370,7 @@ fn sigterm_under_load() {
             Ok(Value::Bulk(text)) => String::from_utf8_lossy(&text).parse().unwrap_or(0),
             _ => 0,
         };
-        let since = Instant::now();
-        while counted(&mut wire) < 20_000 {
-            assert!(since.elapsed() < PATIENCE, "they count");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until("they count", || counted(&mut wire) >= 20_000);
         drop(wire);
         server.terminate();
         let since = Instant::now();
@@ -393,7 +407,11 @@ fn the_count_of_lost_replies_detects_losses() {
     let proxy = Proxy::start(server.addr, Damage::Drop);
     let addr = proxy.addr;
     let client = std::thread::spawn(move || count_until_closed(addr));
-    std::thread::sleep(Duration::from_millis(100));
+    let mut wire = server.connect();
+    until("it counts", || match wire.command(&["GET", "n"]) {
+        Ok(Value::Bulk(text)) => text.len() >= 4, // some of those are received
+        _ => false,
+    });
     server.terminate();
     let (numbers, _) = client.join().expect("the client does not panic");
     let (highest, lost) = lost(numbers);
@@ -415,7 +433,7 @@ fn count_until_closed(addr: std::net::SocketAddr) -> (Vec<i64>, usize) {
             sending = stream.write_all(&batch).is_ok();
             asked += DEPTH;
         }
-        match stream.read(&mut chunk) {
+        match read(&mut stream, &mut chunk) {
             Ok(n @ 1..) => unread.extend_from_slice(&chunk[..n]),
             _ => return (numbers, unread.len()),
         }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sheafdb_tests::in_time::LIMIT;
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::serializable::{Element, Key, Op, Outcome, Txn, check, explain};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
@@ -428,8 +429,13 @@ impl Client<'_> {
     }
 }
 
-/// Runs all clients of a round concurrently, then reads all keys.
-fn history_of(server: &ServerProcess, seed: u64, round: u64, breaks: Breaks) -> Vec<Txn> {
+/// Runs all clients of a round concurrently, says that they are done, and then reads all keys.
+fn history_of(
+    server: &ServerProcess,
+    (seed, round): (u64, u64),
+    breaks: Breaks,
+    done: &AtomicBool,
+) -> Vec<Txn> {
     let (barrier, began) = (Barrier::new(CLIENTS), Instant::now());
     let client = |id: usize| Client {
         server,
@@ -444,18 +450,22 @@ fn history_of(server: &ServerProcess, seed: u64, round: u64, breaks: Breaks) -> 
         breaks,
     };
     let mut history: Vec<Txn> = thread::scope(|s| {
-        let run = |id| {
-            let barrier = &barrier;
-            let mut client = client(id);
-            s.spawn(move || {
-                barrier.wait();
-                (0..TURNS).for_each(|_| client.turn());
-                client.history
+        // All of them are there before one waits for the others.
+        let (clients, barrier): (Vec<_>, _) = ((0..CLIENTS).map(client).collect(), &barrier);
+        let handles: Vec<_> = clients
+            .into_iter()
+            .map(|mut client| {
+                s.spawn(move || {
+                    barrier.wait();
+                    (0..TURNS).for_each(|_| client.turn());
+                    client.history
+                })
             })
-        };
-        let handles: Vec<_> = (0..CLIENTS).map(run).collect();
+            .collect();
         handles.into_iter().flat_map(|h| h.join().expect("a client ends")).collect()
     });
+    // On a busy machine each read would be interrupted.
+    done.store(true, Ordering::Release);
     let mut last = client(CLIENTS);
     for _ in 0..READ_TRIES {
         last.exec((0..KEYS).map(|key| read(round, key)).collect(), Vec::new());
@@ -481,7 +491,8 @@ fn transactions_are_strictly_serializable() {
         let mut round = 0;
         while began.elapsed() < span() || round < 4 {
             round += 1;
-            let history = history_of(&server, seed, round, Breaks::Never);
+            let history =
+                history_of(&server, (seed, round), Breaks::Never, &AtomicBool::new(false));
             assert_serializable(
                 &history,
                 &format!("seed {seed}, {threads} workers, round {round}"),
@@ -516,12 +527,13 @@ fn cut_off(threads: usize, breaks: Breaks) {
     let (seed, began, mut unknown) = (seed(), Instant::now(), 0);
     let mut round = 0;
     while began.elapsed() < span() || round < 4 || unknown == 0 {
+        assert!(began.elapsed() < span() + 2 * LIMIT, "no transaction is interrupted");
         round += 1;
         let done = AtomicBool::new(false);
         let history = thread::scope(|s| {
             s.spawn(|| break_now_and_then(&server, seed ^ round, breaks, &done));
             let _end = SetAtEnd(&done);
-            history_of(&server, seed, round, breaks)
+            history_of(&server, (seed, round), breaks, &done)
         });
         let what = format!("seed {seed}, {threads} workers, {breaks:?}, round {round}");
         assert_serializable(&history, &what);

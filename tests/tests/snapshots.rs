@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use sheafdb_tests::big::figure;
+use sheafdb_tests::in_time::until;
 use sheafdb_tests::render;
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-const LIMIT: Duration = Duration::from_secs(60);
 /// Accounts of each type.
 const ACCOUNTS: usize = 12;
 /// Clients which make transactions.
@@ -27,6 +27,8 @@ const MANY: usize = 60;
 /// Keys which expire during a save.
 const EXPIRING: usize = 4_000;
 const EXPIRE_AFTER: Duration = Duration::from_millis(400);
+/// Transactions during the first key of each save, at least.
+const DURING: u64 = 20;
 /// When the key of a client expires which changes its expiry: far in the future.
 const FAR_MS: u64 = 32_000_000_000_000;
 
@@ -338,11 +340,7 @@ fn check_file(folder: &Folder, between: &[(u64, u64)]) -> (Vec<u64>, u64) {
     let copy = folder.beside();
     std::fs::copy(folder.file(), copy.file()).expect("a file");
     let server = copy.start(&["--threads", "2"]);
-    let (wire, started) = (&mut server.connect(), Instant::now());
-    while ask(wire, "DBSIZE").starts_with("-LOADING") {
-        assert!(started.elapsed() < LIMIT, "{}", server.log());
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let wire = &mut server.connect();
     let lasts: Vec<u64> = (0..CLIENTS).map(|c| last_of(wire, c)).collect();
     for (last, (answered, sent)) in lasts.iter().zip(between) {
         assert!((answered..=sent).contains(&last), "{last} of {answered}..={sent}");
@@ -351,51 +349,62 @@ fn check_file(folder: &Folder, between: &[(u64, u64)]) -> (Vec<u64>, u64) {
     (lasts, check_disturbed(wire))
 }
 
+/// One save, held at its first key until some transactions were made and some keys have expired.
+/// Returns how many transactions were made during it.
+fn save(wire: &mut Wire, folder: &Folder, seen: &[Seen], control: &Control) -> u64 {
+    let answered = || seen.iter().map(|s| s.answered.load(Ordering::SeqCst)).collect::<Vec<_>>();
+    set_delay(wire, "2000000000");
+    let set_at = Instant::now();
+    let count = figure(wire, "stats", "expired_keys");
+    set_expiring(wire);
+    let before = answered();
+    assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
+    let is_before = set_at.elapsed() < EXPIRE_AFTER;
+    let sent = seen.iter().map(|s| s.sent.load(Ordering::SeqCst));
+    let between: Vec<(u64, u64)> = before.iter().copied().zip(sent).collect();
+    let least = between.iter().map(|(_, sent)| sent).sum::<u64>() + DURING;
+    until("transactions are made", || answered().iter().sum::<u64>() >= least);
+    let mut expired = 0;
+    until("keys expire", || {
+        expired = figure(wire, "stats", "expired_keys") - count;
+        expired > 0
+    });
+    set_delay(wire, "100");
+    until("the save ends", || figure(wire, "persistence", "rdb_bgsave_in_progress") == 0);
+    let info = list(wire, "INFO persistence").concat();
+    assert!(info.contains("rdb_last_bgsave_status:ok"), "{info}");
+    let after = answered().iter().sum::<u64>();
+    control.rests.store(true, Ordering::SeqCst);
+    let (lasts, _) = check_file(folder, &between);
+    control.rests.store(false, Ordering::SeqCst);
+    let mass = count_expiring(&folder.file());
+    assert!(mass == EXPIRING || !is_before, "{mass} of the keys that expired later");
+    println!("{mass} expiring keys in the file, of which {expired} expired during its first key");
+    after - lasts.iter().sum::<u64>()
+}
+
+fn set_delay(wire: &mut Wire, delay_us: &str) {
+    assert_eq!(ask(wire, &format!("CONFIG SET rdb-key-save-delay {delay_us}")), "+OK");
+}
+
 fn saves_show_moments(threads: &str) {
     let folder = Folder::new(threads);
-    let server = folder.start(&["--threads", threads, "--rdb-key-save-delay", "100"]);
+    let server = folder.start(&["--threads", threads]);
     let (control, seen) = (Control::default(), [(); CLIENTS].map(|()| Seen::default()));
     for c in 0..CLIENTS {
         assert_eq!(ask(&mut server.connect(), &format!("SET own:e:{c} text")), "+OK");
     }
-    let during = std::thread::scope(|scope| {
+    let during: Vec<u64> = std::thread::scope(|scope| {
+        // Whatever fails, the others end.
+        let ends = Ends(&control);
         let (server, control, seen) = (&server, &control, &seen);
         let clients: Vec<_> = (0..CLIENTS)
             .map(|c| scope.spawn(move || client(server, c, &seen[c], control)))
             .collect();
         let other = scope.spawn(move || disturb(server, control));
-        // Whatever fails, the others end.
-        let ends = Ends(control);
-        let (wire, started) = (&mut server.connect(), Instant::now());
-        while number(wire, "GET round") < 1 {
-            assert!(started.elapsed() < LIMIT, "nothing is disturbed");
-        }
-        let mut during = Vec::new();
-        for _ in 0..ROUNDS {
-            let set_at = Instant::now();
-            set_expiring(wire);
-            let answered = seen.iter().map(|s| s.answered.load(Ordering::SeqCst));
-            let answered: Vec<u64> = answered.collect();
-            let count = figure(wire, "stats", "expired_keys");
-            assert_eq!(ask(wire, "BGSAVE"), "+Background saving started");
-            let is_before = set_at.elapsed() < EXPIRE_AFTER;
-            let sent = seen.iter().map(|s| s.sent.load(Ordering::SeqCst));
-            let between: Vec<(u64, u64)> = answered.into_iter().zip(sent).collect();
-            while figure(wire, "persistence", "rdb_bgsave_in_progress") > 0 {
-                assert!(started.elapsed() < LIMIT, "the save does not end");
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            let info = list(wire, "INFO persistence").concat();
-            assert!(info.contains("rdb_last_bgsave_status:ok"), "{info}");
-            let after = seen.iter().map(|s| s.answered.load(Ordering::SeqCst)).sum::<u64>();
-            let expired = figure(wire, "stats", "expired_keys") - count;
-            control.rests.store(true, Ordering::SeqCst);
-            let (lasts, _) = check_file(&folder, &between);
-            control.rests.store(false, Ordering::SeqCst);
-            let mass = count_expiring(&folder.file());
-            assert!(mass == EXPIRING || !is_before, "{mass} of the keys that expired later");
-            during.push((after - lasts.iter().sum::<u64>(), mass, expired));
-        }
+        let wire = &mut server.connect();
+        until("something is disturbed", || number(wire, "GET round") >= 1);
+        let during = (0..ROUNDS).map(|_| save(wire, &folder, seen, control)).collect();
         drop(ends);
         for client in clients {
             client.join().expect("no error");
@@ -403,9 +412,8 @@ fn saves_show_moments(threads: &str) {
         other.join().expect("no error");
         during
     });
-    let changed = during.iter().filter(|(changed, ..)| *changed > 0).count();
-    assert!(changed > 0, "transactions went on during a save: {during:?}");
-    println!("{threads} threads: transactions during each save, expiring keys in it: {during:?}");
+    assert!(during.iter().all(|count| *count >= DURING), "{during:?}");
+    println!("{threads} threads: transactions during each save: {during:?}");
 }
 
 struct Ends<'a>(&'a Control);

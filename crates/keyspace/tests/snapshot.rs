@@ -16,6 +16,8 @@ const QUIET: Event = Event::SILENT;
 const NOW: UnixMs = UnixMs(1_000_000);
 const WORKERS: usize = 4;
 const RUN: Duration = Duration::from_secs(1);
+/// Longest run, however busy the machine is.
+const LIMIT: Duration = Duration::from_secs(120);
 /// Accounts of each kind, and what each has at first.
 const ACCOUNTS: u64 = 150;
 const AMOUNT: u64 = 100;
@@ -221,8 +223,9 @@ fn every_snapshot_holds_an_invariant_across_keys() {
         let mut walker = access.further().expect("there is room");
         let start = Instant::now();
         let checked = catch_unwind(AssertUnwindSafe(|| {
-            while start.elapsed() < RUN || snapshots == 0 {
-                assert!(start.elapsed() < Duration::from_secs(60), "the walker makes no progress");
+            // On a busy machine it may take long until commands and a snapshot meet.
+            while start.elapsed() < RUN || captured == 0 {
+                assert!(start.elapsed() < LIMIT, "commands and snapshots never meet");
                 let mut snapshot = cut(&mut access);
                 let mut sums = Sums::default();
                 while snapshot.step(&mut walker, &mut sums) != Step::Complete {
@@ -241,7 +244,6 @@ fn every_snapshot_holds_an_invariant_across_keys() {
     });
     let commands = commands.load(Ordering::Relaxed);
     println!("{snapshots} snapshots beside {commands} commands, {captured} entries captured");
-    assert!(captured > 0, "commands and snapshots met");
 }
 
 /// Counts what it gets.

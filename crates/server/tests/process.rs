@@ -142,7 +142,7 @@ fn a_daemon_outlives_its_parent() {
     std::fs::write(dir.join("end"), "").expect("writable");
     let start = Instant::now();
     while dir.join("pid").exists() {
-        assert!(start.elapsed() < Duration::from_secs(20), "the pid file goes at the end");
+        assert!(start.elapsed() < Duration::from_secs(120), "the pid file goes at the end");
         std::thread::sleep(Duration::from_millis(5));
     }
     std::fs::remove_dir_all(dir).expect("a temporary folder");

@@ -139,7 +139,7 @@ impl Oracle {
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server is on the PATH: `make deps` installs it");
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(120);
         let stream = loop {
             match UnixStream::connect(&socket) {
                 Ok(stream) => break stream,

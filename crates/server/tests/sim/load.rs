@@ -16,6 +16,9 @@ const FILE: &str = "/data/dump.rdb";
 const LOADING: &str = "LOADING Redis is loading the dataset in memory";
 /// Steps of the world while the loader threads, which are real, have their time.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// Their time. A sleep, however short: on a busy machine a thread that yields has given its share
+/// away, and each time costs many milliseconds; one that slept goes on at once.
+const BREATH: Duration = Duration::from_micros(1);
 /// Every operation takes minutes at most.
 const SLOW: DiskFaults =
     DiskFaults { slow_one_in: 1, slow_ns_max: 300_000 * MS, ..DiskFaults::NONE };
@@ -60,7 +63,7 @@ fn wait_in_strides(sim: &mut Sim, steps: usize, done: impl Fn(&Sim) -> bool) {
             sim.step();
         }
         sim.forget_steps();
-        std::thread::yield_now();
+        std::thread::sleep(BREATH);
     }
 }
 

@@ -77,7 +77,7 @@ impl Builder {
         let mut counts = Loaded::default();
         let mut batch = Vec::with_capacity(BATCH);
         let mut all = keys.iter();
-        let delay_us = self.key_delay_us();
+        let is_delayed = self.key_delay_us() > 0;
         loop {
             for key in all.by_ref().take(BATCH) {
                 let key = key?;
@@ -88,7 +88,9 @@ impl Builder {
                 break;
             }
             self.batch(&keyspace, &batch, &mut counts)?;
-            self.sleep(Duration::from_micros(delay_us.saturating_mul(batch.len() as u64)));
+            if is_delayed {
+                self.sleep(batch.len() as u64);
+            }
             batch.clear();
         }
         self.shared.load.add(keys.bytes(), counts);
@@ -101,11 +103,18 @@ impl Builder {
         config.expect("no panic while the configuration is held").load_delay_us
     }
 
-    /// Sleeps, unless nothing is to be loaded any more.
-    fn sleep(&self, mut left: Duration) {
-        while !left.is_zero() && !self.is_cancelled.load(Relaxed) {
-            thread::sleep(left.min(NAP));
-            left = left.saturating_sub(NAP);
+    /// Sleeps for so many keys, unless nothing is to be loaded any more. The setting counts as it
+    /// is at each moment, so that a load which was delayed can be let go on.
+    fn sleep(&self, keys: u64) {
+        let mut slept = Duration::ZERO;
+        while !self.is_cancelled.load(Relaxed) {
+            let all = Duration::from_micros(self.key_delay_us().saturating_mul(keys));
+            let nap = all.saturating_sub(slept).min(NAP);
+            if nap.is_zero() {
+                break;
+            }
+            thread::sleep(nap);
+            slept += nap;
         }
     }
 

@@ -43,7 +43,7 @@ struct Terms {
     compress: bool,
     checksum: bool,
     recorded: Recorded,
-    key_delay_us: u64,
+    is_delayed: bool,
     backup_folder: PathBuf,
     backups_kept: usize,
 }
@@ -143,7 +143,7 @@ impl Core {
                 (true, Uses::Times) => Recorded::Idle,
                 (true, uses) => Recorded::Frequency(uses),
             },
-            key_delay_us: config.save_delay_us,
+            is_delayed: config.save_delay_us > 0,
             backup_folder: config.backup_dir.clone(),
             backups_kept: config.backup_keep,
         }
@@ -229,7 +229,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             functions: shared.load.functions(),
             used_bytes: (shared.facts.allocator)().0,
             manifest_of: (wanted.why == Why::Backup).then(|| shared.facts.run_id.clone()),
-            key_delay_us: terms.key_delay_us,
+            is_delayed: terms.is_delayed,
         };
         let ready = self.core.tasks.saving.ready.take().expect("it was started above");
         ready.begin(job);

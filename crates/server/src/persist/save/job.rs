@@ -23,8 +23,8 @@ pub(crate) struct Job {
     pub used_bytes: u64,
     /// Of a backup: the identity of the server's run. The thread makes the manifest.
     pub manifest_of: Option<String>,
-    /// `rdb-key-save-delay`: the thread sleeps so long for each key, microseconds.
-    pub key_delay_us: u64,
+    /// `rdb-key-save-delay` is set: the thread reads it for each key, and sleeps.
+    pub is_delayed: bool,
 }
 
 impl Job {
@@ -44,7 +44,7 @@ impl Job {
             functions: Vec::new(),
             used_bytes: 0,
             manifest_of: None,
-            key_delay_us: 0,
+            is_delayed: false,
         }
     }
 }

@@ -155,18 +155,30 @@ impl Walker {
         let before = progress.keys.swap(keys, Relaxed);
         progress.bytes.store(file.total(), Relaxed);
         progress.captured_peak.fetch_max(job.snapshot.captured_bytes(), Relaxed);
-        if job.key_delay_us > 0 {
-            let us = job.key_delay_us.saturating_mul(keys.saturating_sub(before));
-            self.sleep(Duration::from_micros(us));
+        if job.is_delayed && keys > before {
+            self.sleep(keys - before);
         }
     }
 
-    /// Sleeps, unless the file is not wanted any more.
-    fn sleep(&self, mut left: Duration) {
-        while !left.is_zero() && self.pipe.order() == Order::Write {
-            base::sync::thread::sleep(left.min(NAP));
-            left = left.saturating_sub(NAP);
+    /// Sleeps for so many keys, unless the file is not wanted any more. The setting counts as it is
+    /// at each moment, so that a save which was delayed can be let go on.
+    fn sleep(&self, keys: u64) {
+        let mut slept = Duration::ZERO;
+        while self.pipe.order() == Order::Write {
+            let all = Duration::from_micros(self.key_delay_us().saturating_mul(keys));
+            let nap = all.saturating_sub(slept).min(NAP);
+            if nap.is_zero() {
+                break;
+            }
+            base::sync::thread::sleep(nap);
+            slept += nap;
         }
+    }
+
+    /// `rdb-key-save-delay`.
+    fn key_delay_us(&self) -> u64 {
+        let config = self.shared.config.lock();
+        config.expect("no panic while the configuration is held").save_delay_us
     }
 
     fn tell(&self, what: FromWalker) {
