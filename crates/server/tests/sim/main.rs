@@ -4,6 +4,7 @@
 #[path = "../producer/mod.rs"]
 mod producer;
 #[path = "../sim_world/mod.rs"]
+#[allow(dead_code)] // other programs use the rest
 mod sim_world;
 
 mod held;
