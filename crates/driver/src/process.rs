@@ -28,12 +28,12 @@ pub fn spawn_helper(
     Builder::new().name(name.to_owned()).spawn(run)
 }
 
-/// How much the nice value of a thread that gives way is above that of the workers. By the weights of
-/// Linux it gets a third of a processor for which a worker competes.
+/// How much the nice value of a thread that gives way is above that of the workers. By the weights
+/// of Linux it gets a third of a processor for which a worker competes.
 const GIVES_WAY: i32 = 3;
 
-/// The calling thread gives way to others from now on, where processors are short. Without others it
-/// is as fast as before. A system that refuses this leaves the thread as it is.
+/// The calling thread gives way to others from now on, where processors are short. Without others
+/// it is as fast as before. A system that refuses this leaves the thread as it is.
 pub fn give_way() {
     // The simulator chooses who runs, and its threads are reused.
     if !is_simulated() {
