@@ -23,8 +23,8 @@
 //! n + n/1300, and at most n/64 of spare room behind its last byte.
 //!
 //! Cost: a clone is one count. A byte is found in O(1). The root of a string of 512 MiB has 64
-//! nodes, so a short change of a shared string copies 512 bytes of root, 1 KiB of node and 4 KiB of a
-//! page.
+//! nodes, so a short change of a shared string copies 512 bytes of root, 1 KiB of node and 4 KiB of
+//! a page.
 
 mod page;
 mod tree;

@@ -69,12 +69,12 @@ pub(super) fn page_heap(page: &Shared<Page>) -> usize {
     }
 }
 
-/// Drops a reference. Returns what this frees, at most what a copy of a page takes.
-pub(super) fn drop_page(page: Shared<Page>) -> usize {
+/// Heap bytes which dropping this reference frees, at most what a copy of a page takes.
+pub(super) fn freed_with(page: &Shared<Page>) -> usize {
     if page.is_shared() {
         return 0;
     }
-    let freed = match &*page {
+    let freed = match &**page {
         Page::Whole(bytes) => bytes.capacity() + PAGE_OVERHEAD,
         Page::Patched(patched) => {
             let base = if patched.base.is_shared() { 0 } else { page_heap(&patched.base) };

@@ -2,7 +2,7 @@
 
 use crate::keyed::{Key, Keyed};
 use crate::packed::Elem;
-use crate::seq::{NewItem, Seq};
+use crate::seq::{Item, NewItem, Seq};
 use base::shared::take_copied;
 use proptest::prelude::*;
 
@@ -87,7 +87,7 @@ proptest! {
             }
             position = (position + len as u64 * u64::from(step) / 65_536 / 8).min(len as u64);
             old.release_before(position);
-            let rest = old.iter_from(position).map(|item| item.to_vec());
+            let rest = old.iter_from(position).map(Item::to_vec);
             let expected = model[position as usize..].iter().map(|n| n.to_string().into_bytes());
             prop_assert!(rest.eq(expected));
             live.0.check();
