@@ -57,7 +57,9 @@ fn copies_beside_a_save_are_bounded() {
     let slow = ["--rdb-key-save-delay", "1000000000", "--threads", "2"];
     let Some(server) = start(&folder, &slow) else { return };
     let wire = &mut server.connect();
+    // (A short write copies 4 KiB, this one its page.)
     let write = |wire: &mut Wire, text: &str| {
+        let text = text.repeat(7000);
         for page in 0..PAGES {
             let reply = ask(wire, &format!("SETRANGE long {} {text}", page * PAGE));
             assert!(reply.starts_with(':'), "{reply}");

@@ -6,7 +6,8 @@
 //!
 //! A string of at most [`BLOCK_MAX`] bytes is one block of memory, which is copied whole. A longer
 //! one is a tree of pages. Two strings may share nodes and pages; a change copies those on its way
-//! which are shared: at most the root, a node and the pages that it writes to.
+//! which are shared: at most the root, a node and of the pages that it writes to a part, if it is
+//! short (`blob/page.rs`).
 //!
 //! ```text
 //! Blob --> count | root: len, heap, nodes
@@ -22,17 +23,19 @@
 //! n + n/1300, and at most n/64 of spare room behind its last byte.
 //!
 //! Cost: a clone is one count. A byte is found in O(1). The root of a string of 512 MiB has 64
-//! nodes, so a change of a shared string copies 512 bytes of root, 1 KiB of node and one page.
+//! nodes, so a short change of a shared string copies 512 bytes of root, 1 KiB of node and 4 KiB of
+//! a page.
 
+mod page;
 mod tree;
 
 #[cfg(test)]
 mod tests;
 
 use crate::shared::Shared;
+pub use page::{PAGE_BYTES, PATCH_MAX};
 use std::borrow::Cow;
 use std::ops::Range;
-pub use tree::PAGE_BYTES;
 use tree::Tree;
 
 /// The longest string that is one block.
@@ -223,6 +226,23 @@ impl Blob {
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         self.0.address() == other.0.address()
+    }
+
+    /// Gives up the whole pages in a range: they read as zeros then. What others hold of them is
+    /// neither copied nor changed, so a writer finds pages unshared which this was the last one to
+    /// share. Returns the heap bytes that this frees. A block is not changed.
+    pub fn release(&mut self, range: Range<usize>) -> usize {
+        if !self.is_paged() {
+            return 0;
+        }
+        if self.is_shared() {
+            // Not with `make_mut`: it is no copy that a writer makes.
+            self.0 = Shared::new(Body::clone(&self.0));
+        }
+        match self.0.get_mut().expect("it is not shared") {
+            Body::Pages(tree) => tree.release(range),
+            Body::Block(_) => unreachable!("it is paged"),
+        }
     }
 
     /// Overwrites the bytes from `at` on, after filling a gap with zeros, and extends the string as

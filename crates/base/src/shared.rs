@@ -34,6 +34,10 @@ pub const COUNT_BYTES: usize = size_of::<usize>();
 thread_local! {
     /// See [`take_copied`].
     static COPIED: Cell<u64> = const { Cell::new(0) };
+    /// See [`take_returned`].
+    static RETURNED: Cell<u64> = const { Cell::new(0) };
+    /// See [`set_copy_epoch`].
+    static EPOCH: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Bytes which this thread has copied, since the last call, because somebody else refers to the
@@ -47,6 +51,33 @@ pub fn take_copied() -> u64 {
 #[cold]
 pub fn note_copied(bytes: usize) {
     COPIED.set(COPIED.get() + bytes as u64);
+}
+
+/// Begins to count for another purpose, which has this number: a new snapshot, or 0 if there is
+/// none. What was copied in one epoch is not returned in another one.
+pub fn set_copy_epoch(epoch: u32) {
+    EPOCH.set(epoch);
+}
+
+/// The epoch of this thread.
+#[must_use]
+pub fn copy_epoch() -> u32 {
+    EPOCH.get()
+}
+
+/// Of the bytes that were copied in this epoch, those which this thread has freed since the last
+/// call, because what they had been copied from is not shared any more.
+#[must_use]
+pub fn take_returned() -> u64 {
+    RETURNED.take()
+}
+
+/// Adds to [`take_returned`], if the bytes were copied in this epoch.
+#[cold]
+pub fn note_returned(bytes: usize, epoch: u32) {
+    if epoch == copy_epoch() {
+        RETURNED.set(RETURNED.get() + bytes as u64);
+    }
 }
 
 // SAFETY: as for `Arc`: the value is reached from every thread that has a reference, so it must be

@@ -1,7 +1,7 @@
 //! A snapshot on its way into a file: what the walker finds, as bytes of an RDB file.
 
 use crate::parts::Stored;
-use base::{Blob, DbIndex, UnixMs};
+use base::{DbIndex, UnixMs};
 use keyspace::snapshot::{AtCut, Root, Sink};
 use keyspace::{Entry, Uses};
 use rdb::Item;
@@ -38,6 +38,8 @@ pub struct SnapshotFile {
     long: VecDeque<Long>,
     /// Keys that are written, or wait to be.
     keys: u64,
+    /// Bytes freed since the last [`SnapshotFile::take_freed`].
+    freed: u64,
     failure: Option<NeedsVersion>,
 }
 
@@ -70,8 +72,8 @@ impl SnapshotFile {
         for library in functions {
             writer.function(library.as_ref());
         }
-        let counts = databases.to_vec();
-        Self { writer, recorded, now, counts, long: VecDeque::new(), keys: 0, failure: None }
+        let (counts, long) = (databases.to_vec(), VecDeque::new());
+        Self { writer, recorded, now, counts, long, keys: 0, freed: 0, failure: None }
     }
 
     /// Bytes that wait to be taken.
@@ -113,13 +115,20 @@ impl SnapshotFile {
     /// Writes a part of the long values that wait; false if none does. Needs no lock.
     pub fn step(&mut self) -> bool {
         let Some(long) = self.long.front_mut() else { return false };
-        match long.step(&mut self.writer, &mut self.counts) {
+        let stepped = long.step(&mut self.writer, &mut self.counts);
+        self.freed += long.give_up() as u64;
+        match stepped {
             Ok(false) => return true,
             Ok(true) => {}
             Err(failure) => self.failure = Some(failure),
         }
         self.long.pop_front();
         true
+    }
+
+    /// Heap bytes freed since the last call: of long values, what is written and nobody else held.
+    pub fn take_freed(&mut self) -> u64 {
+        std::mem::take(&mut self.freed)
     }
 
     fn meta(&self, entry: Entry<'_>) -> Meta {
@@ -173,13 +182,15 @@ impl Long {
         if self.under_way.is_none() {
             select(writer, counts, self.db);
         }
-        match (&self.root, &mut self.under_way) {
+        match (&mut self.root, &mut self.under_way) {
             (Root::String(text), None) if text.len() <= SHORT_TEXT_MAX => {
                 writer.value(&self.key, &self.meta, &Stored::text(Str::Blob(text)))?;
                 Ok(true)
             }
             (Root::String(text), under_way) => {
-                let begin = || begin_text(writer, &self.key, &self.meta, text);
+                // The only reference goes to who gives up what is written.
+                let text = std::mem::take(text);
+                let begin = || UnderWay::Text(writer.begin_text(&self.key, &self.meta, text));
                 let UnderWay::Text(text) = under_way.get_or_insert_with(begin) else {
                     unreachable!("it is a string")
                 };
@@ -200,8 +211,18 @@ impl Long {
     }
 }
 
-fn begin_text(writer: &mut FileWriter, key: &[u8], meta: &Meta, text: &Blob) -> UnderWay {
-    UnderWay::Text(writer.begin_text(key, meta, text.clone()))
+impl Long {
+    /// Gives up what is written: a writer which changes the same value copies it no more. Returns
+    /// the heap bytes that this frees.
+    fn give_up(&mut self) -> usize {
+        match (&mut self.root, &mut self.under_way) {
+            (Root::Collection(value), Some(UnderWay::Value(long))) => {
+                value.value_mut().release_before(long.passed())
+            }
+            (_, Some(UnderWay::Text(text))) => text.take_freed(),
+            _ => 0,
+        }
+    }
 }
 
 impl LongSource for Stored<'_> {

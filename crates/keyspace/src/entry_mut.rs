@@ -11,12 +11,14 @@ use crate::stats::add;
 use crate::undo::{Change, Place};
 use crate::uses::{Uses, idle_since};
 use crate::view::Entry;
-use base::blob::BLOCK_MAX;
+use base::blob::{BLOCK_MAX, PATCH_MAX};
 use base::{Blob, DbIndex, UnixMs};
 use value::{Big, Encoding, IntText, Kind, Log, LogMark, NewStr, Str};
 
 /// The most overwritten bytes of a string of pages which are copied into the undo log.
 const SAVED_MAX: usize = 16 << 10;
+// Who keeps the old root shares all pages for a moment; patched pages would stay behind.
+const _: () = assert!(PATCH_MAX <= SAVED_MAX);
 
 /// An existing key, to change under its guard.
 pub struct EntryMut<'b, 'a> {

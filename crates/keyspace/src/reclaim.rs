@@ -78,6 +78,9 @@ impl Reclaimer {
     /// Frees a value, now or soon.
     pub fn reclaim(&self, value: Big) {
         if value.node_count() > NODES_MAX {
+            if value.is_shared() {
+                return self.drop_reference(value);
+            }
             self.queue_or_free(Garbage::Value(value));
         }
     }
@@ -85,8 +88,19 @@ impl Reclaimer {
     /// Frees a string, now or soon.
     pub fn reclaim_string(&self, string: Blob) {
         if string.page_count() > NODES_MAX {
+            if string.is_shared() {
+                return self.drop_reference(string);
+            }
             self.queue_or_free(Garbage::String(string));
         }
+    }
+
+    /// Drops a reference that is not the last one, at once: whoever gives up parts of the value
+    /// gives them up for good then. (Should the others be dropped in this moment, this frees the
+    /// value.)
+    fn drop_reference<T>(&self, value: T) {
+        drop(value);
+        self.freed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Frees something else with many allocations, now or soon.

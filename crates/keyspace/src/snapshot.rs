@@ -195,8 +195,9 @@ impl Keyspace {
     }
 
     /// Bytes of captured entries that the sink has not taken, and of the copies that writers have
-    /// made of pages and nodes which the snapshot shares. The copies count until the walker and the
-    /// sink have no value outside its entry any more.
+    /// made of pages and nodes which the snapshot shares. The copies count until what they were
+    /// made of is freed ([`Snapshot::release_copied`]), at most until the walker and the sink have
+    /// no value outside its entry any more.
     pub fn captured_bytes(&self) -> u64 {
         self.snapshot.running().map_or(0, |running| running.captured_bytes())
     }
@@ -223,6 +224,17 @@ impl Snapshot {
     /// As [`Keyspace::captured_bytes`].
     pub fn captured_bytes(&self) -> u64 {
         self.running.captured_bytes()
+    }
+
+    /// Notes that the sink has freed so many bytes of the value that it got last, because it has
+    /// written them and nobody else held them: what writers had copied of it takes no memory any
+    /// more. Bytes that were not counted as copied are of no account.
+    pub fn release_copied(&mut self, bytes: u64) {
+        if bytes > 0
+            && let Some(walk) = &mut self.walk
+        {
+            walk.release(&self.running, &self.ks, bytes);
+        }
     }
 
     /// What was done so far.

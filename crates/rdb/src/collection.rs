@@ -160,6 +160,11 @@ impl PartWriter {
         &self.plan
     }
 
+    /// Parts that are written.
+    pub fn passed(&self) -> u64 {
+        if self.count.is_some() { 0 } else { self.at }
+    }
+
     /// Counts or writes about 1,000 parts, fewer if they are long; true after the last step.
     /// `each` calls its second argument with the parts from the one at its first argument on,
     /// until that says `false`.

@@ -7,7 +7,8 @@ use base::UnixMs;
 use base::crc64::crc64;
 use base::prng::Prng;
 use rdb::file::{
-    Checked, Chunk, Fault, FileError, FileOptions, FileWriter, Meta, ScanOptions, Scanned, Scanner,
+    Checked, Chunk, Fault, FileError, FileOptions, FileWriter, LongText, Meta, ScanOptions,
+    Scanned, Scanner,
 };
 use rdb::{Error, Field, Owned, Shape};
 use support::files::{ALL, Content, Entry, Way, file, put, read};
@@ -146,6 +147,33 @@ fn stream() -> value::Stream {
     stream
 }
 
+/// Writes a text, of which a clone is changed meanwhile: that is not seen, what is written is given
+/// up, and of that nothing is copied any more.
+fn write_text(
+    mut work: LongText,
+    mut clone: base::Blob,
+    writer: &mut FileWriter,
+    prng: &mut Prng,
+    taken: &mut dyn FnMut(&mut FileWriter),
+) {
+    let (mut freed, mut copied) = (0, base::shared::take_copied());
+    let changed = vec![b'c'; 40_000];
+    while !work.step(writer, 1 << 16) {
+        assert!(work.memory() <= 1 << 20, "{} bytes are kept", work.memory());
+        for _ in 0..8 {
+            let at = prng.below((clone.len() - changed.len()) as u64) as usize;
+            clone.write_at(at, &changed);
+        }
+        freed += work.take_freed() as u64;
+        copied += base::shared::take_copied();
+        taken(writer);
+    }
+    freed += work.take_freed() as u64;
+    assert!(freed > 0 && freed <= copied, "{freed} of {copied}");
+    clone.write_at(70_000, b"shared with nobody");
+    assert_eq!(base::shared::take_copied(), 0);
+}
+
 #[test]
 fn long_values_are_written_and_read_in_steps() {
     let mut prng = Prng::new(17);
@@ -170,11 +198,9 @@ fn long_values_are_written_and_read_in_steps() {
         };
         if let Owned::String(text) = &long.value {
             let blob = base::Blob::from(&text[..]);
-            let mut work = writer.begin_text(&long.name, &long.meta, blob);
-            while !work.step(&mut writer, 1 << 16) {
-                assert!(work.memory() <= 1 << 20, "{} bytes are kept", work.memory());
-                taken(&mut writer);
-            }
+            let clone = blob.clone();
+            let work = writer.begin_text(&long.name, &long.meta, blob);
+            write_text(work, clone, &mut writer, &mut prng, &mut taken);
         } else {
             let begun = writer.begin_long(&long.name, &long.meta, &source);
             let mut work = begun.expect("the version has it");

@@ -81,6 +81,32 @@ impl Big {
         }
     }
 
+    /// True if dropping it frees next to nothing, because clones of it have the same nodes. Not
+    /// known of a stream, nor of a hash with fields that expire: false then. O(1).
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Self::List(list) => list.is_shared(),
+            Self::Set(set) => set.is_shared(),
+            Self::Zset(zset) => zset.is_shared(),
+            Self::Hash(hash) => hash.is_shared(),
+            Self::Stream(_) => false,
+        }
+    }
+
+    /// Gives up what only parts before a rank need, which are read no more: later on only parts
+    /// from that rank on are read, in order. A writer then finds unshared, and changes in place,
+    /// what this was the last one to share. Length, bytes and nodes are reported as before. Returns
+    /// the heap bytes that this frees. Of a stream nothing is given up.
+    pub fn release_before(&mut self, rank: u64) -> usize {
+        match self {
+            Self::List(list) => list.release_before(rank),
+            Self::Set(set) => set.release_before(rank),
+            Self::Zset(zset) => zset.release_before(rank),
+            Self::Hash(hash) => hash.release_before(rank),
+            Self::Stream(_) => 0,
+        }
+    }
+
     /// When the next field of a hash expires, in milliseconds since the epoch. O(log n).
     #[inline]
     pub fn next_due(&self) -> Option<i64> {

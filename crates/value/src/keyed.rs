@@ -57,6 +57,21 @@ impl Keyed {
         self.0.nodes()
     }
 
+    /// True if clones have the same nodes. O(1).
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.is_shared()
+    }
+
+    /// Gives up entries before a rank ([`Tree::release_before`]).
+    pub(crate) fn release_before(&mut self, rank: u64) -> usize {
+        self.0.release_before(rank)
+    }
+
+    /// Gives up all entries, but counts them as before.
+    pub(crate) fn release(&mut self) -> usize {
+        self.0.release()
+    }
+
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: Key<'_>) -> Option<Val<'_>> {

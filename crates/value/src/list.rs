@@ -202,6 +202,16 @@ impl List {
         self.seq.remove_range(at, count);
     }
 
+    /// As [`crate::Big::is_shared`].
+    pub(crate) fn is_shared(&self) -> bool {
+        self.seq.is_shared()
+    }
+
+    /// As [`crate::Big::release_before`].
+    pub(crate) fn release_before(&mut self, at: u64) -> usize {
+        self.seq.release_before(at)
+    }
+
     /// True if both are clones of one list, unchanged since. O(1).
     pub fn is_same(&self, other: &Self) -> bool {
         self.seq.is_same(&other.seq)

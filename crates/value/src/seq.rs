@@ -39,6 +39,16 @@ impl Seq {
         self.0.nodes()
     }
 
+    /// True if clones have the same nodes. O(1).
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.is_shared()
+    }
+
+    /// Gives up elements before a position ([`Tree::release_before`]).
+    pub(crate) fn release_before(&mut self, at: u64) -> usize {
+        self.0.release_before(at)
+    }
+
     /// The element at a position.
     pub fn get(&self, at: u64) -> Option<Item<'_>> {
         if at >= self.len() {

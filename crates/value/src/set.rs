@@ -58,6 +58,16 @@ impl Set {
         self.0.nodes()
     }
 
+    /// As [`crate::Big::is_shared`].
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.is_shared()
+    }
+
+    /// As [`crate::Big::release_before`].
+    pub(crate) fn release_before(&mut self, rank: u64) -> usize {
+        self.0.release_before(rank)
+    }
+
     /// Is it a member? O(log n), as all below.
     #[inline]
     pub fn contains(&self, member: &[u8]) -> bool {

@@ -1,6 +1,7 @@
 //! Strings against vectors, counted pages, and memory.
 
-use super::tree::{FANOUT, PAGE_BYTES};
+use super::page::PARTS_MAX;
+use super::tree::FANOUT;
 use super::*;
 use proptest::prelude::*;
 
@@ -27,7 +28,18 @@ fn check(blob: &Blob) {
         assert_eq!(tree.heap(), tree.walked_heap());
         assert_eq!(tree.addresses().1.len(), tree.page_count());
         assert_eq!(tree.addresses().0.len(), tree.page_count().div_ceil(FANOUT));
-        assert!(blob.pages().take(tree.page_count() - 1).all(|run| run.len() == PAGE_BYTES));
+        let shape = tree.shape();
+        let (last, others) = shape.split_last().expect("it has pages");
+        assert!(others.iter().all(|(len, _)| *len == PAGE_BYTES));
+        assert_eq!(others.len() * PAGE_BYTES + last.0, blob.len());
+    }
+}
+
+/// How many pages are patched.
+fn patched(blob: &Blob) -> usize {
+    match &*blob.0 {
+        Body::Block(_) => 0,
+        Body::Pages(tree) => tree.shape().iter().filter(|(_, is_patched)| *is_patched).count(),
     }
 }
 
@@ -284,3 +296,5 @@ proptest! {
         prop_assert!(blob == model[..]);
     }
 }
+
+mod patched;

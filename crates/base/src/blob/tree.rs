@@ -1,18 +1,17 @@
 //! The pages of a big string, and the nodes that refer to them.
 
+mod sharing;
+
 use super::FILL_MIN;
+use super::page::{self, PAGE_BYTES, PAGE_OVERHEAD, PATCH_MAX, Page, page_heap, zero_page};
 use crate::shared::{COUNT_BYTES, Shared, note_copied};
 use crate::sync::OnceLock;
 use std::ops::Range;
 
-/// Bytes of a page: a size class of the allocator.
-pub const PAGE_BYTES: usize = 64 << 10;
 /// Pages of a node.
 pub(super) const FANOUT: usize = 128;
 /// Bytes of a full node.
 const NODE_BYTES: usize = FANOUT * PAGE_BYTES;
-/// What a page costs besides its bytes: the block with its count and its vector.
-const PAGE_OVERHEAD: usize = COUNT_BYTES + size_of::<Page>();
 /// What a node costs.
 const NODE_OVERHEAD: usize = COUNT_BYTES
     + size_of::<Node>()
@@ -21,18 +20,8 @@ const NODE_OVERHEAD: usize = COUNT_BYTES
 /// The last page of a string grows by at least so many bytes.
 const GROWTH_MIN: usize = 1 << 10;
 
-/// Bytes of a string. All pages but the last one of a string have [`PAGE_BYTES`].
-#[derive(Clone)]
-struct Page(Vec<u8>);
-
 /// Pages in order. All nodes but the last one of a string are full.
 struct Node(Vec<Shared<Page>>);
-
-impl Page {
-    fn heap(&self) -> usize {
-        self.0.len()
-    }
-}
 
 impl Node {
     #[expect(clippy::unused_self, reason = "every node has room for all its pages")]
@@ -57,24 +46,16 @@ pub(super) struct Tree {
     /// Heap bytes of pages and nodes, those shared with other strings included, those of the zero
     /// page and the zero node not.
     heap: usize,
-}
-
-/// The page of zeros, which every string shares.
-fn zero_page() -> &'static Shared<Page> {
-    static ZEROS: OnceLock<Shared<Page>> = OnceLock::new();
-    ZEROS.get_or_init(|| Shared::new(Page(vec![0; PAGE_BYTES])))
+    /// The page that the sweep visits next.
+    next_swept: u32,
+    /// Pages that it visits until it has seen that none is patched: 0 of a string without such.
+    unswept: u32,
 }
 
 /// The full node of zero pages, which every string shares.
 fn zero_node() -> &'static Shared<Node> {
     static ZEROS: OnceLock<Shared<Node>> = OnceLock::new();
     ZEROS.get_or_init(|| Shared::new(Node(vec![zero_page().clone(); FANOUT])))
-}
-
-/// Heap bytes for which a string accounts because it refers to `page`.
-fn page_heap(page: &Shared<Page>) -> usize {
-    let is_zero = page.address() == zero_page().address();
-    if is_zero { 0 } else { page.0.capacity() + PAGE_OVERHEAD }
 }
 
 fn is_zero_node(node: &Shared<Node>) -> bool {
@@ -106,11 +87,12 @@ impl Tree {
         self.len.div_ceil(PAGE_BYTES)
     }
 
-    /// The bytes from `at` to the end of its page; `at` is below the length.
+    /// The bytes from `at` to the end of their run, which is that of the page if the page is whole;
+    /// `at` is below the length.
     #[inline]
     pub fn run(&self, at: usize) -> &[u8] {
         let page = at / PAGE_BYTES;
-        &self.nodes[page / FANOUT].0[page % FANOUT].0[at % PAGE_BYTES..]
+        self.nodes[page / FANOUT].0[page % FANOUT].run(at % PAGE_BYTES)
     }
 
     /// Appends bytes by copy.
@@ -206,19 +188,20 @@ impl Tree {
     /// Overwrites bytes; they lie within the length.
     pub fn overwrite(&mut self, at: usize, mut bytes: &[u8]) {
         assert!(bytes.len() <= self.len - at, "only what is there is overwritten");
-        let mut place = at;
+        let (mut place, patches) = (at, bytes.len() <= PATCH_MAX);
         while !bytes.is_empty() {
             let (index, offset) = (place / PAGE_BYTES, place % PAGE_BYTES);
             let (first, rest) = bytes.split_at(bytes.len().min(PAGE_BYTES - offset));
             if first.len() == PAGE_BYTES {
                 self.replace_page(index, first);
             } else {
-                self.edit_page(index, |page| {
-                    page[offset..offset + first.len()].copy_from_slice(first);
-                });
+                self.write_page(index, (offset, first), patches);
             }
             place += first.len();
             bytes = rest;
+        }
+        if self.unswept > 0 {
+            self.sweep();
         }
     }
 
@@ -237,9 +220,10 @@ impl Tree {
         }
         self.len = len;
         let offset = len % PAGE_BYTES;
-        if offset != 0 && self.run(len - offset).len() > offset {
-            let kept = self.run(len - offset)[..offset].to_vec();
-            self.set_page(len / PAGE_BYTES, Shared::new(Page(kept)));
+        if offset != 0 && self.last_page_len() > offset {
+            let page = len / PAGE_BYTES;
+            let kept = self.nodes[page / FANOUT].0[page % FANOUT].prefix(offset);
+            self.set_page(page, Shared::new(Page::Whole(kept)));
         }
     }
 
@@ -248,6 +232,9 @@ impl Tree {
     pub fn slice(&self, range: Range<usize>) -> Self {
         debug_assert!(range.start.is_multiple_of(PAGE_BYTES));
         let mut part = Self::default();
+        if self.unswept > 0 {
+            part.unswept = range.len().div_ceil(PAGE_BYTES) as u32;
+        }
         let mut at = range.start;
         while at < range.end {
             let index = at / PAGE_BYTES;
@@ -264,11 +251,11 @@ impl Tree {
                 continue;
             }
             let page = &node.0[index % FANOUT];
-            let len = page.0.len().min(left);
-            if len == page.0.len() {
+            let len = page.len().min(left);
+            if len == page.len() {
                 part.push_page(page.clone());
             } else {
-                part.push(page.0[..len].to_vec());
+                part.push(page.prefix(len));
             }
             at += len;
         }
@@ -295,7 +282,7 @@ impl Tree {
 
     /// Appends a page.
     fn push(&mut self, bytes: Vec<u8>) {
-        self.push_page(Shared::new(Page(bytes)));
+        self.push_page(Shared::new(Page::Whole(bytes)));
     }
 
     fn push_page(&mut self, page: Shared<Page>) {
@@ -303,7 +290,7 @@ impl Tree {
             self.nodes.push(Shared::new(Node(Vec::with_capacity(FANOUT))));
             self.heap += NODE_OVERHEAD;
         }
-        self.len += page.0.len();
+        self.len += page.len();
         self.heap += page_heap(&page);
         let node = self.nodes.last_mut().expect("there is one");
         node.make_mut(Node::heap).0.push(page);
@@ -322,19 +309,39 @@ impl Tree {
     fn edit_page(&mut self, index: usize, f: impl FnOnce(&mut Vec<u8>)) {
         let page = &mut self.node_mut(index).0[index % FANOUT];
         let before = page_heap(page);
-        f(&mut page.make_mut(Page::heap).0);
+        f(page.make_mut(Page::heap).bytes_mut());
         let after = page_heap(page);
         self.heap = self.heap + after - before;
+    }
+
+    /// Overwrites a part of a page. Of one that is shared it copies what it touches, or all.
+    fn write_page(&mut self, index: usize, (offset, bytes): (usize, &[u8]), patches: bool) {
+        let page = &mut self.node_mut(index).0[index % FANOUT];
+        let before = page_heap(page);
+        page::write(page, offset, bytes, patches);
+        let (after, is_patched) = (page_heap(page), page.is_patched());
+        self.heap = self.heap + after - before;
+        if is_patched {
+            self.unswept = self.page_count() as u32;
+        }
+    }
+
+    /// Bytes of the last page.
+    fn last_page_len(&self) -> usize {
+        self.nodes.last().and_then(|node| node.0.last()).map_or(0, |page| page.len())
     }
 
     /// Overwrites a whole page: a shared one is replaced without a copy.
     fn replace_page(&mut self, index: usize, bytes: &[u8]) {
         let page = &mut self.node_mut(index).0[index % FANOUT];
-        if let Some(page) = page.get_mut() {
-            page.0.copy_from_slice(bytes);
+        let before = page_heap(page);
+        if let Some(own) = page.get_mut() {
+            own.replace(bytes);
+            let after = page_heap(page);
+            self.heap = self.heap + after - before;
         } else {
             note_copied(PAGE_OVERHEAD + bytes.len());
-            self.set_page(index, Shared::new(Page(bytes.to_vec())));
+            self.set_page(index, Shared::new(Page::Whole(bytes.to_vec())));
         }
     }
 
@@ -350,6 +357,13 @@ impl Tree {
     #[cfg(test)]
     pub fn walked_heap(&self) -> usize {
         self.nodes.iter().map(node_heap).sum()
+    }
+
+    /// The lengths of all pages, and which are patched.
+    #[cfg(test)]
+    pub fn shape(&self) -> Vec<(usize, bool)> {
+        let pages = self.nodes.iter().flat_map(|node| &node.0);
+        pages.map(|page| (page.len(), page.is_patched())).collect()
     }
 
     /// The addresses of nodes and pages.

@@ -22,7 +22,7 @@ use crate::guard::Guard;
 use crate::snapshot::Running;
 use crate::snapshot::item::Item;
 use crate::undo::{Change, Place, Undo};
-use base::shared::take_copied;
+use base::shared::{set_copy_epoch, take_copied, take_returned};
 use base::sync::Arc;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,12 +52,25 @@ struct Image {
     item: Item,
 }
 
+/// Bytes outside its entry by which a key loses a value that was captured before. The snapshot
+/// alone holds what nobody has copied of it.
+fn outside_lost(change: &Change) -> usize {
+    let outside = |entry: EntryPtr| if entry.is_skipped() { entry.outside() } else { 0 };
+    match *change {
+        Change::Removed { old, .. } | Change::Expired { old, .. } => outside(old),
+        // A long write puts a clone in the place of a string.
+        Change::Replaced { old, new, .. } => outside(old).saturating_sub(new.outside()),
+        _ => 0,
+    }
+}
+
 impl Undo {
     /// Adopts the snapshot that runs. No change is under way for another one: a snapshot begins
     /// under World, and ends when nothing is ahead of its walker.
     pub fn adopt_snapshot(&mut self, running: Option<Arc<Running>>) {
         self.set_listeners(listeners::SNAPSHOT, running.is_some());
-        let _before = take_copied();
+        let _before = (take_copied(), take_returned());
+        set_copy_epoch(running.as_ref().map_or(0, |running| running.epoch));
         let door = &mut self.capture.door;
         match (&door, running) {
             (Some(door), Some(running)) if Arc::ptr_eq(&door.running, &running) => {}
@@ -117,7 +130,9 @@ impl Guard<'_> {
     pub(crate) fn hand_over(&mut self) {
         let w = &mut *self.w;
         let Some(door) = &mut w.undo.capture.door else { return };
-        let copied = take_copied();
+        let (copied, returned) = (take_copied(), take_returned());
+        // Before the entries are freed.
+        door.running.note_removed(w.undo.changes.iter().map(outside_lost).sum());
         if copied > 0 || !(door.seen.is_empty() && door.images.is_empty()) {
             let Door { running, seen, images } = &mut **door;
             let kept = images.drain(..).map(|image| {
@@ -142,6 +157,9 @@ impl Guard<'_> {
             });
             running.capture(self.ks, w.index, kept.chain(left), copied);
             seen.clear();
+        }
+        if returned > 0 {
+            door.running.release_copied(self.ks, returned, false);
         }
         if !w.undo.flushed.is_empty() {
             let flushed = std::mem::take(&mut w.undo.flushed);

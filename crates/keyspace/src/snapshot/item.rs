@@ -38,6 +38,11 @@ impl Item {
         self
     }
 
+    /// It is a copy: a writer may hold the same value outside.
+    pub fn is_copy(&self) -> bool {
+        self.is_copy
+    }
+
     /// Its value is outside the entry.
     pub fn is_big(&self) -> bool {
         self.gone.entry().header().is_big()

@@ -42,10 +42,15 @@ pub(crate) struct Running {
     flushed: Mutex<BTreeSet<u16>>,
     /// Captured bytes that the sink has taken, or that were freed.
     done_bytes: AtomicU64,
-    /// Of the bytes that writers have copied, those which they had copied when the walker last had
-    /// no value outside an entry.
+    /// Of the bytes that writers have copied, those which count no more: at least those which they
+    /// had copied when the walker last had no value outside an entry, and at most all.
     done_copied: AtomicU64,
+    /// Bytes of values which were removed while the snapshot had them: the snapshot alone holds
+    /// what nobody has copied of them, and when it frees that, no copy is paid back.
+    removed: AtomicU64,
     captured_max: u64,
+    /// Its number among those of the keyspace, from 1 on ([`base::shared::set_copy_epoch`]).
+    pub epoch: u32,
 }
 
 #[derive(Default)]
@@ -93,7 +98,9 @@ impl Running {
             flushed: Mutex::default(),
             done_bytes: AtomicU64::new(0),
             done_copied: AtomicU64::new(0),
+            removed: AtomicU64::new(0),
             captured_max,
+            epoch: ks.snapshot.next_epoch(),
         }
     }
 
@@ -166,8 +173,36 @@ impl Running {
     /// Notes that no value outside an entry waits, or is with the sink, which writers had copied
     /// parts of when [`Running::copied_in_all`] returned `copied`.
     pub fn finish_copied(&self, ks: &Keyspace, copied: u64) {
+        self.removed.store(0, Ordering::Relaxed);
         if self.done_copied.fetch_max(copied, Ordering::Relaxed) < copied {
             self.check_bound(ks);
+        }
+    }
+
+    /// Notes that copies of so many bytes count no more: the sink has freed what they were made of,
+    /// or a writer has freed them. No more is taken off than was copied.
+    pub fn release_copied(&self, ks: &Keyspace, bytes: u64, by_sink: bool) {
+        let mut bytes = bytes;
+        if by_sink {
+            let uncounted = |removed: u64| Some(removed.saturating_sub(bytes));
+            let (relaxed, removed) = (Ordering::Relaxed, &self.removed);
+            let before = removed.fetch_update(relaxed, relaxed, uncounted).unwrap_or_default();
+            bytes = bytes.saturating_sub(before);
+        }
+        if bytes == 0 {
+            return;
+        }
+        let all = self.copied_in_all();
+        let more = |done: u64| (done < all).then(|| all.min(done + bytes));
+        if self.done_copied.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok() {
+            self.check_bound(ks);
+        }
+    }
+
+    /// Notes that values outside were removed which the snapshot may hold.
+    pub fn note_removed(&self, bytes: usize) {
+        if bytes > 0 {
+            self.removed.fetch_add(bytes as u64, Ordering::Relaxed);
         }
     }
 
@@ -273,9 +308,15 @@ pub(crate) struct Current {
     /// The walk of a snapshot that was dropped before its end.
     abandoned: Mutex<Option<Box<Walk>>>,
     is_over_bound: AtomicBool,
+    /// Snapshots so far.
+    epochs: AtomicU32,
 }
 
 impl Current {
+    fn next_epoch(&self) -> u32 {
+        self.epochs.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     pub fn running(&self) -> Option<Arc<Running>> {
         lock(&self.running).clone()
     }

@@ -348,3 +348,29 @@ fn a_commit_behind_the_end_exceeds_no_bound() {
     assert!(!bed.ks.is_capture_over_bound(), "it is another one's bound");
     bed.step_to_end();
 }
+
+/// However much is said to be freed, no more is paid back than was copied, and what was removed is
+/// taken off first.
+#[test]
+fn no_more_is_paid_back_than_was_copied() {
+    let mut bed = Bed::new(1);
+    bed.cut();
+    let running = bed.ks.snapshot.running().expect("it runs");
+    let copy = |bytes| running.capture(&bed.ks, 0, std::iter::empty(), bytes);
+    for by_sink in [false, true] {
+        copy(1000);
+        running.release_copied(&bed.ks, 5000, by_sink);
+        assert_eq!(running.captured_bytes(), 0);
+        copy(700);
+        assert_eq!(running.captured_bytes(), 700, "nothing was paid in advance");
+        running.note_removed(300);
+        running.release_copied(&bed.ks, 500, by_sink);
+        assert_eq!(running.captured_bytes(), if by_sink { 500 } else { 200 });
+        running.finish_copied(&bed.ks, running.copied_in_all());
+    }
+    copy(2 << 20);
+    assert!(bed.ks.is_capture_over_bound());
+    running.release_copied(&bed.ks, 1 << 20, true);
+    assert!(!bed.ks.is_capture_over_bound());
+    bed.step_to_end();
+}

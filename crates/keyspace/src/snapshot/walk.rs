@@ -41,6 +41,8 @@ pub(crate) struct Walk {
     collected: u64,
     /// Captured bytes that were passed to the sink in the last step.
     passed_bytes: u64,
+    /// In that step a value was passed which a writer may change.
+    passed_copy: bool,
     /// A flushed database that is taken apart.
     inherited: Option<Inherited>,
     /// No sink is there any more.
@@ -76,6 +78,18 @@ impl Walk {
     #[cfg(all(test, shuttle))]
     pub fn of(slots: &[SlotId]) -> Self {
         Self { next: SLOTS, later: slots.iter().copied().collect(), ..Self::default() }
+    }
+
+    /// The sink has freed so many bytes of the value that it got in the last step. If that was
+    /// moved out of its table, it counts by its own bytes, and nothing was copied of it.
+    pub fn release(&mut self, running: &Running, ks: &Keyspace, bytes: u64) {
+        if self.passed_copy {
+            running.release_copied(ks, bytes, true);
+        } else {
+            let bytes = bytes.min(self.passed_bytes);
+            self.passed_bytes -= bytes;
+            running.finish_bytes(ks, bytes);
+        }
     }
 
     /// Returns everything that it has taken to the queues.
@@ -161,6 +175,7 @@ impl<S: Sink> Stride<'_, S> {
             }
             if let Some(item) = self.walk.queue.pop() {
                 self.walk.passed_bytes += item.bytes;
+                self.walk.passed_copy = item.is_copy();
                 let gone = item.into_gone(access.ks.stats(access.w.index));
                 access.w.graveyard.push(gone);
             }

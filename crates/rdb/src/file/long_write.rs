@@ -25,21 +25,26 @@ pub trait LongSource: Source {
     fn each_from(&self, from: u64, item: &mut dyn FnMut(Item<'_>) -> bool);
 }
 
-/// A long string under way.
+/// A long string under way. It gives up what it has written of the text, so that others who hold a
+/// reference find it unshared: that works if this is the only other one.
 #[derive(Debug)]
 pub struct LongText {
     text: Blob,
     /// The next byte of the text, or of what is kept of it.
     at: usize,
     work: Work,
+    /// Bytes freed since the last [`LongText::take_freed`].
+    freed: usize,
 }
 
 #[derive(Debug)]
 enum Work {
     /// It is not known yet whether it is compressed.
     Packing(Packing),
-    /// These bytes are copied.
-    Copy(Blob),
+    /// It is copied.
+    Copy,
+    /// It was compressed into these bytes.
+    Kept(Blob),
     /// It is compressed again.
     Again(PieceCompressor),
 }
@@ -53,19 +58,23 @@ impl LongText {
             Work::Packing(packing)
         } else {
             put_head(&mut writer.out, &Form::Plain, text.len());
-            Work::Copy(text.clone())
+            Work::Copy
         };
-        Self { text, at: 0, work }
+        Self { text, at: 0, work, freed: 0 }
     }
 
     /// Heap bytes of its own: compressed ones that are kept, 1 MiB at most.
     pub fn memory(&self) -> usize {
         match &self.work {
             Work::Packing(packing) => packing.memory(),
-            Work::Copy(bytes) if bytes.is_same(&self.text) => 0,
-            Work::Copy(kept) => kept.len(),
-            Work::Again(_) => 0,
+            Work::Kept(kept) => kept.len(),
+            Work::Copy | Work::Again(_) => 0,
         }
+    }
+
+    /// Heap bytes that were freed since the last call, because nobody else held them.
+    pub fn take_freed(&mut self) -> usize {
+        std::mem::take(&mut self.freed)
     }
 
     /// Reads up to `count` bytes, fewer if they are compressed, and appends what they become;
@@ -79,17 +88,26 @@ impl LongText {
                 }
                 false
             }
-            Work::Copy(bytes) => {
-                for run in bytes.pages_in(next(&mut self.at, bytes.len(), count)) {
+            Work::Copy => {
+                let range = next(&mut self.at, self.text.len(), count);
+                for run in self.text.pages_in(range.clone()) {
                     writer.out.extend_from_slice(run);
                 }
-                self.at == bytes.len()
+                self.freed += self.text.release(range);
+                self.at == self.text.len()
+            }
+            Work::Kept(kept) => {
+                for run in kept.pages_in(next(&mut self.at, kept.len(), count)) {
+                    writer.out.extend_from_slice(run);
+                }
+                self.at == kept.len()
             }
             Work::Again(compressor) => {
                 let range = next(&mut self.at, self.text.len(), count / COMPRESSION_COST);
-                for run in self.text.pages_in(range) {
+                for run in self.text.pages_in(range.clone()) {
                     writer.out.extend_from_slice(compressor.push(run));
                 }
+                self.freed += self.text.release(range);
                 self.at == self.text.len()
             }
         }
@@ -98,8 +116,12 @@ impl LongText {
     fn begin(&mut self, writer: &mut FileWriter, form: Form) {
         put_head(&mut writer.out, &form, self.text.len());
         self.work = match form {
-            Form::Plain => Work::Copy(self.text.clone()),
-            Form::Packed(_, Some(kept)) => Work::Copy(kept),
+            Form::Plain => Work::Copy,
+            Form::Packed(_, Some(kept)) => {
+                let len = self.text.len();
+                self.freed += self.text.release(0..len);
+                Work::Kept(kept)
+            }
             Form::Packed(_, None) => Work::Again(
                 PieceCompressor::new(self.text.len()).expect("it was compressed before"),
             ),
@@ -137,9 +159,17 @@ impl LongValue {
         Ok(Self(if is_stream { stream(&plan) } else { Steps::Whole(plan) }))
     }
 
+    /// Parts that are written: later steps read what is behind them.
+    pub fn passed(&self) -> u64 {
+        match &self.0 {
+            Steps::Parts(parts) => parts.passed(),
+            Steps::Stream(_) | Steps::Whole(_) => 0,
+        }
+    }
+
     /// Reads about 1,000 parts, fewer if they are long, and appends them; true after the last
-    /// step. `source` is the same value in all steps, and does not change. What is one container
-    /// is written in one step.
+    /// step. `source` is the same value in all steps, and does not change, but may have lost
+    /// what was [passed](LongValue::passed). What is one container is written in one step.
     ///
     /// # Panics
     /// If the source gives fewer parts than it counts.

@@ -66,6 +66,17 @@ impl Hash {
         self.fields.nodes() + due.map_or(0, |due| 1 + due.fields.nodes() + due.times.nodes())
     }
 
+    /// As [`crate::Big::is_shared`].
+    pub(crate) fn is_shared(&self) -> bool {
+        self.due.is_none() && self.fields.is_shared()
+    }
+
+    /// As [`crate::Big::release_before`]. While fields are hidden a rank is no place among all
+    /// fields, and nothing is given up.
+    pub(crate) fn release_before(&mut self, rank: u64) -> usize {
+        if self.hidden() == 0 { self.fields.release_before(rank) } else { 0 }
+    }
+
     /// The value of a field. O(log n), as all below.
     #[inline]
     pub fn get(&self, field: &[u8]) -> Option<Val<'_>> {

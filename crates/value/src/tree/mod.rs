@@ -24,6 +24,7 @@
 mod cut;
 mod leaf;
 mod node;
+mod release;
 pub mod search;
 mod separator;
 mod walk;

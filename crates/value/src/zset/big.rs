@@ -80,6 +80,16 @@ impl Zset {
         self.order.nodes() + self.members.nodes()
     }
 
+    /// As [`crate::Big::is_shared`].
+    pub(crate) fn is_shared(&self) -> bool {
+        self.order.is_shared() && self.members.is_shared()
+    }
+
+    /// As [`crate::Big::release_before`]. The index of members is given up as a whole.
+    pub(crate) fn release_before(&mut self, rank: u64) -> usize {
+        self.members.release() + self.order.release_before(rank)
+    }
+
     /// The score of a member. O(log n), as all below.
     #[inline]
     pub fn score(&self, member: &[u8]) -> Option<f64> {

@@ -118,6 +118,7 @@ impl Walker {
                 if !file.step() {
                     break;
                 }
+                job.snapshot.release_copied(file.take_freed());
             }
             if let Some(failure) = file.failure() {
                 return self.tell(FromWalker::Failed(failure.to_string().into()));
