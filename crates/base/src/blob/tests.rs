@@ -298,3 +298,4 @@ proptest! {
 }
 
 mod patched;
+mod several;

@@ -172,6 +172,7 @@ impl Tree {
             if count >= NODE_BYTES && self.len.is_multiple_of(NODE_BYTES) {
                 self.nodes.push(zero_node().clone());
                 self.len += NODE_BYTES;
+                self.sweep_more(FANOUT);
                 count -= NODE_BYTES;
             } else {
                 self.push_page(zero_page().clone());
@@ -219,6 +220,10 @@ impl Tree {
             self.heap = self.heap + node_heap(last) - before;
         }
         self.len = len;
+        if self.unswept > 0 {
+            // What is visited next may be gone, so all are visited again.
+            self.unswept = pages as u32;
+        }
         let offset = len % PAGE_BYTES;
         if offset != 0 && self.last_page_len() > offset {
             let page = len / PAGE_BYTES;
@@ -232,9 +237,6 @@ impl Tree {
     pub fn slice(&self, range: Range<usize>) -> Self {
         debug_assert!(range.start.is_multiple_of(PAGE_BYTES));
         let mut part = Self::default();
-        if self.unswept > 0 {
-            part.unswept = range.len().div_ceil(PAGE_BYTES) as u32;
-        }
         let mut at = range.start;
         while at < range.end {
             let index = at / PAGE_BYTES;
@@ -258,6 +260,9 @@ impl Tree {
                 part.push(page.prefix(len));
             }
             at += len;
+        }
+        if self.unswept > 0 {
+            part.unswept = part.page_count() as u32;
         }
         part
     }
@@ -294,6 +299,14 @@ impl Tree {
         self.heap += page_heap(&page);
         let node = self.nodes.last_mut().expect("there is one");
         node.make_mut(Node::heap).0.push(page);
+        self.sweep_more(1);
+    }
+
+    /// So many pages are appended: a sweep under way visits them before it begins anew.
+    fn sweep_more(&mut self, pages: usize) {
+        if self.unswept > 0 {
+            self.unswept += pages as u32;
+        }
     }
 
     /// The node of a page, to change: a copy of its own if it was shared.

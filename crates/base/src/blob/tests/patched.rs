@@ -79,6 +79,35 @@ fn writes_elsewhere_merge_what_is_patched() {
     check(&blob);
 }
 
+/// Wherever the sweep is when the string becomes longer or shorter, it comes by every page.
+#[test]
+fn a_string_whose_length_changes_has_no_patched_pages_in_the_end() {
+    for grows in [true, false] {
+        for writes in 0..12 {
+            let mut blob = long(LEN);
+            let held = blob.clone();
+            blob.write_at(0, b"short");
+            drop(held);
+            // Each one visits four pages.
+            for _ in 0..writes {
+                let held = blob.clone();
+                blob.write_at(LEN - 1, b"s");
+                drop(held);
+            }
+            if grows {
+                blob.append_zeros(300 * PAGE_BYTES);
+            } else {
+                blob.truncate(30 * PAGE_BYTES);
+            }
+            for _ in 0..blob.page_count() {
+                blob.write_at(blob.len() - 1, b"s");
+            }
+            assert_eq!(patched(&blob), 0, "after {writes} writes");
+            check(&blob);
+        }
+    }
+}
+
 #[test]
 fn what_is_released_is_free_for_its_writer() {
     let mut blob = long(300 * PAGE_BYTES);
