@@ -688,3 +688,28 @@ fn a_panic_of_the_sink_leaves_a_keyspace_for_the_next_snapshot() {
     while snapshot.step(&mut walker, &mut count) != Step::Complete {}
     assert_eq!(count.0, 520);
 }
+
+/// What the walker had taken when its snapshot was dropped is freed by who walks on, although no
+/// writer has captured anything.
+#[test]
+fn what_a_dropped_snapshot_had_taken_is_freed() {
+    let ks = keyspace(2);
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    take_world(&mut access);
+    let mut guard = access.world(NOW);
+    let long = vec![b'x'; 3 << 20];
+    (0..5).for_each(|n| set(&mut guard, &format!("{{u}}{n}"), &long));
+    drop(guard);
+    access.open_world();
+    let before = ks.memory().entries;
+    let mut snapshot = cut(&mut access);
+    let mut walker = access.further().expect("there is room");
+    while ks.memory().entries == before {
+        assert_eq!(snapshot.step(&mut walker, &mut Count::default()), Step::More);
+    }
+    drop(snapshot);
+    let mut rest = access.abandoned_snapshot().expect("it was dropped before its end");
+    let mut count = Count::default();
+    while rest.step(&mut walker, &mut count) != Step::Complete {}
+    assert_eq!((count.0, ks.memory().entries), (0, before));
+}

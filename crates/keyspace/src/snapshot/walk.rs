@@ -96,7 +96,7 @@ impl Walk {
     fn put_back(&mut self, running: &Running) {
         let Queue { big, small } = std::mem::take(&mut self.queue);
         running.put_back(big.into_iter().chain(small));
-        self.collected = 0;
+        self.collected = u64::MAX; // that many never are: the queues are emptied again
         if let Some(inherited) = self.inherited.take() {
             running.put_back_inherited(inherited);
         }
