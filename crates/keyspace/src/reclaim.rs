@@ -78,29 +78,35 @@ impl Reclaimer {
     /// Frees a value, now or soon.
     pub fn reclaim(&self, value: Big) {
         if value.node_count() > NODES_MAX {
-            if value.is_shared() {
-                return self.drop_reference(value);
-            }
-            self.queue_or_free(Garbage::Value(value));
+            let is_shared = value.is_shared();
+            self.free(Garbage::Value(value), is_shared);
         }
     }
 
     /// Frees a string, now or soon.
     pub fn reclaim_string(&self, string: Blob) {
         if string.page_count() > NODES_MAX {
-            if string.is_shared() {
-                return self.drop_reference(string);
-            }
-            self.queue_or_free(Garbage::String(string));
+            self.free_string(string);
         }
     }
 
-    /// Drops a reference that is not the last one, at once: whoever gives up parts of the value
+    #[cold]
+    fn free_string(&self, string: Blob) {
+        let is_shared = string.is_shared();
+        self.free(Garbage::String(string), is_shared);
+    }
+
+    /// Drops a reference that is not the last one at once: whoever gives up parts of the value
     /// gives them up for good then. (Should the others be dropped in this moment, this frees the
     /// value.)
-    fn drop_reference<T>(&self, value: T) {
-        drop(value);
-        self.freed.fetch_add(1, Ordering::Relaxed);
+    #[cold]
+    fn free(&self, value: Garbage, is_shared: bool) {
+        if is_shared {
+            drop(value);
+            self.freed.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.queue_or_free(value);
+        }
     }
 
     /// Frees something else with many allocations, now or soon.

@@ -274,6 +274,8 @@ impl Patched {
         }
     }
 
+    /// Out of line: the paths of all requests read pages, and these are rare.
+    #[cold]
     fn run(&self, at: usize) -> &[u8] {
         let part = at / PART_BYTES;
         if let Some(own) = &self.parts[part] {

@@ -133,6 +133,9 @@ impl Tree {
     /// Lets `f` append to the last page, or to a new one, in the vector's spare room; the string
     /// will have `len` bytes in the end, of which some are missing. Allocates as
     /// [`Tree::append_of`] does.
+    ///
+    /// Out of line: who receives into it also serves requests that have no long argument.
+    #[inline(never)]
     pub fn fill_of<R>(&mut self, len: usize, f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let used = self.len % PAGE_BYTES;
         let start = self.len - used;
