@@ -221,6 +221,11 @@ impl Blob {
         self.0.is_shared()
     }
 
+    /// Drops this reference, unless it is the last one, which is returned. O(1).
+    pub fn drop_if_shared(self) -> Option<Self> {
+        self.0.drop_if_shared().map(Self)
+    }
+
     /// True if both are references to the same string: O(1). While both are held, none of them
     /// changes without becoming another string.
     #[inline]

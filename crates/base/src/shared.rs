@@ -128,6 +128,26 @@ impl<T> Shared<T> {
     }
 }
 
+impl<T> Shared<T> {
+    /// Drops this reference, unless it is the last one, which is returned: so this never frees the
+    /// value, whatever other holders do at the same time.
+    pub fn drop_if_shared(self) -> Option<Self> {
+        let count = &self.counted().count;
+        let mut now = count.load(Ordering::Relaxed);
+        while now > 1 {
+            // Release: as in `drop`.
+            match count.compare_exchange_weak(now, now - 1, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => {
+                    std::mem::forget(self);
+                    return None;
+                }
+                Err(other) => now = other,
+            }
+        }
+        Some(self)
+    }
+}
+
 impl<T: Clone> Shared<T> {
     /// The value, to change: a copy of its own if it was shared. `heap` says how many bytes a copy
     /// takes besides the value itself.
@@ -229,6 +249,24 @@ mod tests {
         assert_eq!(Arc::strong_count(&counter), 2);
         drop(two);
         assert_eq!(Arc::strong_count(&counter), 1);
+    }
+
+    /// Of holders which all drop their references in this way, exactly one gets the last one back.
+    #[test]
+    fn the_last_reference_comes_back() {
+        let rounds = if cfg!(miri) { 20 } else { 2000 };
+        let counter = Arc::new(());
+        for _ in 0..rounds {
+            let one = Shared::new(Arc::clone(&counter));
+            let others = [one.clone(), one.clone()];
+            let threads = others.map(|own| thread::spawn(move || own.drop_if_shared()));
+            let mut last: Vec<_> = one.drop_if_shared().into_iter().collect();
+            last.extend(threads.into_iter().filter_map(|thread| thread.join().expect("no panic")));
+            assert_eq!((last.len(), Arc::strong_count(&counter)), (1, 2));
+            assert!(!last[0].is_shared());
+            drop(last);
+            assert_eq!(Arc::strong_count(&counter), 1);
+        }
     }
 
     /// Threads clone, read, change copies and drop concurrently. Under Miri this is the data-race

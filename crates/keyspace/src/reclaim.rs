@@ -75,37 +75,25 @@ impl Reclaimer {
         self.queue.lock().expect("no panic while the queue is held")
     }
 
-    /// Frees a value, now or soon.
-    pub fn reclaim(&self, value: Big) {
+    /// Frees a value, now or soon. A reference which is not the last one is dropped at once:
+    /// whoever gives up parts of the value gives them up for good then.
+    pub fn reclaim(&self, mut value: Big) {
         if value.node_count() > NODES_MAX {
-            let is_shared = value.is_shared();
-            self.free(Garbage::Value(value), is_shared);
+            if value.release_if_shared() {
+                self.freed.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            self.queue_or_free(Garbage::Value(value));
         }
     }
 
-    /// Frees a string, now or soon.
+    /// Frees a string, as [`Reclaimer::reclaim`].
     pub fn reclaim_string(&self, string: Blob) {
         if string.page_count() > NODES_MAX {
-            self.free_string(string);
-        }
-    }
-
-    #[cold]
-    fn free_string(&self, string: Blob) {
-        let is_shared = string.is_shared();
-        self.free(Garbage::String(string), is_shared);
-    }
-
-    /// Drops a reference that is not the last one at once: whoever gives up parts of the value
-    /// gives them up for good then. (Should the others be dropped in this moment, this frees the
-    /// value.)
-    #[cold]
-    fn free(&self, value: Garbage, is_shared: bool) {
-        if is_shared {
-            drop(value);
-            self.freed.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.queue_or_free(value);
+            match string.drop_if_shared() {
+                Some(last) => self.queue_or_free(Garbage::String(last)),
+                None => _ = self.freed.fetch_add(1, Ordering::Relaxed),
+            }
         }
     }
 

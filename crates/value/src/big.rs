@@ -81,14 +81,15 @@ impl Big {
         }
     }
 
-    /// True if dropping it frees next to nothing, because clones of it have the same nodes. Not
-    /// known of a stream, nor of a hash with fields that expire: false then. O(1).
-    pub fn is_shared(&self) -> bool {
+    /// Gives up the nodes which clones of it have, which frees none. True if dropping it frees next
+    /// to nothing then; otherwise it can only be dropped all the same. Of a stream, and of a hash
+    /// with fields that expire, nothing is given up: false. O(1).
+    pub fn release_if_shared(&mut self) -> bool {
         match self {
-            Self::List(list) => list.is_shared(),
-            Self::Set(set) => set.is_shared(),
-            Self::Zset(zset) => zset.is_shared(),
-            Self::Hash(hash) => hash.is_shared(),
+            Self::List(list) => list.release_if_shared(),
+            Self::Set(set) => set.release_if_shared(),
+            Self::Zset(zset) => zset.release_if_shared(),
+            Self::Hash(hash) => hash.release_if_shared(),
             Self::Stream(_) => false,
         }
     }

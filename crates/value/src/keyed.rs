@@ -57,9 +57,9 @@ impl Keyed {
         self.0.nodes()
     }
 
-    /// True if clones have the same nodes. O(1).
-    pub(crate) fn is_shared(&self) -> bool {
-        self.0.is_shared()
+    /// As [`Tree::release_if_shared`].
+    pub(crate) fn release_if_shared(&mut self) -> bool {
+        self.0.release_if_shared()
     }
 
     /// Gives up entries before a rank ([`Tree::release_before`]).

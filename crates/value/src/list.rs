@@ -202,9 +202,9 @@ impl List {
         self.seq.remove_range(at, count);
     }
 
-    /// As [`crate::Big::is_shared`].
-    pub(crate) fn is_shared(&self) -> bool {
-        self.seq.is_shared()
+    /// As [`crate::Big::release_if_shared`].
+    pub(crate) fn release_if_shared(&mut self) -> bool {
+        self.seq.release_if_shared()
     }
 
     /// As [`crate::Big::release_before`].

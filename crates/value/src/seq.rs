@@ -39,9 +39,9 @@ impl Seq {
         self.0.nodes()
     }
 
-    /// True if clones have the same nodes. O(1).
-    pub(crate) fn is_shared(&self) -> bool {
-        self.0.is_shared()
+    /// As [`Tree::release_if_shared`].
+    pub(crate) fn release_if_shared(&mut self) -> bool {
+        self.0.release_if_shared()
     }
 
     /// Gives up elements before a position ([`Tree::release_before`]).

@@ -58,9 +58,9 @@ impl Set {
         self.0.nodes()
     }
 
-    /// As [`crate::Big::is_shared`].
-    pub(crate) fn is_shared(&self) -> bool {
-        self.0.is_shared()
+    /// As [`crate::Big::release_if_shared`].
+    pub(crate) fn release_if_shared(&mut self) -> bool {
+        self.0.release_if_shared()
     }
 
     /// As [`crate::Big::release_before`].

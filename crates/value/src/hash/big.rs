@@ -66,9 +66,9 @@ impl Hash {
         self.fields.nodes() + due.map_or(0, |due| 1 + due.fields.nodes() + due.times.nodes())
     }
 
-    /// As [`crate::Big::is_shared`].
-    pub(crate) fn is_shared(&self) -> bool {
-        self.due.is_none() && self.fields.is_shared()
+    /// As [`crate::Big::release_if_shared`].
+    pub(crate) fn release_if_shared(&mut self) -> bool {
+        self.due.is_none() && self.fields.release_if_shared()
     }
 
     /// As [`crate::Big::release_before`]. While fields are hidden a rank is no place among all

@@ -28,12 +28,17 @@ impl<L: Leaf> Tree<L> {
         if is_due(&self.root, rank) { release(&mut self.root, rank) } else { 0 }
     }
 
-    /// True if clones have the same nodes: dropping it frees none. O(1).
-    pub fn is_shared(&self) -> bool {
-        match &self.root {
-            Node::Leaf(leaf) => leaf.is_shared(),
-            Node::Inner(inner) => inner.is_shared(),
-        }
+    /// Gives up all nodes if clones have them, which frees none; true if nothing is left to free.
+    /// O(1).
+    pub fn release_if_shared(&mut self) -> bool {
+        let root = std::mem::replace(&mut self.root, Node::Leaf(Shared::default()));
+        let last = match root {
+            Node::Leaf(leaf) => leaf.drop_if_shared().map(Node::Leaf),
+            Node::Inner(inner) => inner.drop_if_shared().map(Node::Inner),
+        };
+        let Some(last) = last else { return true };
+        self.root = last;
+        false
     }
 
     /// Gives up all nodes. Returns the heap bytes that this frees.

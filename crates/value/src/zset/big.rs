@@ -80,9 +80,10 @@ impl Zset {
         self.order.nodes() + self.members.nodes()
     }
 
-    /// As [`crate::Big::is_shared`].
-    pub(crate) fn is_shared(&self) -> bool {
-        self.order.is_shared() && self.members.is_shared()
+    /// As [`crate::Big::release_if_shared`].
+    pub(crate) fn release_if_shared(&mut self) -> bool {
+        let order = self.order.release_if_shared();
+        self.members.release_if_shared() && order
     }
 
     /// As [`crate::Big::release_before`]. The index of members is given up as a whole.
