@@ -492,6 +492,46 @@ fn copies_count_until_the_sink_has_freed_what_they_are_of() {
     assert_eq!((ks.captured_bytes(), ks.is_capture_over_bound()), (0, false));
 }
 
+/// A long write puts a clone in the place of a string. Earlier the snapshot counted all of the old
+/// one, though both have nearly all pages: after one write all writers waited.
+#[test]
+fn a_long_write_to_a_string_counts_what_it_has_replaced() {
+    const PAGE: usize = 64 << 10;
+    let ks = keyspace(2);
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    let mut cutter = Access::new(Arc::clone(&ks), 1);
+    let key = ks.key(b"long");
+    let mut change = |f: &mut dyn FnMut(&mut Guard<'_>)| {
+        enter(&mut access);
+        f(&mut access.lock_one(key.slot, NOW, Intent::Write).expect("free"));
+        access.leave();
+    };
+    change(&mut |guard| set(guard, "long", &vec![b'a'; 200 * PAGE]));
+    let before = ks.used_bytes();
+    let mut walker = cutter.further().expect("there is room");
+    take_world(&mut cutter);
+    let mut snapshot = cutter.cut(100 * PAGE as u64).expect("none runs");
+    cutter.open_world();
+    change(&mut |guard| {
+        let mut entry = guard.entry_mut(QUIET, DbIndex(0), &key).expect("it is there");
+        entry.write_at(150 * PAGE + 9, &vec![b'b'; 2 * PAGE]);
+    });
+    let (captured, data) = (ks.captured_bytes(), ks.used_bytes() - ks.captured_entry_bytes());
+    assert!((3 * PAGE..4 * PAGE).contains(&(captured as usize)), "{captured}");
+    assert_eq!(data, before, "the string counts as data once");
+    let mut texts = Vec::new();
+    loop {
+        let mut sink = Holds::default();
+        if snapshot.step(&mut walker, &mut sink) == Step::Complete {
+            break;
+        }
+        texts.extend(sink.0);
+    }
+    let [Root::String(text)] = &texts[..] else { panic!("one string") };
+    assert!(*text == vec![b'a'; 200 * PAGE][..]);
+    assert_eq!((ks.captured_bytes(), ks.used_bytes()), (0, before));
+}
+
 /// Says whether the slot of each entry was free when the entry was passed on.
 struct Asks {
     other: Access,

@@ -135,6 +135,7 @@ impl Guard<'_> {
         door.running.note_removed(w.undo.changes.iter().map(outside_lost).sum());
         if copied > 0 || !(door.seen.is_empty() && door.images.is_empty()) {
             let Door { running, seen, images } = &mut **door;
+            let stats = self.ks.stats(w.index);
             let kept = images.drain(..).map(|image| {
                 image.of.set_skipped(true);
                 image.item
@@ -149,11 +150,17 @@ impl Guard<'_> {
                 if !seen.remove(&old.address()).is_some_and(|seen| seen.leaves) {
                     return None;
                 }
+                let successor =
+                    if let Change::Replaced { new, .. } = *change { Some(new) } else { None };
                 *change = Change::Nothing;
                 // SAFETY: 1. The change took it out of its table. 2. The line of the log that said
                 // so is gone. 3. While a key is changed there is no reference into its entry.
                 let gone = unsafe { old.into_gone() };
-                Some(Item::moved(place.physical, gone).counted())
+                let mut item = Item::moved(place.physical, gone);
+                if let Some(new) = successor {
+                    item = item.shared_with(new, stats);
+                }
+                Some(item.counted())
             });
             running.capture(self.ks, w.index, kept.chain(left), copied);
             seen.clear();

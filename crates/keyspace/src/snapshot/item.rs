@@ -10,7 +10,7 @@ pub(crate) struct Item {
     /// Its physical database.
     pub physical: u16,
     gone: Gone,
-    /// It is a copy, whose value outside is counted by the original.
+    /// It is a copy, or like one: its value outside is counted by the entry in the table.
     is_copy: bool,
     /// The bytes that it counts as captured.
     pub bytes: u64,
@@ -20,6 +20,17 @@ impl Item {
     /// An entry that has left its table.
     pub fn moved(physical: u16, gone: Gone) -> Self {
         Self { physical, gone, is_copy: false, bytes: 0 }
+    }
+
+    /// The same, if the entry that has taken its place has pages of its string: like a copy then.
+    /// The new string counts as data, and what was copied or replaced of it as captured.
+    pub fn shared_with(mut self, new: EntryPtr, stats: &WorkerStats) -> Self {
+        let (old, new) = (self.gone.entry().blob(), new.blob());
+        if old.zip(new).is_some_and(|(old, new)| old.shares_pages(new)) {
+            add(&stats.used, -(self.gone.entry().outside() as i64));
+            self.is_copy = true;
+        }
+        self
     }
 
     /// A copy of an entry. Its value outside is shared.

@@ -1,6 +1,6 @@
 //! The end of sharing: patched pages become whole again, and pages are given up.
 
-use super::super::page::{self, PAGE_BYTES, Swept, freed_with, page_heap, zero_page};
+use super::super::page::{self, PAGE_BYTES, Page, Swept, freed_with, page_heap, zero_page};
 use super::{FANOUT, Node, Tree, is_zero_node};
 use crate::shared::Shared;
 use std::ops::Range;
@@ -39,6 +39,17 @@ impl Tree {
         let swept = page::sweep(page);
         self.heap = self.heap + page_heap(page) - before;
         swept
+    }
+
+    /// True if both have the same page at the same place, other than zeros.
+    pub fn shares_pages(&self, other: &Self) -> bool {
+        let is_same = |(page, other): (&Shared<Page>, &Shared<Page>)| {
+            page.address() == other.address() && page.address() != zero_page().address()
+        };
+        self.nodes.iter().zip(&other.nodes).any(|(node, other)| {
+            let is_node = node.address() == other.address();
+            !is_zero_node(node) && (is_node || node.0.iter().zip(&other.0).any(is_same))
+        })
     }
 
     /// Replaces the whole pages in a range by zeros, without a copy of what others hold of them.
