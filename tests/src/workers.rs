@@ -69,13 +69,19 @@ mod tests {
         let mut wire = server.connect();
         let text = "x".repeat(3000);
         wire.command(&["MSET", "a", &text, "b", &text]).expect("answered");
-        let before = microseconds(&server);
-        wire.command(&["PING"]).expect("answered");
-        let little = microseconds(&server) - before;
-        for _ in 0..50 {
-            wire.command(&["LCS", "a", "b", "LEN"]).expect("answered");
-        }
-        let much = microseconds(&server) - before - little;
-        assert!(little < much && much > 2_000, "{little} us for PING, {much} us for LCS");
+        // What the server does by itself counts, too, and now and then takes longer than all that
+        // is asked: one quiet trial is enough.
+        let is_counted = (0..50).any(|_| {
+            let before = microseconds(&server);
+            wire.command(&["PING"]).expect("answered");
+            let little = microseconds(&server) - before;
+            for _ in 0..50 {
+                wire.command(&["LCS", "a", "b", "LEN"]).expect("answered");
+            }
+            let much = microseconds(&server) - before - little;
+            println!("{little} us for PING, {much} us for LCS");
+            little < much && much > 2_000
+        });
+        assert!(is_counted);
     }
 }
