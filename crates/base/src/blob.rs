@@ -233,9 +233,10 @@ impl Blob {
         self.0.address() == other.0.address()
     }
 
-    /// Gives up the whole pages in a range: they read as zeros then. What others hold of them is
-    /// neither copied nor changed, so a writer finds pages unshared which this was the last one to
-    /// share. Returns the heap bytes that this frees. A block is not changed.
+    /// Gives up pages, from the one in which a range begins to the last one that ends within it:
+    /// they read as zeros then. What others hold of them is neither copied nor changed, so a writer
+    /// finds pages unshared which this was the last one to share. Returns the heap bytes that this
+    /// frees. A block is not changed.
     pub fn release(&mut self, range: Range<usize>) -> usize {
         if !self.is_paged() {
             return 0;

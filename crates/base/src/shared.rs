@@ -126,9 +126,7 @@ impl<T> Shared<T> {
         // holders' reads have happened (Acquire above, Release in `drop`).
         Some(unsafe { &mut self.at.as_mut().value })
     }
-}
 
-impl<T> Shared<T> {
     /// Drops this reference, unless it is the last one, which is returned: so this never frees the
     /// value, whatever other holders do at the same time.
     pub fn drop_if_shared(self) -> Option<Self> {

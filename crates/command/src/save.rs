@@ -181,37 +181,31 @@ impl Long {
     ) -> Result<bool, NeedsVersion> {
         if self.under_way.is_none() {
             select(writer, counts, self.db);
-        }
-        match (&mut self.root, &mut self.under_way) {
-            (Root::String(text), None) if text.len() <= SHORT_TEXT_MAX => {
-                writer.value(&self.key, &self.meta, &Stored::text(Str::Blob(text)))?;
-                Ok(true)
-            }
-            (Root::String(text), under_way) => {
+            self.under_way = match &mut self.root {
+                Root::String(text) if text.len() <= SHORT_TEXT_MAX => {
+                    writer.value(&self.key, &self.meta, &Stored::text(Str::Blob(text)))?;
+                    return Ok(true);
+                }
                 // The only reference goes to who gives up what is written.
-                let text = std::mem::take(text);
-                let begin = || UnderWay::Text(writer.begin_text(&self.key, &self.meta, text));
-                let UnderWay::Text(text) = under_way.get_or_insert_with(begin) else {
-                    unreachable!("it is a string")
-                };
-                Ok(text.step(writer, TEXT_STEP))
-            }
-            (Root::Collection(value), under_way) => {
-                let source = Stored::captured(value, self.encoding);
-                let under_way = if let Some(under_way) = under_way {
-                    under_way
-                } else {
-                    let begun = writer.begin_long(&self.key, &self.meta, &source)?;
-                    under_way.insert(UnderWay::Value(begun))
-                };
-                let UnderWay::Value(value) = under_way else { unreachable!("it is a collection") };
-                Ok(value.step(writer, &source))
-            }
+                Root::String(text) => {
+                    let text = std::mem::take(text);
+                    Some(UnderWay::Text(writer.begin_text(&self.key, &self.meta, text)))
+                }
+                Root::Collection(value) => {
+                    let source = Stored::captured(value, self.encoding);
+                    Some(UnderWay::Value(writer.begin_long(&self.key, &self.meta, &source)?))
+                }
+            };
         }
+        Ok(match (&mut self.under_way, &self.root) {
+            (Some(UnderWay::Text(text)), _) => text.step(writer, TEXT_STEP),
+            (Some(UnderWay::Value(long)), Root::Collection(value)) => {
+                long.step(writer, &Stored::captured(value, self.encoding))
+            }
+            _ => unreachable!("it has begun, by its kind"),
+        })
     }
-}
 
-impl Long {
     /// Gives up what is written: a writer which changes the same value copies it no more. Returns
     /// the heap bytes that this frees.
     fn give_up(&mut self) -> usize {

@@ -369,7 +369,8 @@ settings! {
     "io-threads-do-reads" = inert(Kind::Bool, "no", IO_THREADS).start();
     "jemalloc-bg-thread" = inert(Kind::Bool, "yes", "the allocator decides by itself");
     "key-load-delay" server(load_delay_us: u64) = wired(
-        I32, "0", "A loading thread waits so many microseconds for each key. For tests."
+        I32, "0",
+        "A loading thread waits so many microseconds for each key; 0 lets it go on. For tests."
     );
     "latency-monitor-threshold" server(latency_monitor_ms: u64) = wired(
         I64,
@@ -498,7 +499,8 @@ settings! {
     );
     "rdb-del-sync-files" = inert(Kind::Bool, "no", REPLICATION);
     "rdb-key-save-delay" server(save_delay_us: u64) = wired(
-        I32, "0", "A save waits so many microseconds for each key. For tests."
+        I32, "0",
+        "A save waits so many microseconds for each key; 0 lets it go on. For tests."
     );
     "rdb-save-incremental-fsync" server(save_syncs_early: bool) = wired(
         Kind::Bool, "yes",

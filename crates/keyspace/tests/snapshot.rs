@@ -350,6 +350,24 @@ impl Sink for Holds {
     }
 }
 
+/// What a test does with a key whose slot it holds.
+type Change<'f> = &'f mut dyn FnMut(&mut Guard<'_>, &Key<'_>);
+
+/// Goes inside, holds the slot of a key, and leaves.
+fn change(access: &mut Access, name: &str, f: Change<'_>) {
+    enter(access);
+    let ks = Arc::clone(access.keyspace());
+    let key = ks.key(name.as_bytes());
+    f(&mut access.lock_one(key.slot, NOW, Intent::Write).expect("free"), &key);
+    access.leave();
+}
+
+/// Overwrites bytes of the string of a key.
+fn write_at(guard: &mut Guard<'_>, key: &Key<'_>, at: usize, bytes: &[u8]) {
+    let mut entry = guard.entry_mut(QUIET, DbIndex(0), key).expect("it is there");
+    entry.write_at(at, bytes);
+}
+
 /// Writers copy the pages and nodes that they share with the snapshot. These bytes are counted from
 /// the copy on until the sink is done with the value, and have the same bound.
 #[test]
@@ -359,14 +377,7 @@ fn copies_of_shared_parts_are_bounded_and_counted() {
     let ks = keyspace(2);
     let mut access = Access::new(Arc::clone(&ks), 0);
     let mut cutter = Access::new(Arc::clone(&ks), 1);
-    let mut change = |name: &str, f: &mut dyn FnMut(&mut Guard<'_>, &Key<'_>)| {
-        enter(&mut access);
-        let key = ks.key(name.as_bytes());
-        let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-        f(&mut guard, &key);
-        drop(guard);
-        access.leave();
-    };
+    let mut change = |name: &str, f: Change<'_>| change(&mut access, name, f);
     change("text", &mut |guard, _| set(guard, "text", &vec![b'a'; LEN]));
     change("hash", &mut |guard, key| {
         let (mut hash, mut log) = (Hash::new(), Log::default());
@@ -374,10 +385,7 @@ fn copies_of_shared_parts_are_bounded_and_counted() {
         guard.insert_big(QUIET, DbIndex(0), key, Encoding::Hashtable, Big::Hash(hash), None);
     });
     let mut write = |at: usize, bytes: &[u8]| {
-        change("text", &mut |guard, key| {
-            let mut entry = guard.entry_mut(QUIET, DbIndex(0), key).expect("it is there");
-            entry.write_at(at, bytes);
-        });
+        change("text", &mut |guard, key| write_at(guard, key, at, bytes));
     };
     write(0, b"not shared");
     take_world(&mut cutter);
@@ -432,23 +440,13 @@ fn copies_count_until_the_sink_has_freed_what_they_are_of() {
     let ks = keyspace(2);
     let mut access = Access::new(Arc::clone(&ks), 0);
     let mut cutter = Access::new(Arc::clone(&ks), 1);
-    let mut change = |name: &str, f: &mut dyn FnMut(&mut Guard<'_>, &Key<'_>)| {
-        enter(&mut access);
-        let key = ks.key(name.as_bytes());
-        let mut guard = access.lock_one(key.slot, NOW, Intent::Write).expect("free");
-        f(&mut guard, &key);
-        drop(guard);
-        access.leave();
-    };
+    let mut change = |name: &str, f: Change<'_>| change(&mut access, name, f);
     let names = ["{t}changed", "{t}removed", "{t}replaced"];
     for name in names {
         change(name, &mut |guard, _| set(guard, name, &vec![b'a'; LEN]));
     }
     let mut write = |name: &str, at: usize, bytes: &[u8]| {
-        change(name, &mut |guard, key| {
-            let mut entry = guard.entry_mut(QUIET, DbIndex(0), key).expect("it is there");
-            entry.write_at(at, bytes);
-        });
+        change(name, &mut |guard, key| write_at(guard, key, at, bytes));
     };
     let mut walker = cutter.further().expect("there is room");
     take_world(&mut cutter);
@@ -500,22 +498,14 @@ fn a_long_write_to_a_string_counts_what_it_has_replaced() {
     let ks = keyspace(2);
     let mut access = Access::new(Arc::clone(&ks), 0);
     let mut cutter = Access::new(Arc::clone(&ks), 1);
-    let key = ks.key(b"long");
-    let mut change = |f: &mut dyn FnMut(&mut Guard<'_>)| {
-        enter(&mut access);
-        f(&mut access.lock_one(key.slot, NOW, Intent::Write).expect("free"));
-        access.leave();
-    };
-    change(&mut |guard| set(guard, "long", &vec![b'a'; 200 * PAGE]));
+    change(&mut access, "long", &mut |guard, _| set(guard, "long", &vec![b'a'; 200 * PAGE]));
     let before = ks.used_bytes();
     let mut walker = cutter.further().expect("there is room");
     take_world(&mut cutter);
     let mut snapshot = cutter.cut(100 * PAGE as u64).expect("none runs");
     cutter.open_world();
-    change(&mut |guard| {
-        let mut entry = guard.entry_mut(QUIET, DbIndex(0), &key).expect("it is there");
-        entry.write_at(150 * PAGE + 9, &vec![b'b'; 2 * PAGE]);
-    });
+    let text = vec![b'b'; 2 * PAGE];
+    change(&mut access, "long", &mut |guard, key| write_at(guard, key, 150 * PAGE + 9, &text));
     let (captured, data) = (ks.captured_bytes(), ks.used_bytes() - ks.captured_entry_bytes());
     assert!((3 * PAGE..4 * PAGE).contains(&(captured as usize)), "{captured}");
     assert_eq!(data, before, "the string counts as data once");

@@ -8,15 +8,13 @@ use base::sync::Arc;
 use driver::sim::Faults;
 use server::config::{Access, Config};
 use server::persist::load::state::Plan;
-use sim_world::{Reply, Sim};
+use sim_world::{PATIENCE, Reply, Sim};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Machines that stop in each of the places.
 const MACHINES: u64 = 8;
 const FILE: &str = "/data/dump.rdb";
-/// However busy the computer is.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A machine, and who else uses its keyspace.
 type Stopped = (Sim, Option<keyspace::Access>);

@@ -1,6 +1,7 @@
 //! The data on disk: snapshot files, and backups.
 
 pub mod backup;
+pub(crate) mod delay;
 pub mod load;
 pub(crate) mod reload;
 pub(crate) mod save;

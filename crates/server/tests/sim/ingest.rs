@@ -2,6 +2,7 @@
 //! to the bytes in transit, every message is acknowledged once, in order, on time, and not before
 //! its last byte was sent.
 
+use crate::sim_world::{CUTTING, MS};
 use base::prng::Prng;
 use base::sync::Arc;
 use driver::sim::{Ending, Faults, SimClient, SimDriver, SimNet};
@@ -15,18 +16,7 @@ use server::worker::Worker;
 use server::worker::message::Message;
 
 const WORKERS: usize = 2;
-const MS: u64 = 1_000_000;
 const STEPS_MAX: u32 = 400_000;
-
-/// A network which splits every transfer and has small buffers.
-const CUTTING: Faults = Faults {
-    partial_read_one_in: 2,
-    partial_write_one_in: 2,
-    reset_one_in: 0,
-    blind_poll_one_in: 5,
-    delay_ns_max: 300_000,
-    buffer_bytes: 700,
-};
 
 /// A network with almost no delay, so that the clock advances in small steps.
 const SWIFT: Faults = Faults { delay_ns_max: 100_000, ..Faults::NONE };

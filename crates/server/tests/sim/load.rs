@@ -1,7 +1,7 @@
 //! Loading at the start on a simulated disk which is slow, so that the server loads for minutes of
 //! simulated time: what clients, producers and a supervisor see meanwhile, and how it ends.
 
-use crate::sim_world::{MS, Reply, Sim};
+use crate::sim_world::{BREATH, MS, PATIENCE, Reply, Sim};
 use base::MonoNs;
 use base::sync::{Arc, Mutex};
 use driver::sim::{DiskFaults, Faults};
@@ -10,15 +10,10 @@ use server::config::{Access, Config};
 use server::ingest::ports::Protocol;
 use server::persist::load::state::{News, Plan};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const FILE: &str = "/data/dump.rdb";
 const LOADING: &str = "LOADING Redis is loading the dataset in memory";
-/// Steps of the world while the loader threads, which are real, have their time.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// Their time. A sleep, however short: on a busy machine a thread that yields has given its share
-/// away, and each time costs many milliseconds; one that slept goes on at once.
-const BREATH: Duration = Duration::from_micros(1);
 /// Every operation takes minutes at most.
 const SLOW: DiskFaults =
     DiskFaults { slow_one_in: 1, slow_ns_max: 300_000 * MS, ..DiskFaults::NONE };

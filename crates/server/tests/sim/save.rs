@@ -1,12 +1,12 @@
 //! Saves on a simulated disk whose machine crashes or which fails: the file is the old one or the
 //! new one at every moment, and the new one after the reply.
 
-use crate::sim_world::{Reply, Sim};
+use crate::sim_world::{BREATH, PATIENCE, Reply, Sim};
 use base::crc64::crc64;
 use driver::sim::{DiskFaults, Faults};
 use server::config::{Access, Config};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const FOLDER: &str = "/data";
 const FILE: &str = "/data/dump.rdb";
@@ -18,11 +18,6 @@ const VALUE_BYTES: usize = 9_000;
 const CRASHES: u32 = 30;
 /// Steps after the reply in which the machine may still crash.
 const STEPS_AFTER: u32 = 3;
-/// However busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// The time of the thread that walks, behind each step. A sleep, however short: on a busy machine a
-/// thread that yields has given its share away, and each time costs many milliseconds.
-const BREATH: Duration = Duration::from_micros(1);
 
 /// A server with data and the old file, and a client which asks for a save.
 fn begin(seed: u64, disk: DiskFaults, command: &str) -> Sim {

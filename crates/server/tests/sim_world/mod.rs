@@ -15,8 +15,16 @@ use server::shared::Shared;
 use server::worker::Worker;
 use server::worker::message::Message;
 use std::hash::{DefaultHasher, Hasher};
+use std::time::Duration;
 
 pub const MS: u64 = 1_000_000;
+
+/// Longest wait for the threads that save and load, which are real, however busy the computer is.
+pub const PATIENCE: Duration = Duration::from_secs(600);
+/// The time that they get between two steps. A sleep, however short: on a busy computer a thread
+/// that yields has given its share away, and each time costs many milliseconds; one that has slept
+/// goes on at once.
+pub const BREATH: Duration = Duration::from_micros(1);
 
 /// More than one, so that messages, gates and locks are between workers.
 const WORKERS: usize = 2;

@@ -52,8 +52,7 @@ impl Tree {
         })
     }
 
-    /// Replaces the whole pages in a range by zeros, without a copy of what others hold of them.
-    /// Returns the heap bytes that this frees.
+    /// As [`crate::Blob::release`].
     pub fn release(&mut self, range: Range<usize>) -> usize {
         let end = range.end.min(self.len) / PAGE_BYTES;
         let (mut index, mut freed) = (range.start / PAGE_BYTES, 0);

@@ -1,5 +1,6 @@
 //! Builds values and puts them under their keys.
 
+use crate::persist::delay::sleep_for_keys;
 use crate::persist::load::fault::LoadError;
 use crate::persist::load::state::Loaded;
 use crate::shared::Shared;
@@ -16,9 +17,6 @@ const BATCH: usize = 64;
 /// The pause before a slot which is held for long, or a closed gate, is tried again. (A client may
 /// use DEBUG meanwhile.)
 const RETRY: Duration = Duration::from_micros(200);
-
-/// How long a thread sleeps at a time for `key-load-delay`.
-const NAP: Duration = Duration::from_millis(1);
 
 /// A thread's means to build.
 pub(crate) struct Builder {
@@ -89,7 +87,8 @@ impl Builder {
             }
             self.batch(&keyspace, &batch, &mut counts)?;
             if is_delayed {
-                self.sleep(batch.len() as u64);
+                let goes_on = || !self.is_cancelled.load(Relaxed);
+                sleep_for_keys(batch.len() as u64, || self.key_delay_us(), goes_on);
             }
             batch.clear();
         }
@@ -101,21 +100,6 @@ impl Builder {
     fn key_delay_us(&self) -> u64 {
         let config = self.shared.config.lock();
         config.expect("no panic while the configuration is held").load_delay_us
-    }
-
-    /// Sleeps for so many keys, unless nothing is to be loaded any more. The setting counts as it
-    /// is at each moment, so that a load which was delayed can be let go on.
-    fn sleep(&self, keys: u64) {
-        let mut slept = Duration::ZERO;
-        while !self.is_cancelled.load(Relaxed) {
-            let all = Duration::from_micros(self.key_delay_us().saturating_mul(keys));
-            let nap = all.saturating_sub(slept).min(NAP);
-            if nap.is_zero() {
-                break;
-            }
-            thread::sleep(nap);
-            slept += nap;
-        }
     }
 
     fn batch(

@@ -2,6 +2,7 @@
 //! worker that writes the file.
 
 use crate::persist::backup::SNAPSHOT;
+use crate::persist::delay::sleep_for_keys;
 use crate::persist::save::FromWalker;
 use crate::persist::save::job::{Handed, Job, Ready};
 use crate::persist::save::pipe::{BUFFER_BYTES, Order, Pipe};
@@ -157,22 +158,8 @@ impl Walker {
         progress.bytes.store(file.total(), Relaxed);
         progress.captured_peak.fetch_max(job.snapshot.captured_bytes(), Relaxed);
         if job.is_delayed && keys > before {
-            self.sleep(keys - before);
-        }
-    }
-
-    /// Sleeps for so many keys, unless the file is not wanted any more. The setting counts as it is
-    /// at each moment, so that a save which was delayed can be let go on.
-    fn sleep(&self, keys: u64) {
-        let mut slept = Duration::ZERO;
-        while self.pipe.order() == Order::Write {
-            let all = Duration::from_micros(self.key_delay_us().saturating_mul(keys));
-            let nap = all.saturating_sub(slept).min(NAP);
-            if nap.is_zero() {
-                break;
-            }
-            base::sync::thread::sleep(nap);
-            slept += nap;
+            let goes_on = || self.pipe.order() == Order::Write;
+            sleep_for_keys(keys - before, || self.key_delay_us(), goes_on);
         }
     }
 
