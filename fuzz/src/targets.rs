@@ -1,5 +1,7 @@
 //! Every target.
 
+mod aof_manifest;
+mod aof_reader;
 mod config;
 mod glob;
 mod ingest2_intake;
@@ -27,4 +29,6 @@ pub const ALL: &[Target] = &[
     numbers::TARGET,
     rdb_file::TARGET,
     rdb_value::TARGET,
+    aof_reader::TARGET,
+    aof_manifest::TARGET,
 ];

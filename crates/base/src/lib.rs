@@ -20,6 +20,7 @@ pub mod prng;
 pub mod shared;
 pub mod sync;
 pub mod types;
+pub mod words;
 
 pub use blob::Blob;
 pub use crc16::key_slot;

@@ -25,14 +25,46 @@ pub fn check_rdb(
     out: &mut impl Write,
     shows_bar: bool,
 ) -> io::Result<bool> {
-    writeln!(out, "[offset 0] Checking RDB file {}", file.display())?;
     let opened = File::open(file).and_then(|opened| Ok((opened.metadata()?, opened)));
     let (about, opened) = match opened {
         Ok(opened) => opened,
-        Err(error) => return unreadable(out, 0, &error),
+        Err(error) => {
+            begin(out, file)?;
+            unreadable(out, 0, &error)?;
+            return Ok(false);
+        }
     };
     // Of what is no file, as a pipe, the length is not known.
     let length = about.is_file().then_some(about.len());
+    let Some(end) = check_keys(file, opened, length, options, out, shows_bar)? else {
+        return Ok(false);
+    };
+    if let Some(behind) = length.and_then(|length| length.checked_sub(end))
+        && behind > 0
+    {
+        writeln!(out, "[warning] {behind} bytes follow the end of the data")?;
+    }
+    Ok(true)
+}
+
+fn begin(out: &mut impl Write, file: &Path) -> io::Result<()> {
+    writeln!(out, "[offset 0] Checking RDB file {}", file.display())
+}
+
+/// Checks the RDB file with which an opened file begins, and prints what is in it under this name.
+/// Gives where it ends, or `None` if it is not whole.
+///
+/// # Errors
+/// Nothing can be printed.
+pub fn check_keys(
+    shown: &Path,
+    opened: File,
+    length: Option<u64>,
+    options: ScanOptions,
+    out: &mut impl Write,
+    shows_bar: bool,
+) -> io::Result<Option<u64>> {
+    begin(out, shown)?;
     let options = ScanOptions { length, ..options };
     let mut check = Check::new(options);
     check.keys = Some(Hashes::new());
@@ -41,7 +73,7 @@ pub fn check_rdb(
         options,
         progress: Progress::new(length.unwrap_or(0), shows_bar && length.is_some()),
     };
-    run.run(opened, length, out)
+    run.run(opened, out)
 }
 
 /// A check whose findings are printed.
@@ -62,19 +94,19 @@ enum Stop {
 }
 
 impl Run {
-    fn run(mut self, file: File, length: Option<u64>, out: &mut impl Write) -> io::Result<bool> {
+    fn run(mut self, file: File, out: &mut impl Write) -> io::Result<Option<u64>> {
         let checked = self.all(&file, out).and_then(|summary| self.keys(file).map(|()| summary));
         self.progress.clear();
         match checked {
             Ok(summary) => {
-                self.complete(summary, length, out)?;
-                return Ok(true);
+                self.complete(summary, out)?;
+                return Ok(Some(summary.bytes));
             }
             Err(Stop::Wrong(error)) => self.wrong(&error, out)?,
-            Err(Stop::Unreadable(error)) => return unreadable(out, self.check.at(), &error),
+            Err(Stop::Unreadable(error)) => unreadable(out, self.check.at(), &error)?,
             Err(Stop::Unprintable(error)) => return Err(error),
         }
-        Ok(false)
+        Ok(None)
     }
 
     fn all(&mut self, mut file: &File, out: &mut impl Write) -> Result<Summary, Stop> {
@@ -124,12 +156,7 @@ impl Run {
         Ok(())
     }
 
-    fn complete(
-        &self,
-        summary: Summary,
-        length: Option<u64>,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
+    fn complete(&self, summary: Summary, out: &mut impl Write) -> io::Result<()> {
         let Summary { version, bytes, skipped_keys, skipped_aux, checked, .. } = summary;
         match checked {
             Checked::Right => writeln!(out, "[offset {bytes}] Checksum OK")?,
@@ -155,11 +182,6 @@ impl Run {
         if let Some(Hashes { left_out: left_out @ 1.., .. }) = &self.check.keys {
             writeln!(out, "[warning] {left_out} keys were not compared with the others")?;
         }
-        if let Some(behind) = length.and_then(|length| length.checked_sub(bytes))
-            && behind > 0
-        {
-            writeln!(out, "[warning] {behind} bytes follow the end of the data")?;
-        }
         Ok(())
     }
 
@@ -174,8 +196,7 @@ impl Run {
 }
 
 /// Says that the disk, or whatever it is, gave an error.
-fn unreadable(out: &mut impl Write, at: u64, error: &io::Error) -> io::Result<bool> {
+fn unreadable(out: &mut impl Write, at: u64, error: &io::Error) -> io::Result<()> {
     writeln!(out, "--- RDB ERROR DETECTED ---")?;
-    writeln!(out, "[offset {at}] The file cannot be read: {error}")?;
-    Ok(false)
+    writeln!(out, "[offset {at}] The file cannot be read: {error}")
 }

@@ -1,0 +1,18 @@
+//! The append-only file: commands in the order in which they changed the data. Pure: bytes in,
+//! bytes out. `docs/formats/aof.md` draws the bytes.
+//!
+//! - A [`Reader`] takes blocks of a file of commands and gives the commands.
+//! - A [`Manifest`] lists the files which together are the data, and names the next ones.
+//! - [`record`] writes commands.
+//!
+//! Reading believes nothing: a length which the file claims is no reason to allocate, and whatever
+//! is wrong is a [`Damage`] with its place, never a panic.
+
+mod damage;
+pub mod manifest;
+pub mod reader;
+pub mod record;
+
+pub use damage::{Damage, DamageKind};
+pub use manifest::{Manifest, ManifestError};
+pub use reader::{Item, Reader, Words};

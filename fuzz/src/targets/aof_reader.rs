@@ -1,0 +1,137 @@
+//! Files of commands: any bytes are items and damage with its place, which do not depend on the
+//! blocks in which the bytes come. A simple second reader of whole files says the same about what
+//! is valid. What is read can be written again. Memory follows the bytes, not what they claim.
+
+use journal::{Damage, Item, Reader, record};
+
+use crate::Target;
+
+/// The target.
+pub const TARGET: Target = Target {
+    name: "aof_reader",
+    feed,
+    dictionary: &[
+        b"*1\r\n$5\r\nMULTI\r\n",
+        b"*1\r\n$4\r\nEXEC\r\n",
+        b"*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n",
+        b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n",
+        b"#TS:1700000000\r\n",
+        b"#TS:5\n",
+        b"*0\r\n",
+        b"*-1\r\n",
+        b"*2147483647\r\n",
+        b"*18446744073709551615\r\n",
+        b"$0\r\n\r\n",
+        b"$-1\r\n",
+        b"$4294967276\r\n",
+        b"$18446744073709551616\r\n",
+        b"\r\n",
+        b"\0\0\0\0",
+    ],
+};
+
+/// What a reader gave.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    items: Vec<(u64, Vec<Vec<u8>>)>,
+    end: Result<(), Damage>,
+    valid: u64,
+}
+
+/// Input: a byte that chooses the blocks, the file.
+fn feed(input: &[u8]) {
+    let [block, file @ ..] = input else { return };
+    let whole = read(file, file.len());
+    assert_eq!(read(file, usize::from(*block) + 1), whole, "in blocks of {block}");
+    assert_eq!(whole.valid, valid(file) as u64);
+    match whole.end {
+        Ok(()) => assert_eq!(whole.valid, file.len() as u64),
+        Err(damage) => assert!(damage.at <= file.len() as u64 && damage.valid_up_to == whole.valid),
+    }
+    // What is valid is whole.
+    assert_eq!(read(&file[..whole.valid as usize], 1000).end, Ok(()));
+    let mut again = Vec::new();
+    for (_, words) in &whole.items {
+        record::write_command(&mut again, words.iter().map(Vec::as_slice));
+    }
+    let plain = |seen: Seen| seen.items.into_iter().map(|(_, words)| words).collect::<Vec<_>>();
+    assert_eq!(plain(read(&again, 1000)), plain(whole));
+}
+
+/// The commands of a file, and how it ends.
+fn read(file: &[u8], block: usize) -> Seen {
+    let mut reader = Reader::new(0);
+    let (mut items, mut blocks) = (Vec::new(), file.chunks(block.max(1)));
+    let end = loop {
+        match reader.next() {
+            Ok(Some(Item::Command(words))) => {
+                assert!(!words.is_empty());
+                items.push((words.at, words.iter().map(<[u8]>::to_vec).collect()));
+            }
+            Ok(Some(Item::Annotation { at, text })) => {
+                assert!(file[at as usize..].starts_with(text) && text.starts_with(b"#"));
+            }
+            Ok(None) => match blocks.next() {
+                Some(block) => reader.feed(block),
+                None => break reader.finish(),
+            },
+            Err(damage) => break Err(damage),
+        }
+        assert!(reader.valid_up_to() <= reader.at() && reader.at() <= file.len() as u64);
+        // (A vector may grow to twice what it needs; an argument has 6 bytes at least and its place
+        // has 8.)
+        assert!(reader.memory() <= 5 * file.len() + 1024, "{} bytes", reader.memory());
+    };
+    assert!(end.is_ok() || reader.finish() == end);
+    Seen { items, end, valid: reader.valid_up_to() }
+}
+
+/// How far a file is valid, by a reader which has all of it.
+fn valid(file: &[u8]) -> usize {
+    let (mut at, mut valid, mut is_open) = (0, 0, false);
+    loop {
+        let rest = &file[at..];
+        if rest.starts_with(b"#") {
+            let Some(end) = rest.iter().take(1023).position(|&byte| byte == b'\n') else { break };
+            at += end + 1;
+        } else {
+            let Some((name, len)) = command(rest) else { break };
+            let is_multi = name.eq_ignore_ascii_case(b"multi");
+            let is_exec = name.eq_ignore_ascii_case(b"exec");
+            if is_multi && is_open || is_exec && !is_open {
+                break;
+            }
+            is_open = is_multi || is_open && !is_exec;
+            at += len;
+        }
+        if !is_open {
+            valid = at;
+        }
+    }
+    valid
+}
+
+/// The name of a command, and the bytes of all of it.
+fn command(text: &[u8]) -> Option<(&[u8], usize)> {
+    let (count, mut at) = length(text, b'*')?;
+    let mut name = None;
+    for _ in 0..count {
+        let (len, header) = length(&text[at..], b'$')?;
+        let start = at + header;
+        let end = start.checked_add(usize::try_from(len).ok()?)?;
+        let word = text.get(start..end)?;
+        name = name.or(Some(word));
+        at = end + 2;
+        (text.get(end..at)? == b"\r\n").then_some(())?;
+    }
+    Some((name?, at))
+}
+
+/// A length behind its mark, and the bytes of its line.
+fn length(text: &[u8], mark: u8) -> Option<(u64, usize)> {
+    let end = text.windows(2).take(22).position(|two| two == b"\r\n")?;
+    let digits = text[..end].strip_prefix(&[mark])?;
+    let is_number = (1..=20).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()?;
+    Some((number, end + 2))
+}
