@@ -297,7 +297,7 @@ impl<M: Send> Driver for Loopback<M> {
     /// There are no files without system calls: every operation fails with `NOSYS`.
     fn file(&mut self, token: u64, _: FileOp) {
         let outcome = Err(FileError { errno: Errno::NOSYS, written: 0 });
-        self.last.push_back(Event::File(FileDone { token, outcome }));
+        self.last.push_back(Event::File(FileDone { token, outcome, unwritten: Vec::new() }));
     }
 
     fn mailbox(&self) -> MailboxSender<M> {

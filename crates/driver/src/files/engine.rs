@@ -123,23 +123,46 @@ impl<F: Clone> Files<F> {
         if let FileOp::Close { file } = op {
             return self.close(back_end, token, file);
         }
-        let prepared = self.reserve().and_then(|number| match self.prepare(op) {
-            Ok(prepared) => Ok((number, prepared)),
-            Err(errno) => {
-                self.free.push(number);
-                Err(errno)
-            }
-        });
-        match prepared {
-            Ok((number, Prepared { file, step, call })) => {
+        let number = match self.may_start(&op).and_then(|()| self.reserve()) {
+            Ok(number) => number,
+            Err(errno) => return self.refuse(token, errno, op),
+        };
+        match self.prepare(op) {
+            Ok(Prepared { file, step, call }) => {
                 if let Some(id) = file {
                     self.open.begin(id);
                 }
                 self.running[number as usize] = Some(Running { token, file, step });
                 back_end.submit_file(number, call);
             }
-            Err(errno) => self.report(token, Err(errno.into())),
+            Err(errno) => {
+                self.free.push(number);
+                self.report(token, Err(errno.into()));
+            }
         }
+    }
+
+    /// Whether a write can be prepared; of other operations nothing is asked here.
+    fn may_start(&self, op: &FileOp) -> Result<(), Errno> {
+        let (id, at) = match op {
+            FileOp::Write { file, at, .. } => (*file, Some(*at)),
+            FileOp::Append { file, .. } => (*file, None),
+            _ => return Ok(()),
+        };
+        let (_, how) = self.open.find(id)?;
+        if how.append != at.is_none() {
+            return Err(Errno::INVAL); // the system would ignore the offset of a write
+        }
+        check_offset(at.unwrap_or(0)).map(|_| ())
+    }
+
+    /// Reports an operation that does not start. The buffer of a write goes back.
+    fn refuse(&mut self, token: u64, errno: Errno, op: FileOp) {
+        let unwritten = match op {
+            FileOp::Write { bytes, .. } | FileOp::Append { bytes, .. } => bytes,
+            _ => Vec::new(),
+        };
+        self.done.push_back(FileDone { token, outcome: Err(errno.into()), unwritten });
     }
 
     /// A free number.
@@ -220,11 +243,7 @@ impl<F: Clone> Files<F> {
         at: Option<u64>,
         bytes: Vec<u8>,
     ) -> Result<Prepared<F>, Errno> {
-        let (file, how) = self.open.find(id)?;
-        if how.append != at.is_none() {
-            return Err(Errno::INVAL); // the system would ignore the offset of a write
-        }
-        check_offset(at.unwrap_or(0))?;
+        let (file, _) = self.open.find(id)?;
         let step = Step::Writing { file: file.clone(), at, written: 0 };
         let call = write(file, at, bytes, 0);
         Ok(Prepared { file: Some(id), step, call })
@@ -255,13 +274,21 @@ impl<F: Clone> Files<F> {
                 back_end.submit_file(number, call);
             }
             Next::Completed(outcome) => {
-                self.free.push(number);
                 self.report(token, outcome);
-                let last = file.and_then(|id| self.open.end(id));
-                if let Some((closing, file)) = last {
-                    back_end.submit_file(closing, RawOp::Close { file });
-                }
+                self.end(back_end, number, file);
             }
+            Next::Unwritten(error, unwritten) => {
+                self.done.push_back(FileDone { token, outcome: Err(error), unwritten });
+                self.end(back_end, number, file);
+            }
+        }
+    }
+
+    /// An operation is over: its number is free, and its file may be closed.
+    fn end(&mut self, back_end: &mut impl RawFiles<File = F>, number: u32, file: Option<FileId>) {
+        self.free.push(number);
+        if let Some((closing, file)) = file.and_then(|id| self.open.end(id)) {
+            back_end.submit_file(closing, RawOp::Close { file });
         }
     }
 
@@ -310,7 +337,7 @@ impl<F: Clone> Files<F> {
     }
 
     fn report(&mut self, token: u64, outcome: Outcome) {
-        self.done.push_back(FileDone { token, outcome });
+        self.done.push_back(FileDone { token, outcome, unwritten: Vec::new() });
     }
 }
 
@@ -325,6 +352,8 @@ struct Prepared<F> {
 enum Next<F> {
     Call(Step<F>, RawOp<F>),
     Completed(Outcome),
+    /// A write has failed; the buffer goes back.
+    Unwritten(FileError, Vec<u8>),
 }
 
 /// The outcome of an operation of one call.
@@ -395,7 +424,7 @@ fn on_written<F: Clone>(
 ) -> Next<F> {
     let count = match count {
         Ok(count) => count,
-        Err(errno) => return Next::Completed(Err(FileError { errno, written: before })),
+        Err(errno) => return Next::Unwritten(FileError { errno, written: before }, bytes),
     };
     let written = before + count;
     if written >= bytes.len() {
@@ -403,7 +432,7 @@ fn on_written<F: Clone>(
     }
     if count == 0 {
         // No byte and no error: writing again could loop for ever.
-        return Next::Completed(Err(FileError { errno: Errno::IO, written }));
+        return Next::Unwritten(FileError { errno: Errno::IO, written }, bytes);
     }
     let call = write(file.clone(), at, bytes, written);
     Next::Call(Step::Writing { file: file.clone(), at, written }, call)

@@ -233,4 +233,6 @@ pub struct FileDone {
     pub token: u64,
     /// Its result.
     pub outcome: Result<FileValue, FileError>,
+    /// The buffer of a write that has failed; else empty.
+    pub unwritten: Vec<u8>,
 }

@@ -143,9 +143,20 @@ impl Contents {
     /// A failed sync which marks the changes below `until` as written although only some of their
     /// sectors are. A later sync does not write them. If `evict`, the memory is also given up, and
     /// reads see what is on the disk.
-    pub fn lose(&mut self, until: u64, evict: bool, prng: &mut Prng, counts: &mut DiskFaultCounts) {
+    /// `in_order`: see [`super::DiskFaults`].
+    pub fn lose(
+        &mut self,
+        until: u64,
+        (evict, in_order): (bool, bool),
+        prng: &mut Prng,
+        counts: &mut DiskFaultCounts,
+    ) {
         let lost = self.changes.iter().take_while(|change| change.number < until).count();
-        self.durable = self.partly_written(lost, None, prng, counts);
+        self.durable = if in_order {
+            self.partly_in_order(lost, None, prng, counts)
+        } else {
+            self.partly_written(lost, None, prng, counts)
+        };
         self.changes.drain(..lost);
         if evict && self.changes.is_empty() {
             self.current.clone_from(&self.durable);
@@ -156,11 +167,16 @@ impl Contents {
     /// The machine loses its memory.
     pub fn crash(
         &mut self,
-        survival: Option<Survival>,
+        (survival, in_order): (Option<Survival>, bool),
         prng: &mut Prng,
         counts: &mut DiskFaultCounts,
     ) {
-        self.durable = self.partly_written(self.changes.len(), survival, prng, counts);
+        let all = self.changes.len();
+        self.durable = if in_order {
+            self.partly_in_order(all, survival, prng, counts)
+        } else {
+            self.partly_written(all, survival, prng, counts)
+        };
         self.current.clone_from(&self.durable);
         self.changes.clear();
         let mode = self.modes[prng.below(self.modes.len() as u64) as usize];
@@ -170,6 +186,46 @@ impl Contents {
         }
         self.blocks.add(0, self.current.len() as u64);
         self.durable_blocks.clone_from(&self.blocks);
+    }
+
+    /// What is on the disk if the oldest `count` changes were being written back in order: some of
+    /// them, and of the next one, if it is a write, some of its first sectors.
+    fn partly_in_order(
+        &self,
+        count: usize,
+        survival: Option<Survival>,
+        prng: &mut Prng,
+        counts: &mut DiskFaultCounts,
+    ) -> Vec<u8> {
+        let kept = survival.unwrap_or_else(|| Survival::draw(prng)).prefix(count, prng);
+        let mut bytes = self.durable.clone();
+        let write = |bytes: &mut Vec<u8>, len: usize, from: usize, image: &[u8]| {
+            bytes.resize(len, 0);
+            let count = image.len().min(len - from);
+            bytes[from..from + count].copy_from_slice(&image[..count]);
+        };
+        for change in self.changes.iter().take(kept) {
+            match &change.written {
+                None => bytes.resize(change.len, 0),
+                Some(written) => write(&mut bytes, change.len, written.from, &written.image),
+            }
+            counts.writes_kept += 1;
+        }
+        counts.writes_dropped += (count - kept) as u64;
+        counts.lengths_dropped += (count - kept) as u64;
+        if let Some(Change { len, written: Some(written), .. }) = self.changes.get(kept)
+            && kept < count
+            && survival != Some(Survival::None)
+        {
+            let sectors = prng.below((written.image.len() / self.sector_bytes) as u64) as usize;
+            let part = &written.image[..sectors * self.sector_bytes];
+            let end = (written.from + part.len()).min(*len).max(bytes.len());
+            if sectors > 0 {
+                write(&mut bytes, end, written.from, part);
+                counts.writes_torn += 1;
+            }
+        }
+        bytes
     }
 
     /// What is on the disk if the oldest `count` changes were being written back: any of their

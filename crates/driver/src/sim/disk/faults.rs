@@ -27,6 +27,9 @@ pub struct DiskFaults {
     pub hang_ns_max: u64,
     /// Capacity in bytes, in whole blocks of 4096 bytes.
     pub capacity_bytes: u64,
+    /// Writes of one file reach the disk in order, and before the length that includes them, as
+    /// those of ext4 (`data=ordered`) and xfs do: what grows and is not synced loses its end alone.
+    pub in_order: bool,
 }
 
 impl DiskFaults {
@@ -45,6 +48,7 @@ impl DiskFaults {
         slow_ns_max: 0,
         hang_ns_max: 0,
         capacity_bytes: u64::MAX,
+        in_order: false,
     };
 
     /// Short reads and writes, delays and hangs; no operation fails.

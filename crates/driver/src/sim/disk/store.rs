@@ -290,6 +290,7 @@ impl Store {
     pub fn sync(&mut self, handle: Handle, until: u64) -> Result<(), Errno> {
         let node = self.handles.get(&handle).ok_or(Errno::BADF)?.node;
         let fails = self.happens(self.faults.sync_error_one_in);
+        let in_order = self.faults.in_order;
         let Some(file) = self.files.get_mut(&node) else {
             if fails {
                 self.counts.folder_syncs_failed += 1;
@@ -307,11 +308,11 @@ impl Store {
             0 => self.counts.syncs_kept += 1,
             1 => {
                 self.counts.syncs_lost += 1;
-                file.lose(until, false, &mut self.prng, &mut self.counts);
+                file.lose(until, (false, in_order), &mut self.prng, &mut self.counts);
             }
             _ => {
                 self.counts.syncs_evicted += 1;
-                file.lose(until, true, &mut self.prng, &mut self.counts);
+                file.lose(until, (true, in_order), &mut self.prng, &mut self.counts);
             }
         }
         Err(Errno::IO)
@@ -338,7 +339,8 @@ impl Store {
         self.names.crash(fate.names, &mut self.prng, &mut self.counts);
         self.collect();
         for file in self.files.values_mut() {
-            file.crash(fate.contents, &mut self.prng, &mut self.counts);
+            let fate = (fate.contents, self.faults.in_order);
+            file.crash(fate, &mut self.prng, &mut self.counts);
         }
     }
 
