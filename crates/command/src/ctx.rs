@@ -199,9 +199,11 @@ impl<'a, 'g> Ctx<'a, 'g> {
         self.reply.proto()
     }
 
-    /// True if what expires at this time goes at once: it is past. In import mode nothing does.
+    /// True if what expires at this time goes at once: it is past. In import mode nothing does, and
+    /// nothing where what is due is ignored, because earlier changes are repeated: those that
+    /// follow were made when it was not past.
     pub fn is_past(&self, at: UnixMs) -> bool {
-        at <= self.now && !self.guard.keyspace().is_importing()
+        at <= self.now && !self.guard.ignores_due() && !self.guard.keyspace().is_importing()
     }
 
     /// The key in argument `i`, looked up for reading and counted: `None` if it does not exist, an

@@ -331,6 +331,7 @@ errors! {
     NoShutdown => "ERR No shutdown in progress.",
     ShutdownFailed => "ERR Errors trying to SHUTDOWN. Check logs.",
     SaveUnderWay => "ERR Background save already in progress",
+    RewriteUnderWay => "ERR Background append only file rewriting already in progress",
     /// SAVE has failed: the log says why, as in Redis.
     SaveFailed => "ERR",
     /// A write while background saves fail (`stop-writes-on-bgsave-error`).

@@ -7,6 +7,7 @@ mod getex;
 mod number;
 mod random;
 mod read;
+mod recording;
 mod times;
 mod view;
 

@@ -16,6 +16,7 @@ mod version;
 pub mod ctx;
 pub mod done;
 pub mod prepare;
+pub mod record;
 pub mod spec;
 pub mod tally;
 

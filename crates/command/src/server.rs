@@ -67,8 +67,13 @@ pub fn save(_args: Args<'_>) -> Result<ServerOp, Error> {
     Ok(ServerOp::Save(SaveMode::Foreground))
 }
 
-/// `BGSAVE [SCHEDULE]`. The option is for a server that rewrites its append-only file, which this
-/// one never does.
+/// `BGREWRITEAOF`.
+pub fn bgrewriteaof(_args: Args<'_>) -> Result<ServerOp, Error> {
+    Ok(ServerOp::RewriteAppendOnly)
+}
+
+/// `BGSAVE [SCHEDULE]`. With and without the option it waits while the append-only file is
+/// rewritten.
 pub fn bgsave(args: Args<'_>) -> Result<ServerOp, Error> {
     match args.len() {
         1 => Ok(ServerOp::Save(SaveMode::Background)),

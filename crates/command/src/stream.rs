@@ -20,6 +20,7 @@ mod radix;
 mod range;
 mod read;
 mod reading;
+mod recording;
 mod references;
 mod reply;
 mod trim;

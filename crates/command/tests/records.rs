@@ -35,7 +35,7 @@ fn state(session: &mut Session) -> Vec<(u32, Vec<u8>, Vec<u8>)> {
 }
 
 /// Commands which this test cannot check: blocking commands would block again without a client to
-/// serve them, and no request generates the payload of RESTORE.
+/// serve them, and no request generates the payload of RESTORE. `recorded.rs` checks their records.
 const UNSEEN: [&str; 10] = [
     "blmove",
     "blmovem",

@@ -19,6 +19,7 @@ use crate::may::Intent;
 use crate::memory::PageCache;
 use crate::parking::Parked;
 use crate::reclaim::{NODES_MAX, Reclaimer};
+use crate::records::Records;
 use crate::slab::{EntryCache, Source};
 use crate::slot::Slot;
 use crate::stand::Stand;
@@ -68,6 +69,7 @@ pub(crate) struct Worker {
     pub seq_max: u64,
     pub held: Vec<SlotId>,
     pub undo: Undo,
+    pub records: Records,
     /// The slots that the walks of the running transaction may visit.
     pub survey: Option<Box<Survey>>,
     /// Entries to free when the guard has dropped.
@@ -118,6 +120,7 @@ impl Access {
             seq_max: 0,
             held: Vec::new(),
             undo: Undo::default(),
+            records: Records::default(),
             survey: None,
             graveyard: Vec::new(),
             garbage: VecDeque::new(),
@@ -195,6 +198,17 @@ impl Access {
         if !(self.w.undo.is_empty() && self.w.held.is_empty() && self.w.graveyard.is_empty()) {
             self.finish_forgotten_changes();
         }
+        if !self.w.records.batch.is_empty() {
+            self.hand_over();
+        }
+    }
+
+    /// Hands the records of this section over to the journal's writer.
+    #[cold]
+    #[inline(never)]
+    fn hand_over(&mut self) {
+        let batch = std::mem::take(&mut self.w.records.batch);
+        self.w.records.batch = self.ks.journal.hand_over(batch);
     }
 
     #[cold]
@@ -547,6 +561,7 @@ impl Worker {
         self.uses = ks.uses.get();
         self.uses_now = self.uses.word(self.now);
         self.undo.adopt_snapshot(ks.snapshot.running());
+        self.records.is_on = ks.journal.is_recording();
     }
 
     #[inline(always)]

@@ -72,9 +72,8 @@ impl Guard<'_> {
         self.commit();
     }
 
-    /// Commits without a sequence number: on the short path, which is closed while numbers are
-    /// drawn, and for expired keys, which have none. Marks watches; replaced entries are freed
-    /// after the guard has dropped.
+    /// Commits without a sequence number: on the short path while no numbers are drawn. Marks
+    /// watches; replaced entries are freed after the guard has dropped.
     #[inline]
     pub fn commit(&mut self) {
         if !self.w.undo.is_empty() {
@@ -141,7 +140,7 @@ impl Guard<'_> {
 
     /// The position in the undo log at which the next command begins.
     pub fn mark(&self) -> Mark {
-        self.w.undo.mark()
+        self.w.undo.mark(self.w.records.mark())
     }
 
     /// True if the undo log has become so large that a caller which may commit in parts should.

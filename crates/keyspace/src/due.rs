@@ -59,6 +59,12 @@ impl Guard<'_> {
         self.due = due;
     }
 
+    /// True if keys that are due are treated like any other: earlier changes are repeated, or data
+    /// is imported.
+    pub fn ignores_due(&self) -> bool {
+        self.due == Due::Ignore
+    }
+
     /// The rule for keys that are due in this slot.
     pub(crate) fn due_rule(&self, slot: SlotId) -> Due {
         let may_remove =
@@ -83,11 +89,14 @@ impl Guard<'_> {
     /// Removes a key that is due and about to be replaced, if the rule says so. True if removed.
     #[cold]
     pub(crate) fn remove_if_due(&mut self, db: DbIndex, place: Place, entry: EntryPtr) -> bool {
-        let removes = self.due_rule(place.slot) == Due::Remove;
-        if removes {
+        let rule = self.due_rule(place.slot);
+        if rule == Due::Remove {
             self.expire_entry(db, place, entry);
+        } else if rule == Due::Hide && self.is_recording() {
+            // Who repeats the change finds the key, which was not there for the command.
+            self.record_removed(db, entry.key());
         }
-        removes
+        rule == Due::Remove
     }
 
     /// True if the entry is due, or all its fields are.
@@ -130,6 +139,9 @@ impl Guard<'_> {
         self.unlink(place, table, &found);
         self.w.undo.commit_work += 1;
         self.w.undo.changes.push(Change::Expired { place, old, fields });
+        if self.is_recording() {
+            self.record_expired(db, old.key(), old.address());
+        }
         self.wake_for_expired(db, place, old.key());
         if listeners.any() {
             self.notify_expired(db, old, fields);

@@ -243,6 +243,7 @@ impl Guard<'_> {
             Due::Hide if is_over => return false,
             Due::Hide => _ = self.hide_fields(db, place, entry, 0),
             Due::Ignore if hides => {
+                self.record_shown(db, entry);
                 // Not a change that anybody is notified of.
                 let _ = self.edit_big(place, entry, |big, log| {
                     if let Big::Hash(hash) = big {
@@ -276,7 +277,7 @@ impl Guard<'_> {
             return 0;
         }
         let removed = self.hide_fields(db, place, entry, max);
-        self.commit();
+        self.finish();
         add(&self.ks.stats(self.w.index).expired_fields, removed as i64);
         removed
     }
@@ -288,16 +289,30 @@ impl Guard<'_> {
         if max == 0 && matches!(entry.big(), Some(Big::Hash(hash)) if !hash.has_to_hide(now)) {
             return 0;
         }
+        let names = self.names_to_hide(entry);
         let (listeners, (hidden, removed)) = self.edit_big(place, entry, |big, log| {
             let Big::Hash(hash) = big else { return (0, 0) };
             let hidden = hash.hide(now, log);
             (hidden, (0..max).take_while(|_| hash.expire_next(now, log)).count())
         });
+        if self.is_recording() {
+            self.record_hidden(db, entry.key(), &names);
+        }
         if hidden > 0 {
             // Fields that were hidden before were already invisible.
             self.touch(listeners, Event::FIELDS_EXPIRED, db, place, entry);
         }
         removed
+    }
+
+    /// The fields that are about to be hidden, if that is to be recorded.
+    fn names_to_hide(&self, entry: EntryPtr) -> Vec<Box<[u8]>> {
+        match entry.big() {
+            Some(Big::Hash(hash)) if self.is_recording() => {
+                hash.to_hide(self.w.now.0).map(Box::from).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Removes fields that are due by `at` from the keys with this hash value, and so the record.
@@ -339,7 +354,7 @@ impl Guard<'_> {
             removed += self.expire_hash(place, UnixMs(at), max - removed);
             report.lag_ms_max = report.lag_ms_max.max(now.0.saturating_sub(at).max(0) as u64);
         }
-        self.commit();
+        self.finish();
         report.expired += removed as u64;
         removed
     }

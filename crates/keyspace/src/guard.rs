@@ -398,6 +398,9 @@ impl Guard<'_> {
                 self.finish();
             }
         }
+        if self.has_pending_records() {
+            self.number(); // removals of what was due, which a rollback has kept
+        }
         if let Mode::One(slot) = self.mode {
             if self.w.unlock(self.ks.slot(slot)) {
                 self.wake_parked(slot);

@@ -8,6 +8,7 @@ use crate::freeze::Frozen;
 use crate::further::{Claims, FURTHER_MAX};
 use crate::gate::Gate;
 use crate::growth::Growth;
+use crate::journal::Handover;
 use crate::lock::WORKERS_MAX;
 use crate::memory::{BucketMem, PageCache};
 use crate::numbers::Numbers;
@@ -72,6 +73,7 @@ pub struct Keyspace {
     pub(crate) gate: Gate,
     pub(crate) fences: Fences,
     pub(crate) numbers: CachePadded<Numbers>,
+    pub(crate) journal: CachePadded<Handover>,
     pub(crate) growth: CachePadded<Growth>,
     pub(crate) parking: Parking,
     pub(crate) turns: Turns,
@@ -119,6 +121,7 @@ impl Keyspace {
             gate: Gate::new(workers),
             fences: Fences::new(workers),
             numbers: CachePadded::default(),
+            journal: CachePadded::default(),
             growth: CachePadded(Growth::default()),
             parking: Parking::default(),
             turns: Turns::default(),

@@ -5,6 +5,7 @@
 
 mod filling;
 mod frame;
+mod journal;
 mod panics;
 
 use crate::gate::{Gate, Refused};

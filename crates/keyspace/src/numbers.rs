@@ -4,12 +4,13 @@
 //! a slot holds its reply until the number that it finds there is safe. So no reply shows a change
 //! before that change is safe.
 //!
-//! - Expired keys draw no number: after a crash they are due again.
+//! - Keys that expire need no number for the sake of replies: after a crash they are due again.
+//!   While records are kept (`records.rs`) their removal has one, for its place in the journal.
 //! - A walk skips slots that the bitmap calls empty. It holds its reply at
 //!   [`Numbers::passed_over`], which is raised before a slot leaves the bitmap, and by changes
 //!   under World.
 //!
-//! There is no journal yet, so numbers are drawn only while DEBUG SAFE-UP-TO asks for them.
+//! Numbers are drawn while somebody reads the journal, and while DEBUG SAFE-UP-TO plays one.
 
 use crate::guard::Guard;
 use crate::undo::Change;
@@ -45,7 +46,7 @@ impl Numbers {
         SeqNo(self.last.load(Ordering::SeqCst))
     }
 
-    fn draw(&self) -> SeqNo {
+    pub(crate) fn draw(&self) -> SeqNo {
         SeqNo(self.last.fetch_add(1, Ordering::SeqCst) + 1)
     }
 
@@ -65,18 +66,31 @@ impl Numbers {
 impl Guard<'_> {
     /// Numbers the changes since the last commit, while numbers are drawn.
     pub(crate) fn number(&mut self) {
-        if self.ks.numbers.is_drawing() && self.has_changes() {
-            let seq = self.ks.numbers.draw();
-            self.stamp(seq);
-            if self.is_world() {
-                self.ks.numbers.pass_over(seq.0);
-            }
+        if !self.ks.numbers.is_drawing() {
+            return;
+        }
+        if !(self.draws_number(0) || self.has_pending_records()) {
+            self.w.records.needs_none = false;
+            return;
+        }
+        let seq = if self.is_recording() { self.number_recorded() } else { self.ks.numbers.draw() };
+        self.stamp(seq);
+        if self.is_world() {
+            self.ks.numbers.pass_over(seq.0);
         }
     }
 
-    fn has_changes(&self) -> bool {
-        let draws = |change: &Change| !matches!(change, Change::Nothing | Change::Expired { .. });
-        self.w.undo.changes.iter().any(draws)
+    /// True if a change behind the first `from` in the log needs a number of its own.
+    pub(crate) fn draws_number(&self, from: usize) -> bool {
+        let changes = self.w.undo.changes.get(from..).unwrap_or_default();
+        let mut end = self.w.undo.log.mark();
+        changes.iter().rev().any(|change| match *change {
+            // Another encoding alone is no change of data.
+            Change::Nothing | Change::Expired { .. } | Change::Header { .. } => false,
+            // An edit without anything to undo, such as the removal of a member that is not there.
+            Change::Edited { mark, .. } => std::mem::replace(&mut end, mark) != mark,
+            _ => true,
+        })
     }
 
     /// Number of keys of a database.

@@ -3,6 +3,7 @@
 
 use crate::entry::EntryPtr;
 use crate::guard::Guard;
+use crate::records::RecordMark;
 use crate::stats::add;
 use crate::table::HeldTable;
 use crate::undo::{Change, Detached, Mark, Notice, Place};
@@ -11,7 +12,7 @@ impl Guard<'_> {
     /// Takes back every change since the last commit, except removals of expired keys.
     #[cold]
     pub fn rollback(&mut self) {
-        self.undo_to(0);
+        self.undo_to(0, RecordMark::default());
         let expired = self.expired_from(0);
         self.w.undo.events.extend(expired);
         if self.w.undo.listeners != 0 {
@@ -33,7 +34,7 @@ impl Guard<'_> {
     /// to be committed.
     #[cold]
     pub fn rollback_to(&mut self, mark: Mark) {
-        self.undo_to(mark.changes);
+        self.undo_to(mark.changes, mark.records);
         if self.w.undo.listeners != 0 {
             self.keep_pre_images_of(mark.changes);
         }
@@ -47,9 +48,10 @@ impl Guard<'_> {
     }
 
     /// Undoes the changes after the first `len`, except removals of expired keys, which stay in the
-    /// log.
-    fn undo_to(&mut self, len: usize) {
+    /// log; and drops the records of what was undone.
+    fn undo_to(&mut self, len: usize, records: RecordMark) {
         let own_expired = self.own_expired(len);
+        self.w.records.truncate(records, |entry| own_expired.contains(&entry));
         let mut stays = Vec::new();
         while self.w.undo.changes.len() > len
             && let Some(change) = self.w.undo.changes.pop()

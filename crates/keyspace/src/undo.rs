@@ -9,6 +9,7 @@ use crate::capture::Capture;
 use crate::due_set::DueSet;
 use crate::entry::{EntryPtr, Header};
 use crate::event::{KeyEvent, listeners};
+use crate::records::RecordMark;
 use crate::table::Table;
 use crate::wait::Ready;
 use crate::watch::WatchCell;
@@ -89,6 +90,7 @@ pub struct Mark {
     bytes: usize,
     notices: usize,
     change_count: i64,
+    pub(crate) records: RecordMark,
 }
 
 /// The contents of a physical database that was flushed.
@@ -167,9 +169,9 @@ impl Undo {
     }
 
     /// The position at which the next command begins.
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self, records: RecordMark) -> Mark {
         let (changes, bytes, notices) = (self.changes.len(), self.bytes.len(), self.notices.len());
-        Mark { changes, bytes, notices, change_count: self.change_count }
+        Mark { changes, bytes, notices, change_count: self.change_count, records }
     }
 
     /// Clears the log behind a mark, after the changes there were undone.

@@ -14,6 +14,7 @@ use crate::events;
 use crate::parse::{integer, is};
 use crate::parts::{Built, Stored, is_packed};
 use crate::prepare::{self, Found, Preparation, Sources};
+use crate::record;
 use crate::string::captured::STEP_BYTES;
 
 /// A longer payload is replied by reference.
@@ -177,6 +178,32 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Leaves the request with the time at which the key expires.
+    #[cold]
+    fn record(&self, ctx: &mut Ctx<'_, '_>, expiry: Option<UnixMs>) {
+        let (args, uses) = (ctx.args, self.idle_seconds.is_some() || self.freq.is_some());
+        let words = 5 + usize::from(expiry.is_some()) + 2 * usize::from(uses);
+        ctx.guard.record_with(ctx.db, words, |record| {
+            record.word(b"RESTORE");
+            record.word(args.get(1));
+            record::number(record, expiry.map_or(0, |at| at.0));
+            record::argument(record, &args, 3);
+            record.word(b"REPLACE");
+            if expiry.is_some() {
+                record.word(b"ABSTTL");
+            }
+            if let Some(seconds) = self.idle_seconds {
+                record.word(b"IDLETIME");
+                record::number(record, seconds);
+            } else if let Some(frequency) = self.freq {
+                record.word(b"FREQ");
+                record::number(record, frequency.into());
+            }
+        });
+    }
+}
+
 /// `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`. The payload is
 /// read to its end before anything changes.
 pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
@@ -207,7 +234,9 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         _ => Some(UnixMs(ctx.now.0.wrapping_add(ttl))),
     };
     if expiry.is_some_and(|at| ctx.is_past(at)) {
-        ctx.guard.remove(Event::DEL, ctx.db, &key);
+        if ctx.guard.remove(Event::DEL, ctx.db, &key) {
+            record::removal(ctx, key.bytes);
+        }
     } else {
         if exists {
             // It is replaced by a key of its own.
@@ -215,6 +244,9 @@ pub fn restore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
         built.insert(events::RESTORE, ctx.guard, ctx.db, &key, expiry);
         options.set_uses(ctx, &key);
+        if ctx.guard.is_recording() {
+            options.record(ctx, expiry);
+        }
     }
     ctx.reply.ok();
     Ok(Done::Replied)

@@ -9,6 +9,7 @@ use crate::done::Done;
 use crate::error::{Error, ExpireOption, InvalidExpire};
 use crate::events;
 use crate::parse::{integer, is};
+use crate::record;
 
 const MS: i64 = 1;
 const SECOND: i64 = 1000;
@@ -101,8 +102,10 @@ fn set(
     let set = present.is_some_and(|present| conditions.allow(present, at));
     if set && ctx.is_past(at) {
         ctx.guard.remove(Event::DEL, ctx.db, &key);
+        record::removal(ctx, key.bytes);
     } else if set && let Some(mut entry) = ctx.guard.entry_mut(events::EXPIRE, ctx.db, &key) {
         entry.set_expiry(Some(at));
+        record::expiry(ctx, key.bytes, Some(at));
     }
     ctx.reply.integer(set.into());
     Ok(Done::Replied)

@@ -3,6 +3,7 @@
 use base::UnixMs;
 use keyspace::Kind;
 
+use super::recording;
 use super::times::{EPOCH, absolute, change, code, fields};
 use super::view::View;
 use crate::ctx::Ctx;
@@ -103,6 +104,16 @@ fn expire(
             })
             .collect::<Vec<i64>>()
     })?;
+    if ctx.guard.is_recording() {
+        let codes = results.as_deref().unwrap_or_default();
+        let fields = fields.zip(codes).filter(|(_, code)| **code > 0).map(|(i, _)| args.get(i));
+        if gone {
+            recording::removed(ctx, fields);
+        } else {
+            recording::timed(ctx, Some(at), fields);
+        }
+        ctx.guard.record_nothing(); // if no field has changed
+    }
     reply_codes(ctx, results, count);
     Ok(Done::Replied)
 }

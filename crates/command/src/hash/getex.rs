@@ -6,6 +6,7 @@ use base::UnixMs;
 use keyspace::Kind;
 
 use super::change::{New, remove_fields, set_pairs};
+use super::recording;
 use super::times::{EPOCH, absolute, change, code, fields};
 use super::view::View;
 use crate::ctx::Ctx;
@@ -33,7 +34,10 @@ pub fn hgetdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let fields = fields(ctx, 2, 1)?;
     let args = ctx.args;
     reply_values(ctx, fields.clone())?;
-    remove_fields(events::HDEL, ctx, fields.map(move |i| args.get(i)))?;
+    let fields = fields.map(move |i| args.get(i));
+    if remove_fields(events::HDEL, ctx, fields.clone())? > 0 {
+        recording::removed(ctx, fields);
+    }
     Ok(Done::Replied)
 }
 
@@ -111,16 +115,30 @@ fn set_times(
         Some(_) => events::HEXPIRE,
         None => events::HPERSIST,
     };
+    let (is_recording, mut changed) = (ctx.guard.is_recording(), Vec::new());
     change(event, ctx, |hash, log| {
         for i in fields.step_by(step) {
             let field = args.get(i);
-            if is_past {
-                hash.remove(field, log);
-            } else if hash.get(field).is_some() {
-                hash.set_expiry(field, at.map(|at| at.0), log);
+            let changes = if is_past {
+                hash.remove(field, log)
+            } else {
+                let exists = hash.get(field).is_some();
+                if exists {
+                    hash.set_expiry(field, at.map(|at| at.0), log);
+                }
+                exists
+            };
+            if is_recording && changes {
+                changed.push(field);
             }
         }
     })?;
+    let changed = changed.into_iter();
+    if is_past {
+        recording::removed(ctx, changed);
+    } else {
+        recording::timed(ctx, at, changed);
+    }
     Ok(())
 }
 
@@ -158,6 +176,7 @@ pub fn hsetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if holds {
         let pairs = fields.clone().step_by(2).map(move |i| (args.get(i), New::Arg(args, i + 1)));
         set_pairs(events::HSET, ctx, pairs, time == NewTime::Keep)?;
+        recording::set_arguments(ctx, fields.clone(), time == NewTime::Keep);
         if let NewTime::At(at) = time {
             set_times(ctx, fields, 2, Some(at))?;
         }

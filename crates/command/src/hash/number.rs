@@ -1,5 +1,6 @@
 //! Fields that are numbers: HINCRBY, HINCRBYFLOAT.
 
+use base::UnixMs;
 use base::longdouble::LongDouble;
 use base::num::parse_i64;
 use keyspace::{Event, Kind};
@@ -7,6 +8,8 @@ use value::IntText;
 use value::packed::Elem;
 
 use super::change::{New, set_pairs};
+use super::recording;
+use super::times::code;
 use super::view::View;
 use crate::collection::Text;
 use crate::ctx::Ctx;
@@ -38,15 +41,17 @@ pub fn hincrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if !increment.is_finite() {
         return Err(Error::NotFinite);
     }
-    let (key, field) = (ctx.key(1), ctx.arg(2));
-    let entry = ctx.peek_kind(&key, Kind::Hash)?;
-    let old = match entry.and_then(|entry| View::of(entry).get(field)) {
+    let (key, field, is_recording) = (ctx.key(1), ctx.arg(2), ctx.guard.is_recording());
+    let view = ctx.peek_kind(&key, Kind::Hash)?.map(View::of);
+    let time = view.filter(|_| is_recording).map_or(-1, |view| code(view, field, |at| at));
+    let old = match view.and_then(|view| view.get(field)) {
         None => LongDouble::ZERO,
         Some(text) => float_of(text).ok_or(Error::HashNotFloat)?,
     };
     let mut text = Vec::new();
     old.checked_add(increment).ok_or(Error::IncrNotFinite)?.write(&mut text);
     set_text(events::HINCRBYFLOAT, ctx, &text)?;
+    recording::set_text(ctx, field, &text, Some(UnixMs(time)).filter(|time| time.0 >= 0));
     ctx.reply.bulk(&text);
     Ok(Done::Replied)
 }

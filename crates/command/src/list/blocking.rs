@@ -1,5 +1,6 @@
 //! BLPOP, BRPOP, BLMOVE, BRPOPLPUSH, BLMOVEM, BLMPOP: what they wait for, and how they take.
 
+use base::num::{I64_TEXT_MAX, format_i64};
 use resp::Args;
 use value::Kind;
 
@@ -48,6 +49,7 @@ fn take(ctx: &mut Ctx<'_, '_>, at: usize, end: End) -> Result<Done, Error> {
     reply.array(2);
     reply.bulk(key.bytes);
     edit.pop(end, 1, |item| write(reply, item));
+    ctx.guard.record(ctx.db, &[end.pop(), key.bytes]);
     Ok(Done::Replied)
 }
 
@@ -82,7 +84,13 @@ pub fn wait_movem(args: Args<'_>) -> Result<Wait, Error> {
 /// BLMOVE: an element from one list to another.
 pub fn take_move(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done, Error> {
     let (from, to) = (End::parse(ctx.arg(3))?, End::parse(ctx.arg(4))?);
-    move_element(ctx, from, to)
+    let done = move_element(ctx, from, to)?;
+    if matches!(done, Done::Replied) {
+        let args = ctx.args;
+        let words: [&[u8]; 5] = [b"LMOVE", args.get(1), args.get(2), args.get(3), args.get(4)];
+        ctx.guard.record(ctx.db, &words);
+    }
+    Ok(done)
 }
 
 /// BLMOVEM: elements from one list to another, as redis.io describes it. It waits for as many as
@@ -101,7 +109,11 @@ pub fn has_elements(ctx: &mut Ctx<'_, '_>, at: usize, count: u64) -> bool {
 
 /// BRPOPLPUSH: the last element becomes the first of another list.
 pub fn take_rpoplpush(ctx: &mut Ctx<'_, '_>, _: &Wait, _: usize) -> Result<Done, Error> {
-    move_element(ctx, End::Back, End::Front)
+    let done = move_element(ctx, End::Back, End::Front)?;
+    if matches!(done, Done::Replied) {
+        ctx.guard.record(ctx.db, &[b"RPOPLPUSH", ctx.args.get(1), ctx.args.get(2)]);
+    }
+    Ok(done)
 }
 
 /// `BLMPOP timeout numkeys key ... LEFT | RIGHT [COUNT count]`.
@@ -122,5 +134,12 @@ pub fn wait_mpop(args: Args<'_>) -> Result<Wait, Error> {
 /// BLMPOP: several elements of a key.
 pub fn take_mpop(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Error> {
     let (_, end, count) = parse_lmpop(ctx.args, 2)?;
-    pop_from(ctx, at, end, count)
+    let done = pop_from(ctx, at, end, count)?;
+    if ctx.guard.is_recording() && !matches!(done, Done::Nothing) {
+        // A count is signed there; no list has more elements.
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let text = &mut [0; I64_TEXT_MAX];
+        ctx.guard.record(ctx.db, &[end.pop(), ctx.arg(at), format_i64(text, count)]);
+    }
+    Ok(done)
 }

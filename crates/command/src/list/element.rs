@@ -1,8 +1,11 @@
 //! An element of a list: from an argument, to be stored, to be replied, apart from its list.
 
+use keyspace::RecordWriter;
 use resp::{Args, Reply};
 use value::list::{FAR_MIN, Item, NewItem};
 use value::packed::Elem;
+
+use crate::record;
 
 /// A longer element is sent by reference.
 pub(super) const COPIED_MAX: usize = 4096;
@@ -91,6 +94,15 @@ impl OwnedElement {
             Self::Int(value) => Item::Near(Elem::Int(*value)),
             Self::Bytes(bytes) => Item::Near(Elem::Bytes(bytes)),
             Self::Far(blob) => Item::Far(blob),
+        }
+    }
+
+    /// The next word of a record.
+    pub fn record(&self, record: &mut RecordWriter<'_>) {
+        match self {
+            Self::Int(value) => record::number(record, *value),
+            Self::Bytes(bytes) => record.word(bytes),
+            Self::Far(blob) => record.blob(blob),
         }
     }
 

@@ -16,6 +16,16 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// The command that adds elements here.
+    pub fn push(self) -> &'static [u8] {
+        if self == Self::Front { b"LPUSH" } else { b"RPUSH" }
+    }
+
+    /// The command that takes elements from here.
+    pub fn pop(self) -> &'static [u8] {
+        if self == Self::Front { b"LPOP" } else { b"RPOP" }
+    }
+
     /// What it is called that elements were added here.
     #[inline]
     pub fn pushed(self) -> Event {

@@ -1,6 +1,6 @@
 //! LMOVE, RPOPLPUSH, LMOVEM.
 
-use base::num::parse_i64;
+use base::num::{I64_TEXT_MAX, format_i64, parse_i64};
 use keyspace::Kind;
 use resp::Args;
 
@@ -15,6 +15,10 @@ use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;
 use crate::parse::is;
+use crate::record;
+
+/// So many elements at most stand in one command of a record.
+const PUSHED_MAX: usize = 1024;
 
 /// `LMOVE source destination LEFT | RIGHT LEFT | RIGHT`.
 pub fn lmove(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
@@ -150,8 +154,55 @@ pub(super) fn move_many(
         edit.expect("it was there").cut(at, count);
     }
     ctx.guard.count_as(before, 1); // it is one move
+    if ctx.guard.is_recording() {
+        record_moved(ctx, from, to, &moved, count == len);
+    }
     ctx.reply.array(moved.len());
     Done::begin(Moved { items: moved, next: 0 }, ctx)
+}
+
+/// Leaves a move of elements, which stand in their new order, in commands for one key. `takes_all`:
+/// the first list had no other elements.
+#[cold]
+fn record_moved(
+    ctx: &mut Ctx<'_, '_>,
+    from: End,
+    to: End,
+    items: &[OwnedElement],
+    takes_all: bool,
+) {
+    let (source, destination, db) = (ctx.key(1), ctx.key(2), ctx.db);
+    let is_one = source.bytes == destination.bytes;
+    let expiry = ctx.guard.peek(db, &source).filter(|_| is_one && takes_all);
+    let expiry = expiry.and_then(|entry| entry.expiry());
+    let mut count = [0; I64_TEXT_MAX];
+    let pop = [from.pop(), source.bytes, format_i64(&mut count, items.len() as i64)];
+    // What is pushed to the front last stands first.
+    let mut pushed: Vec<&OwnedElement> = items.iter().collect();
+    if to == End::Front {
+        pushed.reverse();
+    }
+    let push = |ctx: &mut Ctx<'_, '_>| {
+        for part in pushed.chunks(PUSHED_MAX) {
+            ctx.guard.record_with(db, 2 + part.len(), |record| {
+                record.word(to.push());
+                record.word(destination.bytes);
+                for item in part {
+                    item.record(record);
+                }
+            });
+        }
+    };
+    if is_one && from == to {
+        ctx.guard.record(db, &pop);
+        push(ctx);
+        if expiry.is_some() {
+            record::expiry(ctx, source.bytes, expiry); // it went with the last element
+        }
+    } else {
+        push(ctx);
+        ctx.guard.record(db, &pop);
+    }
 }
 
 /// Adds elements at an end of the list under the second key, in their order.

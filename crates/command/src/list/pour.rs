@@ -23,13 +23,21 @@ pub fn pour<'m>(
     tally: &mut Tally,
     payloads: impl Iterator<Item = &'m [u8]> + Clone,
 ) -> Result<(), Error> {
-    let elements = payloads.map(NewItem::of);
+    let elements = payloads.clone().map(NewItem::of);
     if elements.clone().next().is_none() {
         return Ok(());
     }
     match Edit::open(events::RPUSH, guard, db, key, settings, &mut tally.scratch)? {
         Some(mut edit) => edit.extend(elements),
         None => create_of(events::RPUSH, guard, db, key, settings, &mut tally.scratch, elements),
+    }
+    if guard.is_recording() {
+        let words = 2 + payloads.clone().count();
+        guard.record_with(db, words, |record| {
+            record.word(b"RPUSH");
+            record.word(key.bytes);
+            payloads.for_each(|payload| record.word(payload));
+        });
     }
     Ok(())
 }

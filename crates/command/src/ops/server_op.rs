@@ -21,6 +21,8 @@ pub enum ServerOp {
     Migrate(Box<Migrate>),
     /// `LASTSAVE`.
     LastSave,
+    /// `BGREWRITEAOF`.
+    RewriteAppendOnly,
     /// `SAVE` and `BGSAVE`.
     Save(SaveMode),
     /// `SHUTDOWN`.

@@ -56,6 +56,7 @@ impl Populating {
         ctx.guard.visit(key.slot, Intent::Write, |guard| {
             if !guard.contains(db, &key) {
                 guard.insert(Event::SILENT, db, &key, encode(&value), None);
+                guard.record(db, &[b"SET", &name, &value]);
             }
         })
     }

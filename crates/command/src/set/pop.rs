@@ -11,6 +11,7 @@ use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::prepare::{Preparation, Sources};
+use crate::record;
 use crate::tally::Tally;
 
 /// Members taken out of a clone in one step: each may copy a page.
@@ -108,6 +109,12 @@ impl Preparation for Popping {
         if let Some(mut entry) = ctx.entry_mut_kind(events::SPOP, 1, Kind::Set)? {
             let called = entry.entry().encoding();
             entry.set_big(called, self.remaining.into_value());
+        }
+        if ctx.guard.is_recording()
+            && let Big::Set(popped) = &*self.popped
+        {
+            let key = ctx.key(1);
+            record::in_parts(ctx, &[b"SREM", key.bytes], popped.iter_at(0));
         }
         ctx.guard.count_as(before, self.popped.len());
         ctx.reply.set(self.popped.len() as usize);

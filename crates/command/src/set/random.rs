@@ -2,9 +2,9 @@
 
 use keyspace::{EntryMut, Kind};
 use resp::{Args, Reply};
-use value::Big;
 use value::packed::Packed;
 use value::set::Set;
+use value::{Big, IntText};
 
 use super::change::set_mut;
 use super::pop::Popping;
@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::events;
 use crate::parse::{count, integer};
 use crate::prepare::{self, Found, Preparation, Sources};
+use crate::record;
 use crate::tally::Tally;
 
 /// `SRANDMEMBER key [count]`.
@@ -89,7 +90,7 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             return prepare::begin(ctx, Popping::new(keyspace, &big, sources, wanted));
         }
     }
-    let before = ctx.guard.counted();
+    let (before, is_recording) = (ctx.guard.counted(), ctx.guard.is_recording());
     let entry = ctx.guard.entry_mut(events::SPOP, ctx.db, &key);
     if entry.as_ref().is_some_and(|entry| entry.kind() != Kind::Set) {
         return Err(Error::WrongType);
@@ -109,14 +110,21 @@ pub fn spop(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     if let Some(big) = entry.entry().big().filter(|_| popped == len) {
         let captured = keyspace.capture(big);
         entry.remove();
+        record::removal(ctx, key.bytes);
         ctx.guard.count_as(before, popped);
         return reply_some(ctx, captured, Show::Names, Choice::All);
     }
+    let mut gone = is_recording.then(Vec::new);
     if entry.entry().packed().is_some() {
         let ranks = distinct(ctx.tally, len, popped);
-        pop_packed(entry, ctx.tally, &mut ctx.reply, ranks);
+        pop_packed(entry, ctx.tally, &mut ctx.reply, ranks, &mut gone);
     } else {
-        pop_big(entry, ctx.tally, &mut ctx.reply, popped);
+        pop_big(entry, ctx.tally, &mut ctx.reply, popped, &mut gone);
+    }
+    match gone {
+        None => {}
+        Some(_) if popped == len => record::removal(ctx, key.bytes),
+        Some(gone) => record::in_parts(ctx, &[b"SREM", key.bytes], gone.iter().map(|one| &**one)),
     }
     ctx.guard.count_as(before, popped);
     Ok(Done::Replied)
@@ -134,12 +142,16 @@ fn pop_count(args: Args<'_>) -> Result<Option<u64>, Error> {
     }
 }
 
+/// Members that went, for the record.
+type Gone = Option<Vec<Box<[u8]>>>;
+
 /// Replies the members of these ranks of a packed set and removes them.
 fn pop_packed(
     entry: EntryMut<'_, '_>,
     tally: &mut Tally,
     reply: &mut Reply<'_>,
     mut ranks: Vec<u64>,
+    gone: &mut Gone,
 ) {
     let packed = entry.entry().packed().expect("the caller has checked it");
     ranks.sort_unstable();
@@ -149,6 +161,9 @@ fn pop_packed(
     for (rank, member) in (0..).zip(Packed::new(packed)) {
         if ranks.next_if_eq(&rank).is_some() {
             Text::Elem(member).write(reply);
+            if let Some(gone) = gone {
+                gone.push(member.bytes(&mut IntText::default()).into());
+            }
         } else {
             member.push(&mut remaining);
         }
@@ -159,7 +174,13 @@ fn pop_packed(
 }
 
 /// Replies members of a big set, drawn at random, and removes them; not all.
-fn pop_big(mut entry: EntryMut<'_, '_>, tally: &mut Tally, reply: &mut Reply<'_>, popped: u64) {
+fn pop_big(
+    mut entry: EntryMut<'_, '_>,
+    tally: &mut Tally,
+    reply: &mut Reply<'_>,
+    popped: u64,
+    gone: &mut Gone,
+) {
     entry.edit(|big, log| {
         let set = set_mut(big);
         for _ in 0..popped {
@@ -167,6 +188,9 @@ fn pop_big(mut entry: EntryMut<'_, '_>, tally: &mut Tally, reply: &mut Reply<'_>
             let member = set.at(rank).expect("a rank below the length").to_vec();
             reply.bulk(&member);
             set.remove(&member, log);
+            if let Some(gone) = gone {
+                gone.push(member.into());
+            }
         }
     });
 }

@@ -6,6 +6,8 @@ use value::{Big, Encoding, Log, Stream, StreamId};
 
 use super::ahead::{Changes, change_ahead, exceeds_at_once};
 use super::ids::{Wanted, strict_id};
+use super::recording::{self, Trimmed};
+use super::references::References;
 use super::reply::write_id;
 use super::trim::{Added, Trim, Trimming, parse};
 use super::view::{change_groups, of_big_mut, of_entry, open};
@@ -55,34 +57,40 @@ pub fn xadd(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         }
         let id = wanted.choose(StreamId::MIN, now)?;
         let mut stream = Stream::new();
-        stream.add(id, fields, size, limits, &mut Log::default());
+        stream.add(id, fields.clone(), size, limits, &mut Log::default());
         let trimmed = options.trim.map_or(0, |trim| {
             let count = trim.count(&stream);
             trim.apply(&mut stream, count)
         });
+        let keeps = stream.len();
         write_id(reply, id);
-        ctx.guard.insert_big(
-            events::XADD,
-            ctx.db,
-            &key,
-            Encoding::Stream,
-            Big::Stream(stream),
-            None,
-        );
+        let big = Big::Stream(stream);
+        ctx.guard.insert_big(events::XADD, ctx.db, &key, Encoding::Stream, big, None);
         if trimmed > 0 {
             ctx.guard.notify(events::XTRIM, ctx.db, &key);
+        }
+        let references = References::Keep;
+        let trimmed = Some(Trimmed { keeps, references }).filter(|_| trimmed > 0);
+        if ctx.guard.is_recording() {
+            recording::added(ctx, key.bytes, id, trimmed, fields);
         }
         return Ok(Done::Replied);
     };
     let id = wanted.choose(of_entry(entry.entry()).marks().last, now)?;
-    let trimmed = entry.edit(|big, log| {
-        of_big_mut(big).add(id, fields, size, limits, log);
-        options.trim.map_or(0, |trim| trim_added(big, trim, log))
+    let (trimmed, record) = entry.edit(|big, log| {
+        of_big_mut(big).add(id, fields.clone(), size, limits, log);
+        let Some(trim) = options.trim else { return (0, None) };
+        let (len, references) = (of_big_mut(big).len(), trim.references_of(of_big_mut(big)));
+        let count = trim_added(big, trim, log);
+        (count, (count > 0).then(|| Trimmed { keeps: len - count, references }))
     });
     if trimmed > 0 {
         entry.notify(events::XTRIM);
     }
     write_id(reply, id);
+    if ctx.guard.is_recording() {
+        recording::added(ctx, key.bytes, id, record, fields);
+    }
     Ok(Done::Replied)
 }
 

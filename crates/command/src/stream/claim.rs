@@ -7,6 +7,7 @@ use value::{Stream, StreamId};
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, exceeds_at_once, mark_if_long};
 use super::consumers::{consumer, existing_group, more, new_consumer};
 use super::ids::{range_start, strict_id};
+use super::recording::{self, OfGroup};
 use super::reply::{LongReply, Named, Part, Shown, write_id};
 use super::view::{of_entry, stream_at};
 use crate::ctx::Ctx;
@@ -73,9 +74,9 @@ fn options(ctx: &Ctx<'_, '_>, from: usize) -> Result<Options, Error> {
         }
         at += 1;
     }
-    // What lies ahead, or before all time, is now.
-    options.at_ms =
-        options.at_ms.map(|at| if (0..=ctx.now.0).contains(&at) { at } else { ctx.now.0 });
+    // What lies ahead, or before all time, is now: unless it was recorded by another clock.
+    let is_valid = |at: i64| at >= 0 && (at <= ctx.now.0 || ctx.guard.ignores_due());
+    options.at_ms = options.at_ms.map(|at| if is_valid(at) { at } else { ctx.now.0 });
     Ok(options)
 }
 
@@ -116,8 +117,8 @@ struct Claims {
     at: usize,
     /// Those that were claimed stand before this place.
     claimed: usize,
-    /// How many were dropped from the pending ones because they are deleted.
-    dropped: usize,
+    /// Those that were dropped from the pending ones because they are deleted.
+    dropped: Vec<StreamId>,
     /// The group's last id was moved on.
     advanced: bool,
 }
@@ -125,7 +126,8 @@ struct Claims {
 impl Claims {
     /// The last id goes with an entry, if any was claimed.
     fn changes(&self) -> u64 {
-        self.by.changes(self.claimed + self.dropped) + u64::from(self.advanced && self.claimed == 0)
+        self.by.changes(self.claimed + self.dropped.len())
+            + u64::from(self.advanced && self.claimed == 0)
     }
 }
 
@@ -152,7 +154,7 @@ impl Work for Claims {
                     self.ids[self.claimed] = id;
                     self.claimed += 1;
                 }
-                Claim::Dropped => self.dropped += 1,
+                Claim::Dropped => self.dropped.push(id),
                 Claim::Refused => {}
             }
         }
@@ -195,7 +197,8 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (_, group) = existing_group(ctx)?;
     let exists = has_consumer(ctx, group, args.get(3));
     let by = Claimer { exists, group, name: args.get(3).into(), min_idle, now, options };
-    let claims = Claims { by, ids, at: 0, claimed: 0, dropped: 0, advanced: false };
+    let dropped = Vec::new();
+    let claims = Claims { by, ids, at: 0, claimed: 0, dropped, advanced: false };
     if exceeds_at_once(ctx, claims.ids.len() as u64) {
         return change_ahead(ctx, 1, claims, tries);
     }
@@ -208,10 +211,37 @@ pub fn xclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 fn reply_claims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Claims)>) -> Done {
     let mut long = LongReply::default();
     for (key, claims) in done {
+        record_claims(ctx, key, &claims.by, &claims.ids, &claims.dropped, claims.advanced);
         let named = if claims.by.options.just_id { Named::Id } else { Named::Entry };
         show_ids(ctx, key, Shown::Ids(claims.ids, 0, named), &mut long);
     }
     long.into_done()
+}
+
+/// Leaves what was claimed, and what was dropped because it is deleted.
+fn record_claims(
+    ctx: &mut Ctx<'_, '_>,
+    key: usize,
+    by: &Claimer,
+    claimed: &[StreamId],
+    dropped: &[StreamId],
+    advanced: bool,
+) {
+    if !ctx.guard.is_recording() {
+        return;
+    }
+    let group = OfGroup { key: ctx.arg(key), name: ctx.arg(2) };
+    if !by.exists {
+        recording::new_consumer(ctx, group, &by.name);
+    }
+    let place = stream_at(ctx, key).group(by.group);
+    let rows: Vec<_> = claimed.iter().filter_map(|id| place.get(*id)).collect();
+    recording::rows(ctx, group, &by.name, &rows);
+    recording::acknowledged(ctx, group, dropped);
+    if advanced {
+        recording::position(ctx, key, by.group, group);
+    }
+    ctx.guard.record_nothing(); // if that was nothing: the consumer was seen
 }
 
 /// Replies an array: under the lock, unless it is much or something before it is.
@@ -370,6 +400,7 @@ pub fn xautoclaim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 fn reply_autoclaims(ctx: &mut Ctx<'_, '_>, done: Vec<(usize, Autoclaims)>) -> Done {
     let mut long = LongReply::default();
     for (key, claims) in done {
+        record_claims(ctx, key, &claims.by, &claims.claimed, &claims.deleted, false);
         ctx.reply.array(3);
         write_id(&mut ctx.reply, claims.next.unwrap_or(StreamId::MIN));
         let named = if claims.by.options.just_id { Named::Id } else { Named::Entry };

@@ -1,10 +1,12 @@
 //! XDEL, XDELEX, XACK, XACKDEL.
 
 use keyspace::{EntryMut, Event, Kind};
+use value::stream::Group;
 use value::{Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, exceeds_at_once, mark_if_long};
 use super::ids::strict_id;
+use super::recording::{self, OfGroup};
 use super::references::{References, delete};
 use super::view::{change, of_big_mut, of_entry, open};
 use crate::ctx::Ctx;
@@ -189,6 +191,7 @@ pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     let (how, ids) = parse_ids(ctx, 2)?;
     let mut codes = vec![NOT_THERE; ids.len()];
+    let referring = referring_groups(ctx, how, &ids)?;
     if let Some(mut entry) = open(Event::SILENT, ctx, 1)?
         // What is pending of entries that are gone goes, too, if that was asked for.
         && (how == References::Delete
@@ -198,9 +201,42 @@ pub fn xdelex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             ids.iter().map(|id| code(delete(stream, *id, how))).collect()
         });
         tell_deleted(&mut entry, &codes);
+        record_deleted(ctx, &referring, &ids, &codes);
     }
     reply_codes(ctx, &codes);
     Ok(Done::Replied)
+}
+
+/// The names of the groups in which some of these entries are pending, if they are not to stay so
+/// and that is to be recorded.
+fn referring_groups(
+    ctx: &mut Ctx<'_, '_>,
+    how: References,
+    ids: &[StreamId],
+) -> Result<Vec<Box<[u8]>>, Error> {
+    if how != References::Delete || !ctx.guard.is_recording() {
+        return Ok(Vec::new());
+    }
+    let Some(stream) = ctx.peek_kind(&ctx.key(1), Kind::Stream)?.map(of_entry) else {
+        return Ok(Vec::new());
+    };
+    let referring = |group: &Group| ids.iter().any(|id| group.get(*id).is_some());
+    Ok(stream.groups().filter(|(_, group)| referring(group)).map(|(name, _)| name.into()).collect())
+}
+
+/// Leaves the deletion of those entries that were deleted, and that none is pending any longer in
+/// these groups.
+fn record_deleted(ctx: &mut Ctx<'_, '_>, groups: &[Box<[u8]>], ids: &[StreamId], codes: &[i64]) {
+    if !ctx.guard.is_recording() {
+        return;
+    }
+    let key = ctx.arg(1);
+    for name in groups {
+        recording::acknowledged(ctx, OfGroup { key, name }, ids);
+    }
+    let gone = ids.iter().zip(codes).filter(|(_, code)| **code == DELETED).map(|(id, _)| *id);
+    recording::deleted(ctx, key, &gone.collect::<Vec<_>>());
+    ctx.guard.record_nothing(); // if all are still needed
 }
 
 /// `XACKDEL key group [KEEPREF | DELREF | ACKED] IDS numids id ...`.
@@ -211,6 +247,8 @@ pub fn xackdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let (how, ids) = parse_ids(ctx, 3)?;
     let name = ctx.arg(2);
     let mut codes = vec![NOT_THERE; ids.len()];
+    let mut referring = referring_groups(ctx, how, &ids)?;
+    referring.retain(|group| **group != *name);
     if let Some(mut entry) = open(Event::SILENT, ctx, 1)?
         && let Some(at) = of_entry(entry.entry()).find_group(name)
     {
@@ -225,6 +263,12 @@ pub fn xackdel(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
             ids.iter().map(one).collect()
         });
         tell_deleted(&mut entry, &codes);
+        if ctx.guard.is_recording() {
+            let taken = ids.iter().zip(&codes).filter(|(_, code)| **code != NOT_THERE);
+            let (ids, codes): (Vec<_>, Vec<_>) = taken.unzip();
+            recording::acknowledged(ctx, OfGroup { key: ctx.arg(1), name }, &ids);
+            record_deleted(ctx, &referring, &ids, &codes);
+        }
     }
     reply_codes(ctx, &codes);
     Ok(Done::Replied)

@@ -11,6 +11,7 @@ use super::ahead::{Changes, Scope, Work, exceeds_at_once};
 use super::consumers::{consumer, group_at, more, new_consumer};
 use super::delivery::{Delivery, STEP_ENTRIES};
 use super::reading::{From, Reading};
+use super::recording::{self, OfGroup};
 use super::reply::{LongReply, Named, Run, Shown};
 use super::reply::{begin_map, show};
 use super::view::{change_groups, of_big_mut, of_entry, peek, stream_at};
@@ -128,10 +129,16 @@ fn write_streams(
     for (i, group, from) in found {
         let done = ahead.iter().position(|(key, _)| *key == i);
         let done = done.map(|at| ahead.swap_remove(at).1);
-        changed += u64::from(match &done {
+        let is_new = match &done {
             Some(done) => done.makes_consumer,
             None => stream_at(ctx, i).group(group).find(consumer_name).is_none(),
+        };
+        changed += u64::from(is_new);
+        let behind = ctx.guard.is_recording().then(|| match &done {
+            Some(done) => done.behind,
+            None => stream_at(ctx, i).group(group).last,
         });
+        let is_noted = done.is_none() && from != From::New;
         let shown = if let From::Behind(id) = from {
             let ids = match done {
                 Some(done) => done.ids,
@@ -141,9 +148,67 @@ fn write_streams(
         } else {
             deliver_new(ctx, i, group, reading, done.as_ref())
         };
+        if let Some(behind) = behind {
+            if is_new && !is_noted {
+                recording::new_consumer(ctx, of_group(ctx, i, reading), consumer_name);
+            }
+            record_delivery(ctx, (i, group), reading, &shown, behind);
+        }
         show(ctx, i, shown, long);
     }
     changed
+}
+
+/// The group that a command names, of the stream in an argument.
+fn of_group<'a>(ctx: &Ctx<'a, '_>, i: usize, reading: &Reading) -> OfGroup<'a> {
+    OfGroup { key: ctx.arg(i), name: ctx.arg(reading.group.expect("it was parsed")) }
+}
+
+/// Leaves what was delivered.
+#[cold]
+#[inline(never)]
+fn record_delivery(
+    ctx: &mut Ctx<'_, '_>,
+    (i, group): (usize, usize),
+    reading: &Reading,
+    shown: &Shown,
+    behind: StreamId,
+) {
+    match shown {
+        Shown::Ids(ids, ..) => record_again(ctx, i, group, reading, ids),
+        _ => record_new(ctx, i, group, reading, behind),
+    }
+}
+
+/// Leaves what is pending since new entries were delivered, those behind an id, and up to where the
+/// group has read.
+#[cold]
+fn record_new(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, behind: StreamId) {
+    let (group, stream) = (of_group(ctx, i, reading), stream_at(ctx, i));
+    if !reading.no_ack
+        && let Some(from) = behind.next()
+    {
+        let last = stream.group(at).last;
+        let ids = stream.iter_from_id(from).map(|entry| entry.id).take_while(|id| *id <= last);
+        let rows: Vec<_> = ids.filter_map(|id| stream.group(at).get(id)).collect();
+        recording::rows(ctx, group, consumer_of(ctx, reading), &rows);
+    }
+    recording::position(ctx, i, at, group);
+}
+
+/// Leaves the rows of entries that were delivered again: those that are still there.
+#[cold]
+fn record_again(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading, ids: &[StreamId]) {
+    let (group, stream) = (of_group(ctx, i, reading), stream_at(ctx, i));
+    let ids = ids.iter().filter(|id| stream.contains(**id));
+    let rows: Vec<_> = ids.filter_map(|id| stream.group(at).get(*id)).collect();
+    recording::rows(ctx, group, consumer_of(ctx, reading), &rows);
+    ctx.guard.record_nothing(); // if there is none: the consumer was seen
+}
+
+/// The name of the consumer.
+fn consumer_of<'a>(ctx: &Ctx<'a, '_>, reading: &Reading) -> &'a [u8] {
+    ctx.arg(reading.group.expect("it was parsed") + 1)
 }
 
 /// The consumer tried to get something and got nothing.
@@ -156,6 +221,7 @@ fn note_attempt(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
         None => {
             entry.set_event(events::XGROUP_CREATECONSUMER);
             change_groups(&mut entry, false, |stream| consumer(stream, at, name, now));
+            recording::new_consumer(ctx, of_group(ctx, i, reading), name);
         }
         Some(who) => {
             let active = group.consumer(who).active_ms;
@@ -164,6 +230,7 @@ fn note_attempt(ctx: &mut Ctx<'_, '_>, i: usize, at: usize, reading: &Reading) {
                     of_big_mut(big).set_consumer_times(at, who, now, active, log);
                 });
                 ctx.guard.adjust_change_count(-1); // that it was there is no change of the data
+                ctx.guard.record_nothing();
             }
         }
     }

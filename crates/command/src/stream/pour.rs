@@ -51,6 +51,65 @@ pub fn pour<'m>(
     bound: Option<Bound>,
     messages: impl Iterator<Item = Message<'m>> + Clone,
 ) -> Result<u64, Error> {
+    let last = last_id(guard, db, key);
+    let count = pour_entries(guard, (db, key), settings, now, bound, messages.clone())?;
+    if guard.is_recording() && count > 0 {
+        record(guard, (db, key), (last, now), bound, messages.take(count as usize));
+    }
+    Ok(count)
+}
+
+/// The last id of a stream; before its first one if there is none. Only for records.
+fn last_id(guard: &mut Guard<'_>, db: DbIndex, key: &Key<'_>) -> StreamId {
+    if !guard.is_recording() {
+        return StreamId::MIN;
+    }
+    let entry = guard.read(db, key).filter(|entry| entry.kind() == Kind::Stream);
+    entry.map_or(StreamId::MIN, |entry| of_entry(entry).marks().last)
+}
+
+/// Leaves an XADD with its id for each message; behind the last one the stream is as long as it is
+/// now.
+fn record<'m>(
+    guard: &mut Guard<'_>,
+    (db, key): (DbIndex, &Key<'_>),
+    (mut last, now): (StreamId, UnixMs),
+    bound: Option<Bound>,
+    messages: impl Iterator<Item = Message<'m>>,
+) {
+    let entry = guard.read(db, key).filter(|entry| entry.kind() == Kind::Stream);
+    let len = entry.map_or(0, |entry| of_entry(entry).len()).to_string();
+    let mut messages = messages.peekable();
+    while let Some((number, payload)) = messages.next() {
+        let Ok(id) = Wanted::Any.choose(last, now.0.max(0) as u64) else { return };
+        last = id;
+        let (id, number) = (id.to_string(), number.to_string());
+        let trims = bound.is_some() && messages.peek().is_none();
+        let trim: [&[u8]; 3] = [b"MAXLEN", b"=", len.as_bytes()];
+        let trim = if trims { &trim[..] } else { &[] };
+        guard.record_with(db, 7 + trim.len(), |record| {
+            record.word(b"XADD");
+            record.word(key.bytes);
+            for word in trim {
+                record.word(word);
+            }
+            record.word(id.as_bytes());
+            record.word(FIELDS[0]);
+            record.word(number.as_bytes());
+            record.word(FIELDS[1]);
+            record.word(payload);
+        });
+    }
+}
+
+fn pour_entries<'m>(
+    guard: &mut Guard<'_>,
+    (db, key): (DbIndex, &Key<'_>),
+    settings: &Settings,
+    now: UnixMs,
+    bound: Option<Bound>,
+    messages: impl Iterator<Item = Message<'m>> + Clone,
+) -> Result<u64, Error> {
     let entries =
         messages.map(|(number, payload): Message<'m>| [Text::Number(number), Text::Bytes(payload)]);
     let pouring = Pouring { limits: limits(settings), now: now.0.max(0) as u64, bound };

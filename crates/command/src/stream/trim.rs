@@ -7,6 +7,7 @@ use value::{Log, Stream, StreamId};
 
 use super::ahead::{Changes, Scope, Work, change_ahead, change_now, exceeds_at_once};
 use super::ids::{Wanted, strict_id};
+use super::recording::{self, Trimmed};
 use super::references::{References, delete};
 use super::reply::write_id;
 use super::view::{change, of_entry, open};
@@ -146,13 +147,18 @@ impl Trim {
         self.heeds_references() && stream.groups().len() > 0
     }
 
+    /// What groups have to say where it trims this stream.
+    pub fn references_of(&self, stream: &Stream) -> References {
+        if self.is_slow(stream) { self.references } else { References::Keep }
+    }
+
     /// Trims a stream that was captured; how many entries went.
     pub fn apply(&self, stream: &mut Stream, count: u64) -> u64 {
         if !self.is_slow(stream) {
             stream.trim(0..count);
             return count;
         }
-        let mut trimming = Trimming { trim: *self, added: None, count, next: None, gone: 0 };
+        let mut trimming = Trimming { count, ..Trimming::new(*self, None) };
         let was = stream.clone();
         while !trimming.step(&was, stream) {}
         trimming.gone
@@ -183,11 +189,13 @@ pub(super) struct Trimming {
     pub next: Option<StreamId>,
     /// Entries that went.
     pub gone: u64,
+    /// How many entries are behind those at the front.
+    keeps: u64,
 }
 
 impl Trimming {
     pub fn new(trim: Trim, added: Option<Added>) -> Self {
-        Self { trim, added, count: 0, next: None, gone: 0 }
+        Self { trim, added, count: 0, next: None, gone: 0, keeps: 0 }
     }
 }
 
@@ -208,6 +216,7 @@ impl Work for Trimming {
             if self.count == 0 {
                 self.count = self.trim.count(stream);
             }
+            self.keeps = stream.len() - self.count;
         }
         let deleted = stream.marks().max_deleted;
         let max = self.count.min(STEP_ENTRIES) as usize;
@@ -247,9 +256,17 @@ pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
                     if exceeds_at_once(ctx, count) {
                         return change_ahead(ctx, 1, trimming, tries);
                     }
-                    change_now(ctx, 1, trimming).gone
+                    let trimming = change_now(ctx, 1, trimming);
+                    record_trimming(ctx, 1, &trimming);
+                    trimming.gone
                 }
-                (count, false) => change(&mut entry, |stream| trim.apply(stream, count)),
+                (count, false) => {
+                    let keeps = stream.len() - count;
+                    let gone = change(&mut entry, |stream| trim.apply(stream, count));
+                    let trimmed = Trimmed { keeps, references: References::Keep };
+                    recording::trimmed(ctx, ctx.key(1).bytes, trimmed);
+                    gone
+                }
             }
         }
     };
@@ -258,9 +275,23 @@ pub fn xtrim(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     Ok(Done::Replied)
 }
 
+/// Leaves what a trimming has changed in the stream in an argument.
+fn record_trimming(ctx: &mut Ctx<'_, '_>, at: usize, trimming: &Trimming) {
+    let (key, references) = (ctx.key(at), trimming.trim.references);
+    let trimmed = Trimmed { keeps: trimming.keeps, references };
+    match &trimming.added {
+        None => recording::trimmed(ctx, key.bytes, trimmed),
+        Some(added) => {
+            let fields = added.fields.iter().map(|(name, value)| (&**name, &**value));
+            recording::added(ctx, key.bytes, added.id, Some(trimmed), fields);
+        }
+    }
+}
+
 /// Replies as XADD, or as XTRIM.
 fn reply_trimmed(ctx: &mut Ctx<'_, '_>, done: &[(usize, Trimming)]) -> Done {
-    for (_, trimming) in done {
+    for (key, trimming) in done {
+        record_trimming(ctx, *key, trimming);
         match &trimming.added {
             Some(added) => write_id(&mut ctx.reply, added.id),
             None => ctx.reply.integer(trimming.gone as i64),

@@ -9,6 +9,7 @@ use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::integer;
+use crate::record::{self, SetExpiry};
 
 /// `INCR key`.
 pub fn incr(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
@@ -60,6 +61,7 @@ pub fn incrbyfloat(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
         write_sum(&mut text, Some(LongDouble::ZERO), increment)?;
         ctx.guard.insert(events::INCRBYFLOAT, ctx.db, &key, plain(&text), None);
     }
+    record::set(ctx, key.bytes, SetExpiry::Keep, |record| record.word(&text));
     ctx.reply.bulk(&text);
     Ok(Done::Replied)
 }

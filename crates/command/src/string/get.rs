@@ -9,6 +9,7 @@ use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
 use crate::events;
+use crate::record;
 
 /// `GET key`.
 #[inline]
@@ -77,7 +78,9 @@ fn expire(ctx: &mut Ctx<'_, '_>, expiry: Option<UnixMs>) {
     let Some(mut entry) = ctx.guard.entry_mut(event, ctx.db, &key) else { return };
     if is_past {
         entry.remove();
+        record::removal(ctx, key.bytes);
     } else {
         entry.set_expiry(expiry);
+        record::expiry(ctx, key.bytes, expiry);
     }
 }

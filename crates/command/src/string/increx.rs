@@ -14,6 +14,7 @@ use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::{integer, is};
+use crate::record;
 
 /// What is added.
 #[derive(Clone, Copy)]
@@ -292,6 +293,7 @@ fn store(ctx: &mut Ctx<'_, '_>, value: &Number, old: Option<UnixMs>, expiry: New
     if matches!(expiry, NewExpiry::Is(Some(at)) if ctx.is_past(at)) {
         if let Some(entry) = ctx.guard.entry_mut(Event::DEL, db, &key) {
             entry.remove();
+            record::removal(ctx, key.bytes);
         }
         return;
     }
@@ -310,6 +312,11 @@ fn store(ctx: &mut Ctx<'_, '_>, value: &Number, old: Option<UnixMs>, expiry: New
         }
         None => ctx.guard.insert(event, db, &key, value.as_new(), at),
     }
+    record::set(ctx, key.bytes, expiry.of_record(), |record| match value {
+        Number::Int(number) => record::number(record, *number),
+        Number::Float(text) => record.word(text),
+        Number::Nothing => unreachable!("it is not stored"),
+    });
     match expiry {
         NewExpiry::Is(Some(_)) => ctx.guard.notify(events::EXPIRE, db, &key),
         NewExpiry::Is(None) if old.is_some() => ctx.guard.notify(events::PERSIST, db, &key),

@@ -4,7 +4,7 @@ use base::num::parse_i64;
 use resp::Args;
 
 use super::options::{Condition, NewExpiry, SetOptions};
-use super::set::{holds, put};
+use super::set::{holds, put, record_set};
 use super::text::{new_text, text_of, write_or_null};
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -42,7 +42,12 @@ pub fn msetex(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let pairs = Pairs::counted(ctx.args)?;
     let options = SetOptions::of_msetex(ctx.args.from(pairs.end))?;
     let expiry = options.expiry.resolve(ctx.now, "msetex")?;
-    pairs.set_if(ctx, options.condition, expiry)
+    let mark = ctx.guard.mark();
+    let done = pairs.set_if(ctx, options.condition, expiry)?;
+    if ctx.guard.is_recording() && ctx.guard.has_changed_since(mark) {
+        pairs.keys().for_each(|key| record_set(ctx, key, key + 1, expiry));
+    }
+    Ok(done)
 }
 
 /// Where keys and values take turns among the arguments.

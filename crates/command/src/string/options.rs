@@ -7,6 +7,7 @@ use resp::Args;
 use super::text::ArgText;
 use crate::error::{Error, InvalidExpire};
 use crate::parse::{integer, is};
+use crate::record::SetExpiry;
 
 /// A time at which a key is to expire, as a client said it.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +117,16 @@ pub(super) enum NewExpiry {
     Keep,
     /// It is this.
     Is(Option<UnixMs>),
+}
+
+impl NewExpiry {
+    /// As a SET in a record says it.
+    pub(super) fn of_record(self) -> SetExpiry {
+        match self {
+            NewExpiry::Keep => SetExpiry::Keep,
+            NewExpiry::Is(at) => at.map_or(SetExpiry::None, SetExpiry::At),
+        }
+    }
 }
 
 impl Expiry<'_> {

@@ -10,6 +10,7 @@ use super::text::ArgText;
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::{Arity, Error};
+use crate::record;
 use crate::spec::KeyFlags;
 
 /// `DELIFEQ key text`.
@@ -63,6 +64,9 @@ fn remove_if(
         }
         None => false,
     };
+    if removed {
+        record::removal(ctx, key.bytes);
+    }
     ctx.reply.integer(i64::from(removed));
     Ok(Done::Replied)
 }

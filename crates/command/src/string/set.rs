@@ -1,7 +1,7 @@
 //! Setting one string: SET, SETNX, SETEX, PSETEX.
 
 use base::DbIndex;
-use keyspace::{Entry, Guard, Key};
+use keyspace::{Entry, Guard, Key, RecordWriter};
 use resp::Args;
 use value::NewStr;
 
@@ -14,6 +14,7 @@ use crate::done::Done;
 use crate::error::Error;
 use crate::events;
 use crate::parse::is;
+use crate::record;
 use crate::spec::KeyFlags;
 
 /// What SET does to its key: with some options it looks at what was there.
@@ -49,6 +50,7 @@ fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let value = new_text(&ctx.args, 2);
     if !options.get && matches!(options.condition, Condition::Always) {
         put(ctx.guard, db, &key, value, expiry);
+        record_set(ctx, 1, 2, expiry);
         ctx.reply.ok();
         return Ok(Done::Replied);
     }
@@ -75,6 +77,7 @@ fn set_with_options(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     }
     if holds {
         put(ctx.guard, db, &key, value, expiry);
+        record_set(ctx, 1, 2, expiry);
     }
     Ok(Done::Replied)
 }
@@ -116,6 +119,15 @@ pub(super) fn put(
     }
 }
 
+/// Leaves that the key in an argument was set to the value in another one.
+pub(super) fn record_set(ctx: &mut Ctx<'_, '_>, key: usize, value: usize, expiry: NewExpiry) {
+    if ctx.guard.is_recording() {
+        let args = ctx.args;
+        let write = |record: &mut RecordWriter<'_>| record::argument(record, &args, value);
+        record::set(ctx, args.get(key), expiry.of_record(), write);
+    }
+}
+
 /// `SETNX key value`.
 pub fn setnx(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
@@ -146,6 +158,7 @@ fn set_expiring(
     let key = ctx.key(1);
     ctx.guard.insert(events::SET, ctx.db, &key, new_text(&ctx.args, 3), Some(at));
     ctx.guard.notify(events::EXPIRE, ctx.db, &key);
+    record_set(ctx, 1, 3, NewExpiry::Is(Some(at)));
     ctx.reply.ok();
     Ok(Done::Replied)
 }

@@ -19,6 +19,20 @@ const FLUSH_TYPE: Arg = Arg::one_of(
 /// All of them, by name.
 pub static COMMANDS: &[CommandSpec] = &[
     CommandSpec {
+        name: "bgrewriteaof",
+        full_name: "bgrewriteaof",
+        since: "1.0.0",
+        arity: 1,
+        flags: F::of(&[F::ADMIN, F::NOSCRIPT, F::NO_ASYNC_LOADING]),
+        handler: Handler::Server(server::bgrewriteaof),
+        docs: &Docs {
+            summary: "Asynchronously rewrite the append-only file",
+            complexity: "O(1)",
+            ..Docs::NONE
+        },
+        ..BASE
+    },
+    CommandSpec {
         name: "bgsave",
         full_name: "bgsave",
         since: "1.0.0",

@@ -1,5 +1,6 @@
 //! BZPOPMIN, BZPOPMAX, BZMPOP: what they wait for, and how they take.
 
+use base::num::{I64_TEXT_MAX, format_i64};
 use resp::Args;
 use value::Kind;
 
@@ -41,6 +42,9 @@ pub fn take_max(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Erro
 fn take(ctx: &mut Ctx<'_, '_>, at: usize, end: End) -> Result<Done, Error> {
     let key = ctx.key(at);
     let popped = pop(ctx.guard, ctx.settings, ctx.db, &key, end, 1)?;
+    if popped.is_some() {
+        ctx.guard.record(ctx.db, &[end.pop(), key.bytes]);
+    }
     let Some((member, score)) = popped.as_ref().and_then(|popped| popped.first()) else {
         return Ok(Done::Nothing);
     };
@@ -60,5 +64,12 @@ pub fn wait_mpop(args: Args<'_>) -> Result<Wait, Error> {
 /// BZMPOP: several members of a key.
 pub fn take_mpop(ctx: &mut Ctx<'_, '_>, _: &Wait, at: usize) -> Result<Done, Error> {
     let many = ManyKeys::parse(ctx.args, 2)?;
-    pop_many(ctx, at, &many)
+    let done = pop_many(ctx, at, &many)?;
+    if ctx.guard.is_recording() && !matches!(done, Done::Nothing) {
+        // A count is signed there; no sorted set has more members.
+        let count = i64::try_from(many.count).unwrap_or(i64::MAX);
+        let text = &mut [0; I64_TEXT_MAX];
+        ctx.guard.record(ctx.db, &[many.end.pop(), ctx.arg(at), format_i64(text, count)]);
+    }
+    Ok(done)
 }

@@ -33,6 +33,11 @@ pub enum End {
 }
 
 impl End {
+    /// The command that takes members from here.
+    pub fn pop(self) -> &'static [u8] {
+        if self == Self::Min { b"ZPOPMIN" } else { b"ZPOPMAX" }
+    }
+
     /// What it is called that members were taken from here.
     fn popped(self) -> Event {
         if self == Self::Min { events::ZPOPMIN } else { events::ZPOPMAX }

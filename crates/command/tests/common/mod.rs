@@ -1,6 +1,7 @@
 //! Shared by the tests of this crate: requests from words, replies as values, a live redis-server.
 #![allow(dead_code)] // each test file uses a part of it
 
+pub mod pair;
 pub mod requests;
 pub mod session;
 

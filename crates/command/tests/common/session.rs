@@ -7,9 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base::{DbIndex, UnixMs};
 use command::{
     CommandSpec, Ctx, Done, Error, Handler, LockClass, Prepared, Progress, Resumable, Settings,
-    Tally, keys, registry,
+    Tally, keys, record, registry,
 };
-use keyspace::{Access, Entry, Event, Guard, Intent, Keyspace, Options};
+use keyspace::{Access, Due, Entry, Event, Guard, Intent, Keyspace, Options};
 use resp::{Args, OutBuf, Proto, Reply};
 use value::string::encode;
 
@@ -35,6 +35,10 @@ pub struct Session {
     pub changed_before_error: bool,
     /// The last request has changed data.
     pub changed: bool,
+    /// The rule for what is due.
+    pub due: Due,
+    /// A blocking command is served for this key alone, an argument, as if it had waited.
+    pub served: Option<usize>,
 }
 
 impl Session {
@@ -55,7 +59,18 @@ impl Session {
             whole: false,
             changed_before_error: false,
             changed: false,
+            due: Due::Remove,
+            served: None,
         }
+    }
+
+    /// Changes leave records from now on, or do not.
+    pub fn record(&mut self, on: bool) {
+        self.access.leave();
+        self.access.try_world().expect("nobody else is there");
+        self.access.world(self.now).set_recording(on);
+        self.access.open_world();
+        assert!(self.access.enter());
     }
 
     /// The text under a key, in this session's database.
@@ -110,8 +125,9 @@ impl Session {
             Handler::Data(handler) => self.run_data(spec, out, args, &mut { handler }),
             Handler::Blocking(wait, take) => {
                 let wait = wait(args)?;
+                let keys = self.served.map_or(wait.keys.clone(), |at| at..at + 1);
                 let mut handler = |ctx: &mut Ctx<'_, '_>| {
-                    for at in wait.keys.clone() {
+                    for at in keys.clone() {
                         match take(ctx, &wait, at)? {
                             Done::Nothing | Done::NothingYet(_) => {}
                             done => return Ok(done),
@@ -157,6 +173,7 @@ impl Session {
             _ => Ok(self.access.free(now)),
         };
         let mut guard = guard.expect("nobody else locks");
+        guard.set_due(self.due);
         let panic_after = std::mem::take(&mut self.panic_after);
         if panic_after > 0 {
             guard.panic_after(panic_after);
@@ -169,6 +186,11 @@ impl Session {
         let run = |ctx: Ctx<'_, '_>| handler(&mut ctx.with_full(&full));
         let done = with_ctx(&mut guard, out, of, args, settings, tally, run);
         self.changed_before_error = done.is_err() && guard.mark() != begin;
+        match &done {
+            Ok(_) => record::leave(&mut guard, begin, spec, self.db, args),
+            Err(_) => guard.rollback_to(begin),
+        }
+        guard.finish();
         drop(guard);
         self.changed = self.access.keyspace().changes() != changes;
         if self.whole {
@@ -188,6 +210,45 @@ impl Session {
             Done::Nothing | Done::NothingYet(_) => Err(Error::made("WAITS")),
             other => panic!("{spec:?} says {other:?}"),
         }
+    }
+
+    /// Runs requests one after the other under one guard, as EXEC does: their changes are committed
+    /// together, those of a request that fails are rolled back alone.
+    pub fn run_together(&mut self, requests: &[&str]) {
+        self.access.leave();
+        self.access.try_world().expect("nobody else is there");
+        let mut guard = self.access.world(self.now);
+        guard.set_due(self.due);
+        for line in requests {
+            let (db, of) = (self.db, (self.proto, self.db));
+            with_args(&words(line), |args| {
+                let spec = registry::find(args).expect("a command").spec();
+                let Handler::Data(handler) = spec.handler else { panic!("{line} may wait") };
+                let (begin, mut out, mut prepared) = (guard.mark(), OutBuf::new(), None);
+                loop {
+                    let full = command::Full::new(prepared.take(), &[]);
+                    let run = |ctx: Ctx<'_, '_>| -> Result<Done, Error> {
+                        let mut ctx = ctx.with_full(&full);
+                        let mut done = handler(&mut ctx)?;
+                        if let Done::Prepare(work) | Done::Steps(work) = &mut done {
+                            while work.step(&mut ctx)? == Progress::More {}
+                        }
+                        Ok(done)
+                    };
+                    let (settings, tally) = (&self.settings, &mut self.tally);
+                    let done = with_ctx(&mut guard, &mut out, of, args, settings, tally, run);
+                    match done {
+                        Ok(Done::Prepare(work)) => prepared = Some(work),
+                        Ok(_) => break record::leave(&mut guard, begin, spec, db, args),
+                        Err(_) => break guard.rollback_to(begin),
+                    }
+                }
+            });
+        }
+        guard.finish();
+        drop(guard);
+        self.access.open_world();
+        assert!(self.access.enter());
     }
 
     /// Runs steps until the work is complete, without locks between them.

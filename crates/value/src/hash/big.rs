@@ -196,6 +196,28 @@ impl Hash {
         self.due.as_ref().is_some_and(|due| due.count(now) > due.hidden)
     }
 
+    /// The fields that [`Hash::hide`] would hide.
+    pub fn to_hide(&self, now: i64) -> impl Iterator<Item = &[u8]> {
+        let due = self.due.as_deref();
+        let times = due.map(|due| {
+            let count = due.count(now).saturating_sub(due.hidden);
+            due.times.from_rank(due.hidden).take(count as usize)
+        });
+        times.into_iter().flatten().map(|item| &item.key.tail[4..])
+    }
+
+    /// The fields that are hidden, with their values and times.
+    pub fn hidden_fields(&self) -> impl Iterator<Item = (&[u8], Val<'_>, i64)> {
+        let due = self.due.as_deref().into_iter();
+        due.flat_map(|due| {
+            due.times.iter().take(due.hidden as usize).map(|item| {
+                let field = &item.key.tail[4..];
+                let value = self.fields.get(Key::hashed(field)).expect("a hidden field is there");
+                (field, value, due.expiry(field).expect("it is hidden because of its time"))
+            })
+        })
+    }
+
     /// Shows again what is hidden. O(1).
     pub fn unhide(&mut self, log: &mut Records) {
         let Some(due) = self.due.as_deref_mut().filter(|due| due.hidden > 0) else { return };
