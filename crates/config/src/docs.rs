@@ -21,6 +21,7 @@ impl Kind {
             Kind::Flags(words) => format!("any of {}", words.join(", ")),
             Kind::Text => "one word or quoted text".to_owned(),
             Kind::FileName => "the name of a file without a folder".to_owned(),
+            Kind::NameOf(what) => format!("a {what} without a folder before it"),
             Kind::Hostname => "a host name".to_owned(),
             Kind::Title => "a template with variables in curly brackets".to_owned(),
             Kind::Addresses => "addresses, separated by spaces".to_owned(),
@@ -68,6 +69,7 @@ pub fn help() -> String {
          \n\
          Usage: sheafdb [--check-config] [FILE] [--NAME VALUE...]... [-]\n\
          \x20      sheafdb check-rdb [--skip-unknown] FILE\n\
+         \x20      sheafdb check-aof [--fix] MANIFEST|FILE\n\
          \x20      sheafdb backup DIR|- [OPTION]...\n\
          \x20      sheafdb verify-backup DIR|FILE.tar|-\n\
          \n\
@@ -76,6 +78,7 @@ pub fn help() -> String {
          \x20 -               as the last word: read settings from standard input as well\n\
          \x20 --check-config  as the first word: list lines which are refused or have no effect\n\
          \x20 check-rdb       as the first word: check an RDB file, and count what is in it\n\
+         \x20 check-aof       as the first word: check an append-only file, and repair its end\n\
          \x20 backup          as the first word: back up a running server; see backup --help\n\
          \x20 verify-backup   as the first word: check such a backup\n\
          \x20 -v, --version   print the version\n\

@@ -37,7 +37,7 @@ macro_rules! words {
         })*
     };
 }
-words! { Access IoBackend LogFormat LogLevel LogTimes MaxmemoryPolicy RdbVersion Supervised }
+words! { Access AppendFsync IoBackend LogFormat LogLevel LogTimes MaxmemoryPolicy RdbVersion Supervised }
 
 impl Field for bool {
     fn store(&mut self, value: &Value) {
@@ -165,6 +165,28 @@ pub struct MaxmemoryPolicy {
 impl MaxmemoryPolicy {
     fn from_word(word: &[u8]) -> Self {
         MaxmemoryPolicy { evicts: word != b"noeviction", counts_uses: word.ends_with(b"-lfu") }
+    }
+}
+
+/// When what was written to the append-only file is made durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AppendFsync {
+    /// Before the reply to a change leaves.
+    Always,
+    /// Once a second.
+    #[default]
+    EverySecond,
+    /// When the system likes.
+    No,
+}
+
+impl AppendFsync {
+    fn from_word(word: &[u8]) -> Self {
+        match word {
+            b"always" => AppendFsync::Always,
+            b"no" => AppendFsync::No,
+            _ => AppendFsync::EverySecond,
+        }
     }
 }
 

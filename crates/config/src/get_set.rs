@@ -106,7 +106,7 @@ impl Config {
             let setting = &SETTINGS[*index];
             let value = setting.kind.parse(text).map_err(|why| {
                 let why = match setting.kind {
-                    Kind::FileName => format!("{} {why}", setting.name),
+                    Kind::FileName | Kind::NameOf(_) => format!("{} {why}", setting.name),
                     _ => why,
                 };
                 SetError::failed(name, refusal_text(setting, text).unwrap_or(why))

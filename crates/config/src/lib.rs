@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use crate::value::Value;
 use table::{Class, DIR, DIRECTIVES, Index, MAXMEMORY_POLICY, SETTINGS, Setting};
 
-pub use field::{MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
+pub use field::{AppendFsync, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 pub use table::{Config, HandlerSettings, WorkerCopy};
 
 /// Maximum number of worker threads.

@@ -150,7 +150,12 @@ fn lines_for(config: &Config, default: &Config, index: Index, needed: bool) -> V
     }
     let value = match setting.kind {
         Kind::Memory(..) | Kind::Backlog => memory_text(text),
-        Kind::Text | Kind::FileName | Kind::Title | Kind::Hostname | Kind::Events => quoted(text),
+        Kind::Text
+        | Kind::FileName
+        | Kind::NameOf(_)
+        | Kind::Title
+        | Kind::Hostname
+        | Kind::Events => quoted(text),
         _ => text.split(|b| *b == b' ').map(word).collect::<Vec<_>>().join(" "),
     };
     vec![format!("{} {value}", setting.name)]

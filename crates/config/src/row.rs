@@ -45,6 +45,8 @@ pub enum Effect {
     Uses,
     /// Begins or ends import mode in the keyspace.
     Import,
+    /// Begins or ends the append-only file.
+    AppendOnly,
     /// Raises the limit of open files. May fail.
     FileLimit,
     /// Changes the working folder. May fail.

@@ -3,7 +3,7 @@
 //! `docs/config.md` and the sample configuration all read it. A new setting is one row here, and
 //! its use.
 
-use super::field::{Field, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
+use super::field::{AppendFsync, Field, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 use super::ingest::{INGEST_WINDOW_MAX, INGEST_WINDOW_MIN, IngestListen};
 use super::row::{inert, refused, settings, wired};
 use super::schedule::Schedule;
@@ -24,7 +24,6 @@ const ACCESS: Kind = Kind::Choice(&["no", "yes", "local"]);
 const SHUTDOWN: Kind = Kind::Flags(&["default", "save", "nosave", "now", "force"]);
 
 const ACL: &str = "for ACL users, which this version does not have";
-const AOF: &str = "for the append-only file, which this version does not write";
 const CLUSTER: &str = "for cluster mode, which is refused";
 const DEFRAG: &str = "for active defragmentation, which this server does not do";
 const EVICTION: &str = "for eviction policies, which this version does not have";
@@ -49,7 +48,6 @@ const TLS: &str = "TLS";
 const RDMA: &str = "for RDMA, which is refused";
 const TITLE: &str = "the process keeps its name";
 const CRASH: &str = "a crash is reported by the panic message only";
-const PERSISTENCE: &str = "persistence";
 const REPLICAS: &str = "replication";
 
 /// A directive of a configuration file that is not a setting: CONFIG does not know it.
@@ -157,20 +155,51 @@ settings! {
         Kind::Text, "", "Token for the live page and /metrics. Empty: none needed."
     ).secret();
     "always-show-logo" = inert(Kind::Bool, "no", "the banner is always the same").start();
-    "aof-disable-auto-gc" = inert(Kind::Bool, "no", AOF);
-    "aof-load-truncated" = inert(Kind::Bool, "yes", AOF);
-    "aof-rewrite-incremental-fsync" = inert(Kind::Bool, "yes", AOF);
-    "aof-timestamp-enabled" = inert(Kind::Bool, "no", AOF);
-    "aof-use-rdb-preamble" = inert(Kind::Bool, "yes", AOF);
-    "aof_rewrite_cpulist" = inert(Kind::Text, "", AOF).alias(&["aof-rewrite-cpulist"]).start();
-    "appenddirname" = inert(Kind::FileName, "appendonlydir", AOF).start();
-    "appendfilename" = inert(Kind::FileName, "appendonly.aof", AOF).start();
-    "appendfsync" = inert(Kind::Choice(&["everysec", "always", "no"]), "everysec", AOF);
-    "appendonly" = refused(
-        Kind::Bool, &["no"], PERSISTENCE, "logging every change to the append-only file"
+    "aof-disable-auto-gc" = inert(
+        Kind::Bool, "no", "files which a rewrite has replaced are always removed"
     );
-    "auto-aof-rewrite-min-size" = inert(SIZE, "67108864", AOF);
-    "auto-aof-rewrite-percentage" = inert(I32, "100", AOF);
+    "aof-load-truncated" server(aof_load_truncated: bool) = wired(
+        Kind::Bool, "yes",
+        "An append-only file whose last command is incomplete is cut off there at the start. no: \
+         the start fails."
+    );
+    "aof-rewrite-incremental-fsync" server(aof_syncs_early: bool) = wired(
+        Kind::Bool, "yes",
+        "Sync the base of the append-only file while it is written, every 4 MiB. `no`: only at its \
+         end."
+    );
+    "aof-timestamp-enabled" worker(aof_timestamp_enabled: bool) = wired(
+        Kind::Bool, "no", "Lines with the time in the append-only file, once a second."
+    );
+    "aof-use-rdb-preamble" = inert(
+        Kind::Bool, "yes",
+        "the base of the append-only file is always a snapshot file; others are loaded, too"
+    );
+    "aof_rewrite_cpulist" = inert(Kind::Text, "", PINNING).alias(&["aof-rewrite-cpulist"]).start();
+    "appenddirname" server(appenddirname: PathBuf) = wired(
+        Kind::NameOf("dirname"), "appendonlydir", "Folder of the append-only file in `dir`."
+    ).start();
+    "appendfilename" server(appendfilename: PathBuf) = wired(
+        Kind::NameOf("filename"), "appendonly.aof",
+        "How the names of the files of the append-only file begin."
+    ).start();
+    "appendfsync" worker(appendfsync: AppendFsync) = wired(
+        Kind::Choice(&["everysec", "always", "no"]), "everysec",
+        "When the append-only file is synced. always: before a client is answered; many share one \
+         sync. everysec: once a second. no: when the system likes."
+    );
+    "appendonly" server(appendonly: bool) = wired(
+        Kind::Bool, "no",
+        "Write every change to the append-only file, and load that at the start."
+    ).effect(Effect::AppendOnly);
+    "auto-aof-rewrite-min-size" worker(aof_rewrite_min_size: u64) = wired(
+        SIZE, "67108864", "A smaller append-only file is not rewritten by itself."
+    );
+    "auto-aof-rewrite-percentage" worker(aof_rewrite_percentage: u64) = wired(
+        I32, "100",
+        "The append-only file is rewritten when it has grown by this share of its size behind the \
+         last rewrite. 0: not by itself."
+    );
     "availability-zone" = inert(Kind::Text, "",
     "a label that CONFIG GET reads back and nothing else shows");
     "backup-dir" server(backup_dir: PathBuf) = wired(
@@ -464,7 +493,11 @@ settings! {
         I32, &["0"], REPLICAS, "refusing writes that too few replicas would have"
     ).alias(&["min-slaves-to-write"]);
     "mptcp" = inert(Kind::Bool, "no", "connections are plain TCP").start();
-    "no-appendfsync-on-rewrite" = inert(Kind::Bool, "no", AOF);
+    "no-appendfsync-on-rewrite" worker(no_appendfsync_on_rewrite: bool) = wired(
+        Kind::Bool, "no",
+        "With `appendfsync everysec`, no sync while the data is saved or rewritten: a crash may \
+         then lose more than a second."
+    );
     "notify-keyspace-events" = refused(
         Kind::Events, &[""], "keyspace notifications", "publishing what happens to keys"
     );

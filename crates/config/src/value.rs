@@ -40,6 +40,8 @@ pub enum Kind {
     Text,
     /// The name of a file, without a folder.
     FileName,
+    /// The name of something that Redis calls so, without a folder, and not empty.
+    NameOf(&'static str),
     /// A host name.
     Hostname,
     /// A template of the process title.
@@ -204,6 +206,10 @@ impl Kind {
                 .find(|w| w.as_bytes().eq_ignore_ascii_case(text))
                 .map(|w| Value::Word(w))
                 .ok_or_else(|| one_of(words)),
+            Kind::NameOf(_) if text.is_empty() => Err("can't be empty".to_owned()),
+            Kind::NameOf(what) if text.contains(&b'/') => {
+                Err(format!("can't be a path, just a {what}"))
+            }
             Kind::FileName => {
                 if text.contains(&b'/') {
                     return Err("can't be a path, just a filename".to_owned());

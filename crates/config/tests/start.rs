@@ -198,9 +198,9 @@ fn errors_name_place_problem_and_remedy() {
         ("hz \"9", "line 1: 'hz \"9': unbalanced quotes; close every quote"),
         ("hz \"9\"x", "line 1: 'hz \"9\"x': unbalanced quotes"),
         (
-            "appendonly yes",
-            "line 1: 'appendonly yes' needs persistence, which this version does not have; set \
-             'appendonly no' or remove it",
+            "tls-replication yes",
+            "line 1: 'tls-replication yes' needs TLS, which this version does not have; set \
+             'tls-replication no' or remove it",
         ),
         ("save 900", "line 1: 'save 900': Invalid save parameters; 'save' takes pairs of seconds"),
         ("replicaof a 1", "line 1: 'replicaof a 1' needs replication"),
@@ -241,13 +241,13 @@ fn every_refused_line_is_reported() {
     let folder = Folder::new("all");
     let more = folder.file("more.conf", "tls-port 1\nport 7\n");
     let text = format!(
-        "appendonly yes\nport 1\nappendonly x\ninclude {more}\nprot 7\nmaxclients x\nhz 20\n"
+        "tls-cluster yes\nport 1\ntls-cluster x\ninclude {more}\nprot 7\nmaxclients x\nhz 20\n"
     );
     let file = folder.file("a.conf", &text);
     let message = started(&[&file, "--replicaof", "a", "1"]).expect_err("refused");
     let expected = [
-        "a.conf line 1: 'appendonly yes' needs persistence",
-        "a.conf line 3: 'appendonly x' needs persistence",
+        "a.conf line 1: 'tls-cluster yes' needs TLS",
+        "a.conf line 3: 'tls-cluster x' needs TLS",
         "more.conf line 1: 'tls-port 1' needs TLS",
         "a.conf line 5: unknown setting 'prot'",
         "a.conf line 6: 'maxclients x': argument couldn't be parsed",
@@ -282,9 +282,9 @@ fn every_refused_line_is_reported() {
 #[test]
 fn settings_without_effect_are_listed() {
     let folder = Folder::new("inert");
-    let text = "appendfsync always\nappendfilename appendonly.aof\ntimeout 7\nio-threads 4\n";
+    let text = "aof-disable-auto-gc yes\nappendfilename appendonly.aof\ntimeout 7\nio-threads 4\n";
     let c = config(&[&folder.file("a.conf", text)]);
-    assert_eq!(c.without_effect().collect::<Vec<_>>(), ["appendfsync", "io-threads"]);
+    assert_eq!(c.without_effect().collect::<Vec<_>>(), ["aof-disable-auto-gc", "io-threads"]);
     assert_eq!(config(&[]).without_effect().count(), 0);
 }
 
@@ -292,11 +292,11 @@ fn settings_without_effect_are_listed() {
 #[test]
 fn a_refused_setting_is_reported_for_any_value() {
     for value in ["60", "yes", "x"] {
-        let pairs: [(&[u8], &[u8]); 1] = [(b"appendonly", value.as_bytes())];
+        let pairs: [(&[u8], &[u8]); 1] = [(b"tls-cluster", value.as_bytes())];
         let why = Config::default().set(&pairs, true).expect_err("refused");
-        assert!(why.to_string().contains(&format!("'appendonly {value}' needs persi")), "{why}");
+        assert!(why.to_string().contains(&format!("'tls-cluster {value}' needs TLS")), "{why}");
     }
-    assert!(Config::default().set(&[(b"appendonly", b"no")], true).is_ok());
+    assert!(Config::default().set(&[(b"tls-cluster", b"no")], true).is_ok());
 }
 
 /// As Redis 7.0: the first line replaces the default, further lines and options add to it.

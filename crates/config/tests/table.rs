@@ -163,7 +163,6 @@ fn every_accepted_value_of_a_refused_setting_is_valid() {
 /// One value per refused setting which requests the feature.
 const ASKING: &[(&str, &str)] = &[
     ("aclfile", "users.acl"),
-    ("appendonly", "yes"),
     ("cluster-enabled", "yes"),
     ("locale-collate", "de_DE.UTF-8"),
     ("maxmemory-clients", "5%"),

@@ -4,6 +4,7 @@
 use crate::boot::allocator::AllocatorTools;
 use crate::figures::totals::{IoTotals, Samples};
 use crate::ingest::ports::IngestPorts;
+use crate::persist::journal::status::JournalStatus;
 use crate::persist::load::state::Load;
 use crate::persist::save::status::Saves;
 use crate::persist::save::threads::Walkers;
@@ -125,12 +126,16 @@ pub struct Shared {
     pub saves: Saves,
     /// The threads that save.
     pub walkers: Walkers,
+    /// The append-only file.
+    pub journal: JournalStatus,
+    /// Workers which execute nothing any more, because the server ends.
+    pub stopped_workers: AtomicUsize,
     /// The file that is loaded at the start.
     pub load: Load,
     /// Raised with every change of `config`; workers compare it when they follow a fence.
     pub config_version: AtomicU64,
-    /// Replies leave up to this sequence number. Without a journal that is all of them, but for
-    /// DEBUG SAFE-UP-TO.
+    /// Replies leave up to this sequence number: all of them, unless they wait for the append-only
+    /// file (`appendfsync always`), or DEBUG SAFE-UP-TO plays that.
     pub safe_seq: AtomicU64,
     /// One mailbox per worker, set at boot.
     pub mailboxes: OnceLock<Vec<MailboxSender<Message>>>,

@@ -64,7 +64,7 @@ fn stopped_while_it_loads(seed: u64) -> Stopped {
         bytes.resize(16 << 20, b'x');
         net.disk().install(Path::new(FILE), &bytes, 0o640).expect("room");
         net.disk().stop_after(seed);
-        shared.load.plan(Plan { path: FILE.into(), reload: None });
+        shared.load.plan(Plan::of_snapshot(FILE.into()));
     });
     (sim, None)
 }

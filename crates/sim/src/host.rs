@@ -77,6 +77,21 @@ impl Host {
         shared.is_some_and(|shared| !shared.load.is_on() && !shared.saves.is_final())
     }
 
+    /// The state of its append-only file, for the report of a failure.
+    pub fn journal(&self) -> String {
+        let Ok(Some(shared)) = self.server.shared() else { return "not started".into() };
+        let journal = &shared.journal;
+        format!(
+            "loading {}, appending {}, rewriting {}, scheduled {}, trouble {:?}, unwritten {}",
+            shared.load.is_on(),
+            journal.is_on(),
+            journal.is_rewriting.load(Relaxed),
+            journal.is_scheduled.load(Relaxed),
+            journal.trouble(),
+            journal.unwritten.load(Relaxed)
+        )
+    }
+
     /// True if it serves no connection.
     pub fn is_idle(&self) -> bool {
         let shared = self.server.shared().ok().flatten();
@@ -102,6 +117,12 @@ fn config(plan: &Plan, saved: u64) -> Config {
         (b"stop-writes-on-bgsave-error", b"no"),
     ];
     let (mut config, _) = Config::default().set(setting, true).expect("it is a setting");
+    if let Some(journal) = plan.journal {
+        let settings = journal.settings();
+        let settings: Vec<(&[u8], &[u8])> =
+            settings.iter().map(|(name, value)| (*name, value.as_slice())).collect();
+        config = config.set(&settings, true).expect("they are settings").0;
+    }
     config.file = Some(CONFIG_FILE.into());
     config.dir = DATA_FOLDER.into();
     config.enable_debug_command = Access::Yes;

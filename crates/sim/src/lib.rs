@@ -5,7 +5,7 @@
 //! ```text
 //! swarm      one child process per seed; totals                       (swarm.rs)
 //!   run      one seed: plan, world, clients, judge                    (run.rs)
-//!     plan   what is drawn: faults, features, counts                  (plan.rs)
+//!     plan   what is drawn: faults, features, counts                  (plan.rs, journal.rs)
 //!     machine  the disk, and the configuration file on it             (machine.rs)
 //!     host   the servers: start, kill, end                            (host.rs)
 //!     link   a connection of a client, and what is done to it         (link.rs)
@@ -24,6 +24,7 @@ pub mod books;
 pub mod clients;
 pub mod closings;
 pub mod host;
+pub mod journal;
 pub mod judge;
 pub mod link;
 pub mod machine;

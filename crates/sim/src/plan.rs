@@ -1,6 +1,7 @@
 //! What a seed draws: which faults and features are on, how often faults come, and how many clients
 //! of each family there are.
 
+use crate::journal::Journal;
 use crate::machine::Machine;
 use base::prng::Prng;
 use base::sync::baton::Rates;
@@ -115,6 +116,8 @@ pub struct Plan {
     pub small_limits: bool,
     /// Data is saved, and loaded by the next server. Without it a kill loses all data.
     pub saves: Option<Saves>,
+    /// There is an append-only file, which the next server loads.
+    pub journal: Option<Journal>,
 }
 
 impl Plan {
@@ -153,8 +156,10 @@ impl Plan {
             resp3: p.chance(1, 2),
             small_limits: p.chance(1, 2),
             saves: None,
+            journal: None,
         };
         plan.draw_saves();
+        plan.draw_journal();
         plan
     }
 
@@ -204,7 +209,7 @@ impl Plan {
     /// which a thread is held. Each filled buffer costs a way there and back.
     pub fn patience_ns(&self, bytes: usize) -> u64 {
         let rounds = 4 + 2 * (bytes / self.faults.buffer_bytes.max(1)) as u64;
-        30 * MS + rounds * self.faults.delay_ns_max * 2
+        30 * MS + rounds * self.faults.delay_ns_max * 2 + self.journal_ns_max()
     }
 }
 

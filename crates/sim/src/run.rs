@@ -124,8 +124,8 @@ impl Mishaps {
             }
         }
         world.note(WORLD, format_args!("the server is gone: {status:?}"));
-        let tick = world.tick();
-        world.books.saves.died(world.epoch, tick, status == Status::Exited(0));
+        let at = (world.tick(), world.now());
+        world.books.saves.died(world.epoch, at, status == Status::Exited(0));
         (world.host, self.dying) = (None, None);
         self.starts_ns = world.soon(DOWN_NS_MAX);
     }
@@ -164,14 +164,16 @@ impl Mishaps {
             Ok(saved) => saved,
             Err(why) => return world.fail(why),
         };
-        if world.machine.has_data() {
+        if world.machine.has_data() || world.plan.journal.is_some() {
             // Whoever is connected already waits until it has loaded.
             world.disturb(world.plan.save_ns_max());
         }
         let machine = (&world.net, &world.machine);
         world.host = Some(Host::start(&world.baton, machine, (&world.plan, saved), world.epoch));
-        world.books.registers.restart();
-        world.books.transactions.restart();
+        if !world.plan.is_durable() {
+            world.books.registers.restart();
+            world.books.transactions.restart();
+        }
         for actor in actors {
             actor.on_restart(world);
         }
@@ -184,9 +186,11 @@ impl Mishaps {
 
 /// Whether a server could not start because a read of its data failed: then it is not to start.
 fn is_disk_error(world: &World, why: &str) -> bool {
-    world.plan.disk.read_error_one_in > 0
-        && why.contains("cannot be loaded")
-        && why.contains("Input/output error")
+    let is_full = why.contains("No space left on device");
+    let is_read = why.contains("cannot be loaded")
+        && (why.contains("Input/output error") || is_full && world.plan.journal_may_fail());
+    let is_begun = world.plan.journal_may_fail() && why.contains("cannot be begun");
+    world.plan.disk.read_error_one_in > 0 && is_read || is_begun
 }
 
 /// Runs a plan.
@@ -224,6 +228,9 @@ pub fn run(plan: Plan, whole_trace: bool) -> Outcome {
 fn run_world(world: &mut World) {
     let mut actors = clients::all(world);
     let mut mishaps = Mishaps::new(world);
+    if world.plan.journal.is_some() {
+        world.disturb(world.plan.save_ns_max()); // the first server makes its first files
+    }
     let busy_until = world.now() + world.plan.time_ns;
     run_until(world, &mut actors, &mut mishaps, busy_until);
     if world.failure.is_some() {
@@ -233,6 +240,7 @@ fn run_world(world: &mut World) {
     world.note(WORLD, format_args!("clients leave"));
     mishaps.end(world);
     world.calm_network();
+    world.calm_disk();
     let left_until = world.now() + LEAVING_NS_MAX;
     run_until(world, &mut actors, &mut mishaps, left_until);
     if world.failure.is_some() {
@@ -242,6 +250,10 @@ fn run_world(world: &mut World) {
         actors.iter().filter(|actor| !actor.has_left()).map(|actor| actor.state()).collect();
     if !staying.is_empty() {
         return world.fail(format!("clients wait for ever: {}", staying.join("; ")));
+    }
+    if !world.is_served() {
+        let how = world.host.as_ref().map_or_else(|| "none".to_owned(), Host::journal);
+        return world.fail(format!("no server serves at the end: {how}"));
     }
     let questions = actors.iter_mut().flat_map(|actor| actor.questions()).collect();
     drop(actors);

@@ -8,27 +8,40 @@ use crate::clients::saver;
 use crate::clients::transactions;
 use crate::clients::words;
 use crate::host::{Host, server_addr};
-use crate::judge::{ask, wait};
+use crate::judge::{ask, shared, wait};
 use crate::plan::MS;
 use crate::trace::WORLD;
 use crate::world::World;
+use base::sync::atomic::Ordering::Relaxed;
 use base::sync::baton::Status;
 use client::Value;
 use driver::sim::{DiskFaults, SimClient};
+use server::persist::journal::status::JournalStatus;
 use sheafdb_tests::linear::Op;
 use sheafdb_tests::serializable::{Outcome, Txn};
 
 /// A server has died, or has loaded, within this time; no disk is slow any more.
 const RESTART_NS_MAX: u64 = 10_000 * MS;
+/// Keys with a time to live have gone after so long; what was changed is durable, and rewritten.
+const EXPIRED_NS: u64 = 3_000 * MS;
 
 /// Kills the server, loads what it has saved, and judges that; then the same behind a SAVE which
 /// nothing has followed. Returns a connection to the last server.
 pub fn check(world: &mut World) -> Result<SimClient, String> {
-    world.machine.disk.set_faults(DiskFaults::NONE);
+    let in_order = world.plan.disk.in_order;
+    world.machine.disk.set_faults(DiskFaults { in_order, ..DiskFaults::NONE });
+    if world.plan.journal.is_some() {
+        let is_over =
+            |journal: &JournalStatus| !journal.is_rewriting.load(Relaxed) && !journal.has_trouble();
+        until(world, "a rewrite never ends", |w| shared(w).is_ok_and(|s| is_over(&s.journal)))?;
+    }
     let crashes = world.prng.chance(1, 2);
-    let conn = restart(world, crashes)?;
+    let mut conn = restart(world, crashes)?;
     histories(world, &conn)?;
     sums(world, &conn)?;
+    if world.plan.journal.is_some() {
+        conn = appended(world, conn)?;
+    }
     let ok = ask(world, &conn, &words("SAVE"))?;
     if ok != Value::ok() {
         return Err(format!("at the end SAVE is answered {ok:?}"));
@@ -54,6 +67,45 @@ pub fn check(world: &mut World) -> Result<SimClient, String> {
     Ok(conn)
 }
 
+/// What is loaded from an append-only file is there for good, before a rewrite and behind it.
+fn appended(world: &mut World, mut conn: SimClient) -> Result<SimClient, String> {
+    for rewrites in [false, true] {
+        wait(world, EXPIRED_NS);
+        if rewrites {
+            let begun = ask(world, &conn, &words("BGREWRITEAOF"))?;
+            if begun != Value::simple("Background append only file rewriting started") {
+                return Err(format!("at the end BGREWRITEAOF is answered {begun:?}"));
+            }
+            wait(world, EXPIRED_NS);
+        }
+        let info = ask(world, &conn, &words("INFO persistence"))?;
+        let info = info.as_str().unwrap_or_default();
+        let wanted = [
+            "aof_enabled:1",
+            "aof_rewrite_in_progress:0",
+            "aof_rewrite_scheduled:0",
+            "aof_last_bgrewrite_status:ok",
+            "aof_last_write_status:ok",
+        ];
+        if let Some(missing) = wanted.iter().find(|line| !info.contains(*line)) {
+            return Err(format!("at the end INFO does not show {missing}: {info}"));
+        }
+        if shared(world)?.keyspace.journal().unrecorded() > 0 {
+            return Err("a change has left no record".into());
+        }
+        let before = ask(world, &conn, &words("DEBUG DIGEST"))?;
+        drop(conn);
+        conn = restart(world, true)?;
+        let after = ask(world, &conn, &words("DEBUG DIGEST"))?;
+        if before != after {
+            return Err(format!(
+                "the digest was {before:?} and is {after:?} behind a crash; rewritten: {rewrites}"
+            ));
+        }
+    }
+    Ok(conn)
+}
+
 /// Kills the server, and perhaps its machine, and connects to the next one when it has loaded.
 fn restart(world: &mut World, crashes: bool) -> Result<SimClient, String> {
     let group = world.host.as_ref().ok_or("there is no server at the end")?.group();
@@ -63,8 +115,8 @@ fn restart(world: &mut World, crashes: bool) -> Result<SimClient, String> {
         world.note(WORLD, format_args!("the machine crashes at the end"));
         world.machine.disk.crash();
     }
-    let tick = world.tick();
-    world.books.saves.died(world.epoch, tick, false);
+    let at = (world.tick(), world.now());
+    world.books.saves.died(world.epoch, at, false);
     world.epoch += 1;
     world.reset_clock();
     let saved = world.machine.check_file()?;
@@ -95,13 +147,23 @@ fn histories(world: &mut World, conn: &SimClient) -> Result<(), String> {
     if world.plan.saves.is_some_and(|saves| saves.flushes) {
         return Ok(()); // a FLUSHALL has taken the marks
     }
+    // Where everything is durable, histories go on: everybody sees all of them as they are now.
+    let is_durable = world.plan.is_durable();
+    let now = world.tick();
     for epoch in 0..world.epoch {
         let mark = ask(world, conn, &words(&format!("GET {}", saver::key(epoch))))?;
         let mark = mark.as_str().and_then(|text| text.parse().ok()).unwrap_or(0);
         let on_request = world.plan.saves_on_request();
-        let moment = world.books.saves.moment(epoch, mark, on_request)?;
+        let moment = match world.plan.journal {
+            Some(_) => world.books.saves.appended(epoch, mark, world.plan.window_ns())?,
+            None => world.books.saves.moment(epoch, mark, on_request)?,
+        };
+        let moment = if is_durable { now..=now } else { moment };
         world.note(WORLD, format_args!("server {epoch}: mark {mark}, moment {moment:?}"));
         let (call, ret) = (*moment.start(), *moment.end());
+        if is_durable && epoch > 0 {
+            continue;
+        }
         for id in world.books.registers.of_epoch(epoch) {
             let reply = ask(world, conn, &registers::read(id))?;
             let did = registers::found(&reply).ok_or(format!("{id:?} is {reply:?}"))?;

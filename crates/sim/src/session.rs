@@ -242,6 +242,12 @@ impl<F: Family> Session<F> {
             let accepted_ns = self.link.as_ref().map_or(0, |link| link.accepted_ns);
             let Pending { call, call_ns, .. } = pending;
             let span = Span { call, ret, call_ns, ret_ns, accepted_ns };
+            if world.plan.journal_may_fail() && is_refused(&value) {
+                // It has taken no effect, and another connection may be luckier.
+                *world.tally.entry("writes refused").or_default() += 1;
+                self.is_refused = true;
+                return;
+            }
             match pending.ask {
                 Some(ask) => self.family.answered(world, ask, value, span),
                 None => self.greeted(world, &value),
@@ -344,6 +350,12 @@ impl<F: Family> Session<F> {
         }
         self.not_before_ns = world.soon(world.plan.think_ns_max);
     }
+}
+
+/// The append-only file cannot be written, so the request was refused.
+fn is_refused(reply: &Value) -> bool {
+    let text = reply.as_str().filter(|_| reply.is_error()).unwrap_or_default();
+    text.starts_with("MISCONF Errors writing to the AOF file") || text.starts_with("EXECABORT")
 }
 
 impl<F: Family> Actor for Session<F> {

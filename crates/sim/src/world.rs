@@ -10,7 +10,7 @@ use crate::wall::Wall;
 use base::prng::Prng;
 use base::sync::baton::{Baton, Options, Rates, Status};
 use driver::PeerAddr;
-use driver::sim::{Moment, SimNet};
+use driver::sim::{DiskFaults, Moment, SimNet};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -199,6 +199,16 @@ impl World {
             driver::sim::Faults { reset_one_in: 0, blind_poll_one_in: 0, ..self.plan.faults };
         self.net.set_faults(faults);
         self.baton.set_rates(Rates { hold_one_in: 0, ..self.plan.rates });
+    }
+
+    /// What cannot be written now can be from now on.
+    pub fn calm_disk(&mut self) {
+        if self.plan.journal_may_fail() {
+            let DiskFaults { delay_ns_max, slow_one_in, slow_ns_max, .. } = self.plan.disk;
+            let none = DiskFaults { in_order: true, ..DiskFaults::NONE };
+            let calm = DiskFaults { delay_ns_max, slow_one_in, slow_ns_max, ..none };
+            self.machine.disk.set_faults(calm);
+        }
     }
 
     /// Steps the wall clock.

@@ -19,8 +19,10 @@ impl Core {
         caller: &Caller,
         op: ServerOp,
     ) -> Result<Called, Error> {
-        // These show what all sessions have done.
-        if matches!(op, ServerOp::Info(_) | ServerOp::CommandLog(..) | ServerOp::Memory(_)) {
+        // These show what all sessions have done. While the disk fails they are needed at once.
+        let shows_all =
+            matches!(op, ServerOp::Info(_) | ServerOp::CommandLog(..) | ServerOp::Memory(_));
+        if shows_all && !self.shared.journal.has_trouble() {
             guard.hold_at_latest();
         }
         let outcome = match op {
@@ -43,6 +45,7 @@ impl Core {
                 caller.reply(out).integer(seconds);
                 Outcome::Done
             }
+            ServerOp::RewriteAppendOnly => self.rewrite_op(out, caller)?,
             ServerOp::Save(mode) => self.save_op(out, caller, mode)?,
             ServerOp::Shutdown(op) => self.shutdown_op(out, caller, op)?,
             ServerOp::CommandLog(kind, op) => self.log_op(out, caller, kind, op),

@@ -11,6 +11,8 @@ use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::boot::vital::run_or_exit;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
+use crate::persist::journal::status::JournalStatus;
+use crate::persist::load::folder::Place;
 use crate::persist::load::state::{self, Listener, Load, News, Plan};
 use crate::persist::save::status::Saves;
 use crate::persist::save::threads::Walkers;
@@ -86,15 +88,14 @@ pub fn run(config: Config, allocator: Allocator) -> Result<(), String> {
     }
 }
 
-/// Warns about data files, which are not loaded, and about settings which have no effect.
+/// Warns about an append-only file which is not loaded, and about settings which have no effect.
 fn warn_about_ignored(config: &Config) {
-    for name in [APPENDDIRNAME, APPENDFILENAME] {
+    let names = [APPENDDIRNAME, APPENDFILENAME];
+    for name in names.into_iter().filter(|_| !config.appendonly) {
         let file = config.dir.join(OsStr::from_bytes(config.text(name)));
         if file != config.dir && file.exists() {
             let file = file.display();
-            log::warning(format_args!(
-                "{file} is not loaded: this version reads no append-only files"
-            ));
+            log::warning(format_args!("{file} is not loaded: appendonly is no"));
         }
     }
     let inert: Vec<&str> = config.without_effect().collect();
@@ -150,12 +151,14 @@ where
 
 /// Removes temporary files of servers which were killed while they saved.
 fn remove_leftovers(shared: &Shared) {
-    let folder = {
+    let folders = {
         let config = shared.config.lock().expect("no panic while the configuration is held");
-        config.dir.clone()
+        [config.dir.clone(), config.dir.join(&config.appenddirname)]
     };
-    for path in process::remove_leftovers(&folder, std::process::id()) {
-        log::notice(format_args!("Removed {}, left by a save that was killed", path.display()));
+    for folder in folders {
+        for path in process::remove_leftovers(&folder, std::process::id()) {
+            log::notice(format_args!("Removed {}, left by a save that was killed", path.display()));
+        }
     }
 }
 
@@ -183,14 +186,20 @@ fn starter(supervised: Supervised, mut daemon: Option<process::Daemon>) -> Liste
     })
 }
 
-/// Plans to load the snapshot file if there is one; otherwise the server is ready at once.
+/// Plans to load the append-only file, or else the snapshot file if there is one; otherwise the
+/// server is ready at once.
 fn open_or_load(shared: &Shared, exists: impl FnOnce(&Path) -> bool) -> Result<(), String> {
-    let file = {
+    let (place, file) = {
         let config = shared.config.lock().expect("no panic while the configuration is held");
-        state::file_of(&config.dir, &config.dbfilename)
+        let place = config.appendonly.then(|| Place::of(&config));
+        (place, state::file_of(&config.dir, &config.dbfilename))
     };
+    if let Some(place) = place {
+        shared.load.plan(Plan::of_append_only(place));
+        return Ok(());
+    }
     if let Some(file) = file.filter(|file| exists(file)) {
-        shared.load.plan(Plan { path: file, reload: None });
+        shared.load.plan(Plan::of_snapshot(file));
         return Ok(());
     }
     shared.load.become_ready()?;
@@ -232,6 +241,8 @@ fn share<P: Poller>(
     shared.facts.io_backend = io_backend;
     let shared = Arc::new(shared);
     shared.keyspace.set_waker(Box::new(WakeByMail(senders.clone())));
+    let writer = senders[0].clone();
+    shared.keyspace.journal().set_waker(Box::new(move || writer.post(Message::Journal)));
     if shared.mailboxes.set(senders).is_err() {
         return Err("the mailboxes were set twice".into());
     }
@@ -403,11 +414,8 @@ pub fn make_shared<D: Driver<Message = Message>>(
     threads: usize,
     allocator: fn() -> (u64, u64),
 ) -> Shared {
-    let keyspace = Arc::new(Keyspace::new(&Options {
-        databases: config.command.databases,
-        hash_secret: driver.secret(),
-        workers: threads,
-    }));
+    let (databases, hash_secret) = (config.command.databases, driver.secret());
+    let keyspace = Arc::new(Keyspace::new(&Options { databases, hash_secret, workers: threads }));
     let facts = Facts {
         run_id: random_id(|| driver.random()),
         started_ms: driver.unix_ms().0,
@@ -428,6 +436,8 @@ pub fn make_shared<D: Driver<Message = Message>>(
         keyspace,
         config: Mutex::new(config),
         rewriter: crate::settings::rewriter::Rewriter::default(),
+        journal: JournalStatus::new(),
+        stopped_workers: AtomicUsize::new(0),
         saves: Saves::new(driver.refresh_now(), driver.unix_ms().0 / 1000),
         walkers: Walkers::default(),
         load: Load::default(),

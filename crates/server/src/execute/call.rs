@@ -9,7 +9,7 @@ use crate::execute::steps::run_through;
 use crate::execute::window::KeyRef;
 use crate::worker::core::Core;
 use command::spec::{DataFn, Handler};
-use command::{CommandId, Ctx, Done, Error, Full};
+use command::{CommandId, Ctx, Done, Error, Full, record};
 use keyspace::Guard;
 use resp::{Args, OutBuf, Proto, Reply};
 use std::panic::resume_unwind;
@@ -32,6 +32,8 @@ impl Core {
         let runs_again = matches!(result, Ok(Called::Left(Done::Prepare(_) | Done::Park(_))));
         if result.is_err() {
             guard.rollback_to(mark);
+        } else if self.gates & closed::NUMBERED != 0 {
+            record::leave(guard, mark, id.spec(), caller.db, args);
         }
         if self.has_monitors() && !runs_again {
             self.attach_command_line(guard, caller, id, args);

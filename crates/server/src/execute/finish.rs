@@ -64,6 +64,15 @@ impl Core {
         hold
     }
 
+    /// As [`Core::finish_change`], on the short path while changes draw numbers. The hold is none
+    /// while no reply waits for the disk.
+    #[inline]
+    pub(crate) fn finish_recorded(&mut self, guard: &mut Guard<'_>) -> SeqNo {
+        guard.finish();
+        let hold = self.finish_change(guard);
+        if self.gates & closed::AWAITED == 0 { SeqNo(0) } else { hold }
+    }
+
     /// As [`Core::finish_change`], but first the changes draw their number, and the notes that were
     /// left with them are published.
     #[inline]

@@ -9,6 +9,7 @@
 //! ```
 
 use crate::execute::caller::Caller;
+use crate::execute::gates::closed;
 use crate::execute::hot::accepts;
 use crate::execute::outcome::Outcome;
 use crate::execute::request::{Request, passes_closed_gate};
@@ -16,7 +17,7 @@ use crate::execute::sizes::is_large;
 use crate::execute::window::{Framed, Window};
 use crate::worker::batch::After;
 use crate::worker::core::Core;
-use command::{CommandId, Ctx, Done, Error};
+use command::{CommandId, Ctx, Done, Error, record};
 use keyspace::{Access, Parked};
 use resp::{OutBuf, Reply};
 use std::mem::ManuallyDrop;
@@ -56,10 +57,10 @@ impl Core {
                     {
                         self.warm(access, window, at, input);
                     }
-                    if self.batch.is_behind_gate {
-                        self.run_behind_gate(access, window, c, input, out);
+                    if self.batch.is_unusual {
+                        self.run_unusual(access, window, c, input, out);
                     } else {
-                        self.run_framed(access, window, c, input, out);
+                        self.run_framed::<false>(access, window, c, input, out);
                     }
                 }
             }));
@@ -69,8 +70,27 @@ impl Core {
         }
     }
 
+    /// While changes leave records, or behind the World gate.
+    #[inline(never)]
+    fn run_unusual(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        if self.batch.is_behind_gate {
+            self.run_behind_gate(access, window, c, input, out);
+        } else {
+            self.run_framed::<true>(access, window, c, input, out);
+        }
+    }
+
+    /// One command. If changes draw numbers, those of the short path leave the request as their
+    /// record as it was received.
     #[inline]
-    fn run_framed(
+    fn run_framed<const NUMBERED: bool>(
         &mut self,
         access: &mut Access,
         window: &Window,
@@ -82,7 +102,8 @@ impl Core {
             return self.leave_short_path(window, c);
         };
         // The short path: a plain session, nothing unusual in the server, one key.
-        if (session.gates | self.gates) == 0
+        let open = if NUMBERED { closed::NUMBERED | closed::AWAITED } else { 0 };
+        if (session.gates | self.gates & !open) == 0
             && let Some(id) = c.id
         {
             let hot = self.hot[id.index()];
@@ -93,6 +114,7 @@ impl Core {
                 self.running.begin(c.session, id, out.position());
                 let done = match access.lock_plain(c.key.slot, self.turn.unix_ms()) {
                     Ok(mut guard) => {
+                        let mark = NUMBERED.then(|| guard.mark());
                         let mut ctx = Ctx::new(
                             &mut guard,
                             Reply::new(out, session.proto),
@@ -108,8 +130,16 @@ impl Core {
                         let has_replied = matches!(*result, Ok(Done::Replied));
                         if !has_replied && result.is_err() {
                             guard.rollback();
+                        } else if let Some(mark) = mark {
+                            let request = &input[c.start as usize..c.end as usize];
+                            let args = window.args(input, c);
+                            record::framed(&mut guard, mark, id.spec(), session.db, args, request);
                         }
-                        let hold = self.finish_change(&mut guard);
+                        let hold = if NUMBERED {
+                            self.finish_recorded(&mut guard)
+                        } else {
+                            self.finish_change(&mut guard)
+                        };
                         if has_replied && !is_large(self.running.reply_from(), out) {
                             return self.turn.output.hold(hold);
                         }

@@ -25,7 +25,7 @@ pub mod closed {
     pub const RESTRICTED: u32 = 1 << 4;
     /// Some client monitors.
     pub const MONITOR: u32 = 1 << 5;
-    /// Changes draw numbers (DEBUG SAFE-UP-TO).
+    /// Changes draw numbers, and leave records if there is an append-only file.
     pub const NUMBERED: u32 = 1 << 6;
     /// Background saves fail, and writes stop for that (`stop-writes-on-bgsave-error`).
     pub const UNSAVED: u32 = 1 << 7;
@@ -33,6 +33,10 @@ pub mod closed {
     pub const LOADING: u32 = 1 << 8;
     /// Writes wait for a save.
     pub const HELD: u32 = 1 << 9;
+    /// Replies to changes wait until these are durable.
+    pub const AWAITED: u32 = 1 << 10;
+    /// The append-only file cannot be written.
+    pub const UNWRITTEN: u32 = 1 << 11;
     /// Some commands wait.
     pub const WAITS: u32 = PAUSE | HELD;
 }
@@ -95,6 +99,12 @@ impl Core {
         }
         if self.gates & closed::UNSAVED != 0 && denied_unsaved(session, spec) {
             return Verdict::Refuse(Some(id), Error::MisconfiguredSave);
+        }
+        if self.gates & closed::UNWRITTEN != 0
+            && denied_unsaved(session, spec)
+            && let Some(why) = self.shared.journal.trouble()
+        {
+            return Verdict::Refuse(Some(id), misconfigured_journal(&why));
         }
         if self.gates & closed::LOADING != 0 && self.denied_by_loading(session, spec) {
             return Verdict::Refuse(Some(id), Error::Loading);
@@ -162,6 +172,11 @@ fn denied_by_memory(session: &Session, spec: &CommandSpec) -> bool {
 fn denied_unsaved(session: &Session, spec: &CommandSpec) -> bool {
     spec.traits.contains(Traits::TELLS_SAVE_ERRORS)
         || any_of(session, spec, |spec| spec.flags.contains(Flags::WRITE))
+}
+
+/// The append-only file cannot be written, for this reason.
+fn misconfigured_journal(why: &str) -> Error {
+    Error::made(format!("MISCONF Errors writing to the AOF file: {why}"))
 }
 
 /// True for the first word of an HTTP request: a web page may make a browser send one here.

@@ -15,7 +15,7 @@ use crate::worker::message::{Message, Served};
 use crate::worker::retry::{RELEASES_PER_TURN, RETRY_NS, Work};
 use base::UnixMs;
 use base::sync::Arc;
-use command::{Done, Error, Full};
+use command::{Done, Error, Full, record};
 use keyspace::{Access, Guard, Kind, Ready, Ticket};
 use resp::OutBuf;
 
@@ -144,13 +144,17 @@ impl Core {
         let Some(claimed) = Claimed::claim(&self.shared, ticket) else { return true };
         let started = self.clock.now();
         let mut out = OutBuf::new();
+        let mark = guard.mark();
         let taken = self.catch_handler(|core| core.run_blocked(guard, &mut out, ready, ticket));
         let Ok(taken) = taken else {
             guard.rollback();
             return true;
         };
+        let args = request.words.args();
         if taken.is_err() {
             guard.rollback();
+        } else if let Some(id) = command::lookup(args.get(0)) {
+            record::leave(guard, mark, id.spec(), ready.db, args);
         }
         guard.finish();
         let mut reply = request.caller.reply(&mut out);

@@ -129,9 +129,10 @@ impl Core {
         max > 0 && self.shared.ingest_memory() > max / 2
     }
 
-    /// True while CLIENT PAUSE or a save holds writes back, or saves fail and writes stop for that.
+    /// True while CLIENT PAUSE or a save holds writes back, or writes stop because saves fail or
+    /// the append-only file cannot be written.
     pub(crate) fn are_writes_paused(&self) -> bool {
-        self.gates & closed::UNSAVED != 0 || self.are_writes_held()
+        self.gates & (closed::UNSAVED | closed::UNWRITTEN) != 0 || self.are_writes_held()
     }
 
     /// True while CLIENT PAUSE or a save holds writes back.

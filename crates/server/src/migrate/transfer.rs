@@ -119,7 +119,9 @@ impl Core {
             core.arm(&mut guard, command::lookup(b"migrate"));
             core.running.fails = false; // there is no reply for an error: it panics
             for key in &trip.gone {
-                guard.remove(Event::DEL, caller.db, &keyspace.key(key));
+                if guard.remove(Event::DEL, caller.db, &keyspace.key(key)) {
+                    guard.record(caller.db, &[b"DEL", key]);
+                }
             }
             Ok(core.finish_noted(&mut guard))
         });

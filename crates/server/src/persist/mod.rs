@@ -2,6 +2,7 @@
 
 pub mod backup;
 pub(crate) mod delay;
+pub mod journal;
 pub mod load;
 pub(crate) mod reload;
 pub(crate) mod save;

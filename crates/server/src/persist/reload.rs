@@ -25,6 +25,10 @@ use driver::ConnId;
 use keyspace::{Guard, Intent};
 use std::path::PathBuf;
 
+/// What is loaded leaves no records.
+const NOT_RECORDED: &str =
+    "ERR DEBUG RELOAD is not possible while changes are appended to a file (appendonly yes)";
+
 impl Core {
     /// DEBUG RELOAD. The caller holds World.
     ///
@@ -42,6 +46,9 @@ impl Core {
         }
         if self.shared.load.is_on() {
             return Err(Error::Loading);
+        }
+        if self.shared.journal.is_on() {
+            return Err(Error::made(NOT_RECORDED));
         }
         // A key that MIGRATE is about to remove would be in the file.
         if let Err(parked) = guard.keyspace().may_everything(Intent::Write) {
@@ -68,7 +75,7 @@ impl Core {
     /// The file is there, and is loaded next.
     pub(crate) fn plan_reload(&mut self, path: PathBuf, flushes: bool, conn: ConnId) {
         let reload = Some(Reload { flushes, asker: (self.id, conn) });
-        self.shared.load.plan(Plan { path, reload });
+        self.shared.load.plan(Plan { path, place: None, reload });
         self.publish_fence();
         self.shared.post(0, Message::Load);
     }

@@ -293,6 +293,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::GiveUpSave => self.core.follow_give_up(),
             Message::ShutdownFailed => self.on_shutdown_failed(),
             Message::Load => self.begin_loading(),
+            Message::AppendOnly => self.follow_appendonly(),
+            Message::RewriteAppendOnly => self.rewrite_without_journal(),
             Message::Reloaded(conn, error) => {
                 self.answer_saver(Some(conn), &error.map_or(Answer::Ok, Answer::Error));
             }
@@ -314,7 +316,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::Probe(answers) => answers[self.core.id].store(true, Release),
             // The flush of this turn sends what was released; a shutdown is seen at the end of the
             // turn.
-            Message::Released | Message::Shutdown => {}
+            Message::Released | Message::Journal | Message::Shutdown => {}
         }
     }
 

@@ -2,6 +2,7 @@
 //! fail; if one does, those before it are rolled back. Then the steps which cannot fail.
 
 use crate::shared::Shared;
+use crate::worker::message::Message;
 use config::Config;
 use config::get_set::SetError;
 use config::load::io_text;
@@ -105,6 +106,7 @@ fn apply(effect: Effect, new: &Config, shared: &Shared) {
             }
         }
         Effect::Log => crate::log::follow(new),
+        Effect::AppendOnly => shared.post(0, Message::AppendOnly),
         Effect::Import => shared.keyspace.set_importing(new.import_mode),
         Effect::Uses => shared.keyspace.set_uses(uses(new)),
         Effect::None | Effect::FileLimit | Effect::Folder | Effect::Port | Effect::Bind => {}

@@ -22,6 +22,8 @@ const HOUSEKEEPING_NS: u64 = 100 * MS;
 const RECLAIM_ENTRIES: usize = 1024;
 /// How long a shutdown waits for clients to take their replies.
 const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
+/// How long it waits until the append-only file is written and synced.
+const JOURNAL_LIMIT_NS: u64 = 60_000 * MS;
 /// Listen-queue overflows are read this often.
 const OVERFLOWS_NS: u64 = 1_000 * MS;
 
@@ -97,6 +99,12 @@ impl Core {
         }
         if self.shared.keyspace.numbers().is_drawing() {
             gates |= closed::NUMBERED;
+            if self.shared.safe_seq.load(Relaxed) != u64::MAX {
+                gates |= closed::AWAITED;
+            }
+        }
+        if self.shared.journal.has_trouble() {
+            gates |= closed::UNWRITTEN;
         }
         if self.settings.records_every_command() {
             gates |= closed::CLOCK;
@@ -113,7 +121,9 @@ impl Core {
     /// True while writes wait for a save: it captures more than it writes, or what changes behind
     /// its moment would be lost.
     pub(crate) fn is_save_holding_writes(&self) -> bool {
-        self.shared.saves.is_holding_writes() || self.shared.keyspace.is_capture_over_bound()
+        self.shared.saves.is_holding_writes()
+            || self.shared.keyspace.is_capture_over_bound()
+            || self.shared.journal.holds_writes.load(Relaxed)
     }
 
     /// Clients without a request for `timeout` seconds.
@@ -177,6 +187,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         self.begin_saves();
         self.empty_for_loading();
+        if self.core.tasks.starts_journal {
+            self.start_journal();
+        }
+        if self.core.tasks.journal_again_at.is_some_and(|at| at <= self.core.turn.now()) {
+            self.follow_appendonly();
+        }
+        self.step_journal();
         if self.core.gates & closed::HELD != 0 {
             self.extend_final_save();
         }
@@ -309,7 +326,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let late = now.since(started) > FLUSH_LIMIT_NS;
         let tasks = &self.core.tasks;
         let is_writing = tasks.rewriting.is_some() || tasks.saving.running.is_some();
-        if (open.is_empty() && self.ingest.is_empty() && !is_writing) || late {
+        let is_flushed = open.is_empty() && self.ingest.is_empty() && !is_writing;
+        let is_journal_written = self.is_journal_written() || now.since(started) > JOURNAL_LIMIT_NS;
+        if (is_flushed || late) && is_journal_written {
             for conn in open {
                 self.close_now(conn);
             }
@@ -321,6 +340,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Accepts and executes nothing from here on.
     fn begin_shutdown(&mut self) {
+        self.core.shared.stopped_workers.fetch_add(1, Release);
         for listener in std::mem::take(&mut self.core.shutdown.listeners) {
             self.driver.close_listener(listener);
         }

@@ -26,6 +26,8 @@ pub enum After {
 pub struct Batch {
     /// The World gate is closed, or was closed meanwhile: the remaining commands park.
     pub is_behind_gate: bool,
+    /// It is, or changes leave records: commands are not executed as usual.
+    pub is_unusual: bool,
     /// Up to here the members of its commands are prefetched.
     pub warmed: usize,
     /// Time of its commands that were timed by themselves.

@@ -1,5 +1,6 @@
 //! Operations on files: started at the end of a turn, and passed to who has asked for them.
 
+use crate::persist::journal::writer;
 use crate::persist::save::writing::Part;
 use crate::worker::Worker;
 use crate::worker::message::Message;
@@ -30,12 +31,24 @@ impl<D: Driver<Message = Message>> Worker<D> {
         const SAVING_WRITE: u64 = FileUser::SavingWrite as u64;
         const SAVING_SYNC: u64 = FileUser::SavingSync as u64;
         const LOADING: u64 = FileUser::Loading as u64;
+        const JOURNAL_STEP: u64 = FileUser::JournalStep as u64;
+        const JOURNAL_WRITE: u64 = FileUser::JournalWrite as u64;
+        const JOURNAL_SYNC: u64 = FileUser::JournalSync as u64;
+        const JOURNAL_FIND: u64 = FileUser::JournalFind as u64;
+        const JOURNAL_FOLDER: u64 = FileUser::JournalFolder as u64;
+        const JOURNAL_CLOSE: u64 = FileUser::JournalClose as u64;
         match done.token & 0xff {
             REWRITING => self.on_rewriting(done.outcome),
             SAVING => self.on_saving(Part::Stage, done.outcome),
             SAVING_WRITE => self.on_saving(Part::Write, done.outcome),
             SAVING_SYNC => self.on_saving(Part::EarlySync, done.outcome),
             LOADING => self.on_loading_file(done),
+            JOURNAL_STEP => self.on_journal_file(writer::Part::Step, done),
+            JOURNAL_WRITE => self.on_journal_file(writer::Part::Write, done),
+            JOURNAL_SYNC => self.on_journal_file(writer::Part::Sync, done),
+            JOURNAL_FIND => self.on_journal_found(done.outcome),
+            JOURNAL_FOLDER => self.on_journal_folder(done.outcome),
+            JOURNAL_CLOSE => {}
             token => unreachable!("nobody has this token: {token}"),
         }
     }

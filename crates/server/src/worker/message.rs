@@ -79,6 +79,12 @@ pub enum Message {
     GiveUpSave,
     /// The server does not end: the save before its end has failed, or was aborted.
     ShutdownFailed,
+    /// Records were handed over while worker 0 slept; for worker 0.
+    Journal,
+    /// BGREWRITEAOF while there is no append-only file; for worker 0.
+    RewriteAppendOnly,
+    /// CONFIG SET appendonly; for worker 0.
+    AppendOnly,
     /// A file is planned to be loaded; for worker 0.
     Load,
     /// DEBUG RELOAD is over, or has not begun for this reason.

@@ -90,6 +90,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// One turn of the loop.
     pub fn turn(&mut self) {
         self.wait();
+        self.core.wake_journal();
         self.run_retries();
         self.handle_events();
         self.flush(); // before anything that a client would have to wait for

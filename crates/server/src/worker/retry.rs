@@ -21,11 +21,13 @@ pub enum Work {
     Save,
     /// Removing what is there before a file is loaded.
     Load,
+    /// The begin and the end of the append-only file.
+    Journal,
 }
 
 /// The earliest time of the next attempt, by kind; in the past for work which met no obstacle.
 #[derive(Default)]
-pub struct Retries([MonoNs; 5]);
+pub struct Retries([MonoNs; 6]);
 
 impl Retries {
     /// Postpones work which met the gate or a slot that is held for long.

@@ -6,6 +6,10 @@
 //! here is dropped by the next step, which finds it closed.
 
 use crate::migrate::conversation::Trip;
+use crate::persist::journal::Journal;
+use crate::persist::journal::steps::Steps;
+use crate::persist::load::finding::Finding;
+use crate::persist::load::folder::Found;
 use crate::persist::load::loading::{Loading, Stage};
 use crate::persist::save::Saving;
 use crate::settings::rewriting::Rewriting;
@@ -29,6 +33,18 @@ pub(crate) enum FileUser {
     SavingSync = 4,
     /// Loading, with several reads in flight.
     Loading = 5,
+    /// The append-only file: its folder and segments, one operation in flight.
+    JournalStep = 6,
+    /// The append-only file: the write in flight.
+    JournalWrite = 7,
+    /// The append-only file: the sync in flight.
+    JournalSync = 8,
+    /// The append-only file: a close that nobody waits for.
+    JournalClose = 9,
+    /// The append-only file: what is in its folder, before it begins.
+    JournalFind = 10,
+    /// The append-only file: its folder is made, before its first base.
+    JournalFolder = 11,
 }
 
 impl FileUser {
@@ -64,6 +80,18 @@ pub struct Tasks {
     pub(crate) rewriting: Option<Box<Rewriting>>,
     /// The saves of this worker.
     pub(crate) saving: Saving,
+    /// The append-only file, at worker 0.
+    pub(crate) journal: Option<Box<Journal>>,
+    /// What its folder holds, before it begins and behind its end.
+    pub(crate) found: Option<Found>,
+    /// The search for that.
+    pub(crate) finding: Option<Box<Finding>>,
+    /// How its folder is made ready for the first files.
+    pub(crate) folder_steps: Steps,
+    /// When it is tried again to begin.
+    pub(crate) journal_again_at: Option<MonoNs>,
+    /// The append-only file is to begin before the server serves its clients.
+    pub(crate) starts_journal: bool,
     /// The file that this worker loads.
     pub(crate) loading: Option<Box<Loading>>,
     /// How many files it has begun to load.
@@ -78,6 +106,11 @@ impl Tasks {
         !self.runnable.is_empty() || self.is_reclaiming
     }
 
+    /// The folder of the append-only file is searched, or made ready.
+    pub(crate) fn is_finding_journal(&self) -> bool {
+        self.finding.is_some() || !self.folder_steps.is_empty()
+    }
+
     /// World is awaited, to remove what is there before a file is loaded.
     pub(crate) fn is_emptying(&self) -> bool {
         self.loading.as_ref().is_some_and(|loading| loading.stage == Stage::Emptying)
@@ -90,13 +123,20 @@ impl Tasks {
             || !self.trips.is_empty()
             || self.sleeping.is_some()
             || !self.saving.is_idle()
-            || self.loading.is_some();
+            || self.loading.is_some()
+            || self.journal.is_some()
+            || self.starts_journal
+            || self.journal_again_at.is_some();
         if has_others { timeout.into_iter().chain(self.next_of_others(now)).min() } else { timeout }
     }
 
     #[cold]
     fn next_of_others(&self, now: MonoNs) -> Option<MonoNs> {
+        let is_ending = self.journal.as_ref().is_some_and(|journal| journal.is_ending);
         let times = [
+            self.retries.next(Work::Journal, self.starts_journal || is_ending, now),
+            self.journal.as_ref().and_then(|journal| journal.wake_at),
+            self.journal_again_at,
             self.retries.next(Work::Releases, !self.releases.is_empty(), now),
             self.retries.next(Work::Trips, !self.trips.is_empty(), now),
             self.sleeping.map(|(_, until)| until),

@@ -8,6 +8,7 @@ use driver::sim::{DiskFaults, Faults};
 use ingest::Order;
 use server::config::{Access, Config};
 use server::ingest::ports::Protocol;
+use server::persist::load::folder::Place;
 use server::persist::load::state::{News, Plan};
 use std::path::Path;
 use std::time::Instant;
@@ -39,7 +40,7 @@ fn begin(seed: u64, disk: DiskFaults, bytes: &[u8], listen: &str) -> Sim {
     Sim::prepared(seed, Faults::NONE, config, listen, |net, shared| {
         net.disk().install(Path::new(FILE), bytes, 0o640).expect("room");
         net.disk().set_faults(disk);
-        shared.load.plan(Plan { path: FILE.into(), reload: None });
+        shared.load.plan(Plan::of_snapshot(FILE.into()));
     })
 }
 
@@ -317,4 +318,92 @@ fn a_reload_without_threads_leaves_no_file_open() {
     sim.clients[0].say(&["DEBUG", "RELOAD", "NOSAVE"]);
     wait(&mut sim, |sim| sim.shared.load.loaded().keys == 30 && is_loaded(sim));
     assert_eq!((sim.reply(0), disk.open_files()), (Reply::ok(), 0));
+}
+
+fn commands(lines: &[&[&str]]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for line in lines {
+        out.extend(format!("*{}\r\n", line.len()).bytes());
+        line.iter().for_each(|word| out.extend(format!("${}\r\n{word}\r\n", word.len()).bytes()));
+    }
+    out
+}
+
+const MANIFEST: &str = "file a.1.base.rdb seq 1 type b\nfile a.1.incr.aof seq 1 type i\n\
+                        file a.2.incr.aof seq 2 type i\n";
+
+/// A server which begins to load an append-only file of three parts, of which the last one ends in
+/// the middle of a command; and what of that is whole.
+fn begin_append_only(seed: u64, disk: DiskFaults) -> (Sim, Vec<u8>) {
+    let place = Place { dir: "/data".into(), folder: "aof".into(), name: "a".into() };
+    let first: Vec<[String; 3]> =
+        (0..500).map(|n| ["SET".into(), format!("key:{n}"), "x".repeat(9000)]).collect();
+    let first: Vec<Vec<&str>> =
+        first.iter().map(|words| words.iter().map(String::as_str).collect()).collect();
+    let first: Vec<&[&str]> = first.iter().map(Vec::as_slice).collect();
+    let whole =
+        commands(&[&["SELECT", "0"], &["MSET", "key:1", "a", "key:2", "b"], &["DEL", "no"]]);
+    let last = [&whole[..], b"*2\r\n$3\r\nDEL\r\n$5\r\nke"].concat();
+    let mut config = Config::default();
+    config.dir = "/data".into();
+    let sim = Sim::prepared(seed, Faults::NONE, config, "", |net, shared| {
+        let folder = place.folder();
+        net.disk().install_folder(&folder).expect("room");
+        for (name, bytes) in [
+            ("a.manifest", MANIFEST.as_bytes()),
+            ("a.1.base.rdb", &file(300)),
+            ("a.1.incr.aof", &commands(&first)),
+            ("a.2.incr.aof", &last),
+        ] {
+            net.disk().install(&folder.join(name), bytes, 0o640).expect("room");
+        }
+        net.disk().set_faults(disk);
+        shared.load.plan(Plan::of_append_only(place.clone()));
+    });
+    (sim, whole)
+}
+
+const LAST: &str = "/data/aof/a.2.incr.aof";
+
+#[test]
+fn an_append_only_file_is_loaded_and_its_end_cut_off() {
+    for (seed, disk) in [(1, DiskFaults::NONE), (2, SLOW)] {
+        let (mut sim, whole) = begin_append_only(seed, disk);
+        sim.connect(1);
+        assert_eq!(sim.ask(0, &["GET", "key:1"]), Reply::Error(LOADING.into()));
+        wait(&mut sim, is_loaded);
+        assert_eq!(sim.ask(0, &["DBSIZE"]), Reply::Integer(500));
+        assert_eq!(sim.ask(0, &["STRLEN", "key:1"]), Reply::Integer(1));
+        assert_eq!(sim.ask(0, &["STRLEN", "key:499"]), Reply::Integer(9000));
+        assert_eq!(info(&mut sim, "rdb_changes_since_last_save").as_deref(), Some("0"));
+        let disk = sim.net.disk();
+        assert!(disk.contents(Path::new(LAST)) == Ok(whole.clone()), "cut off");
+        assert_eq!(disk.open_files(), 1, "the segment of what is written from now on");
+        let manifest = disk.contents(Path::new("/data/aof/a.manifest"));
+        let wanted = format!("{MANIFEST}file a.3.incr.aof seq 3 type i\n");
+        assert_eq!(manifest, Ok(wanted.into_bytes()));
+        sim.end();
+    }
+}
+
+/// Whichever operation fails, the server does not start, and its files are as before or cut off.
+#[test]
+fn an_append_only_file_on_a_failing_disk_ends_the_server() {
+    let (mut ends, mut loads) = (0, 0);
+    for seed in 0..30 {
+        let faults = DiskFaults { read_error_one_in: 20, sync_error_one_in: 2, ..DiskFaults::NONE };
+        let (mut sim, whole) = begin_append_only(seed, faults);
+        wait(&mut sim, |sim| is_loaded(sim) || sim.has_ended());
+        let last = sim.net.disk().contents(Path::new(LAST)).expect("it is there");
+        assert!(last.starts_with(&whole));
+        if let Some(why) = sim.shared.load.failure() {
+            ends += 1;
+            assert!(why.contains(" cannot be loaded: ") && why.lines().count() == 1, "{why}");
+        } else {
+            loads += 1;
+            assert_eq!(last, whole);
+            sim.end();
+        }
+    }
+    assert!(ends > 0 && loads > 0, "{ends} {loads}");
 }

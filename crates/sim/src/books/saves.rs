@@ -14,10 +14,20 @@ struct Mark {
     asked: u64,
     /// Its SET was answered.
     set: Option<u64>,
+    /// When, nanoseconds.
+    set_ns: u64,
     /// The moment of its save was over: SAVE or BGSAVE was answered.
     saved: Option<u64>,
     /// Its file is durable.
     is_promised: bool,
+}
+
+/// The end of a server.
+#[derive(Clone, Copy, Debug)]
+struct Death {
+    tick: u64,
+    ns: u64,
+    in_order: bool,
 }
 
 /// The servers of a run and their saves.
@@ -27,8 +37,7 @@ pub struct Saves {
     marks: BTreeMap<u32, Vec<Mark>>,
     /// Servers which were told to end without a save.
     unsaved: Vec<u32>,
-    /// When a server died, and whether it had saved everything behind its last write.
-    deaths: BTreeMap<u32, (u64, bool)>,
+    deaths: BTreeMap<u32, Death>,
     /// Saves that were acknowledged.
     pub promised: u64,
 }
@@ -37,13 +46,14 @@ impl Saves {
     /// The next mark of this server.
     pub fn next(&mut self, epoch: u32, asked: u64) -> usize {
         let marks = self.marks.entry(epoch).or_default();
-        marks.push(Mark { asked, set: None, saved: None, is_promised: false });
+        marks.push(Mark { asked, set: None, set_ns: 0, saved: None, is_promised: false });
         marks.len()
     }
 
     /// The SET of a mark was answered.
-    pub fn set(&mut self, epoch: u32, mark: usize, tick: u64) {
-        self.mark(epoch, mark).set = Some(tick);
+    pub fn set(&mut self, epoch: u32, mark: usize, (tick, ns): (u64, u64)) {
+        let mark = self.mark(epoch, mark);
+        (mark.set, mark.set_ns) = (Some(tick), ns);
     }
 
     /// The moment of the save with this mark was over.
@@ -63,14 +73,19 @@ impl Saves {
     }
 
     /// A server has died, or has ended in order.
-    pub fn died(&mut self, epoch: u32, tick: u64, in_order: bool) {
-        let has_saved = in_order && !self.unsaved.contains(&epoch);
-        self.deaths.insert(epoch, (tick, has_saved));
+    pub fn died(&mut self, epoch: u32, (tick, ns): (u64, u64), in_order: bool) {
+        self.deaths.insert(epoch, Death { tick, ns, in_order });
+    }
+
+    /// Whether a server has saved everything behind its last write, and when it died.
+    fn end_of(&self, epoch: u32) -> (u64, bool) {
+        let has_saved = |death: &Death| death.in_order && !self.unsaved.contains(&epoch);
+        self.deaths.get(&epoch).map_or((u64::MAX, false), |death| (death.tick, has_saved(death)))
     }
 
     /// Servers that ended behind a save.
     pub fn ends_saved(&self) -> usize {
-        self.deaths.values().filter(|(_, has_saved)| *has_saved).count()
+        self.deaths.keys().filter(|epoch| self.end_of(**epoch).1).count()
     }
 
     /// Between which ticks the moment lies at which the data of this server was saved, if its mark
@@ -84,7 +99,7 @@ impl Saves {
     ) -> Result<RangeInclusive<u64>, String> {
         let none = Vec::new();
         let marks = self.marks.get(&epoch).unwrap_or(&none);
-        let (died, has_saved) = self.deaths.get(&epoch).copied().unwrap_or((u64::MAX, false));
+        let (died, has_saved) = self.end_of(epoch);
         let last = |is: &dyn Fn(&Mark) -> bool| marks.iter().rposition(is).map_or(0, |at| at + 1);
         let (promised, set) = (last(&|m| m.is_promised), last(&|m| m.set.is_some()));
         if found > marks.len() {
@@ -111,6 +126,41 @@ impl Saves {
         Ok(own.map_or(0, |own| own.asked)..=until)
     }
 
+    /// As [`Saves::moment`], for the end of an append-only file: what was answered longer than
+    /// `window_ns` before the server died is there, and everything if it ended in order.
+    pub fn appended(
+        &self,
+        epoch: u32,
+        found: usize,
+        window_ns: Option<u64>,
+    ) -> Result<RangeInclusive<u64>, String> {
+        let none = Vec::new();
+        let marks = self.marks.get(&epoch).unwrap_or(&none);
+        let whole = Death { tick: u64::MAX, ns: u64::MAX, in_order: false };
+        let death = self.deaths.get(&epoch).copied().unwrap_or(whole);
+        if found > marks.len() {
+            return Err(format!("the data of server {epoch} have mark {found}, which nobody set"));
+        }
+        let until_ns = match window_ns {
+            Some(_) if death.in_order => u64::MAX,
+            Some(window_ns) => death.ns.saturating_sub(window_ns),
+            None => 0,
+        };
+        let is_old = |m: &Mark| m.set.is_some() && m.set_ns < until_ns;
+        let owed = marks.iter().rposition(is_old).map_or(0, |at| at + 1);
+        if found < owed {
+            return Err(format!(
+                "server {epoch} has died at {} ns, and what is found has mark {found}; mark {owed} \
+                 was answered at {} ns",
+                death.ns,
+                marks[owed - 1].set_ns
+            ));
+        }
+        let own = found.checked_sub(1).map(|at| &marks[at]);
+        let next = marks.get(found).and_then(|next| next.set);
+        Ok(own.map_or(0, |own| own.asked)..=next.unwrap_or(death.tick).min(death.tick))
+    }
+
     fn mark(&mut self, epoch: u32, mark: usize) -> &mut Mark {
         let marks = self.marks.get_mut(&epoch).expect("it has been set");
         &mut marks[mark - 1]
@@ -126,7 +176,7 @@ mod tests {
         let mut saves = Saves::default();
         for tick in [10, 20] {
             let mark = saves.next(0, tick);
-            saves.set(0, mark, tick + 1);
+            saves.set(0, mark, (tick + 1, tick));
             saves.saved(0, mark, tick + 2);
         }
         saves
@@ -135,7 +185,7 @@ mod tests {
     #[test]
     fn a_mark_tells_the_moment() {
         let mut saves = two();
-        saves.died(0, 30, false);
+        saves.died(0, (30, 30), false);
         assert_eq!(saves.moment(0, 0, true), Ok(0..=11));
         assert_eq!(saves.moment(0, 1, true), Ok(10..=12));
         assert_eq!(saves.moment(0, 1, false), Ok(10..=21), "a save point may have saved later");
@@ -152,11 +202,11 @@ mod tests {
         assert!(saves.moment(0, 0, true).expect_err("1 was promised").contains("is lost"));
         assert_eq!(saves.moment(0, 1, true), Ok(10..=12));
         let mut saves = two();
-        saves.died(0, 30, true);
+        saves.died(0, (30, 30), true);
         assert!(saves.moment(0, 1, true).expect_err("2 was set").contains("before its end"));
         assert_eq!(saves.moment(0, 2, true), Ok(30..=30));
         saves.end_unsaved(0);
-        saves.died(0, 30, true);
+        saves.died(0, (30, 30), true);
         assert_eq!(saves.moment(0, 1, true), Ok(10..=12), "it ended without a save");
     }
 }

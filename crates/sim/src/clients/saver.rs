@@ -3,6 +3,7 @@
 
 use crate::clients::ledger::DATABASES;
 use crate::closings::Closing;
+use crate::journal::Journal;
 use crate::session::{Family, Request, Span};
 use crate::trace::WORLD;
 use crate::world::World;
@@ -41,6 +42,8 @@ pub enum Ask {
     Info,
     /// SHUTDOWN.
     Shutdown,
+    /// BGREWRITEAOF.
+    Rewrite,
 }
 
 /// The key of the marks of a server.
@@ -51,6 +54,11 @@ pub fn key(epoch: u32) -> String {
 impl Saver {
     fn draw(&mut self, world: &mut World) -> Vec<Request<Ask>> {
         let Some(saves) = world.plan.saves else { return Vec::new() };
+        if let Some(journal) = world.plan.journal
+            && world.prng.chance(2, 3)
+        {
+            return Self::append(world, journal);
+        }
         match world.prng.below(16) {
             0..4 => Self::save(world, "SAVE", Ask::Save),
             4..7 => Self::save(world, "BGSAVE", Ask::Background),
@@ -92,6 +100,22 @@ impl Saver {
         world.count("saves asked for", WORLD, format_args!("{command} with mark {mark}"));
         let wait_ns = world.plan.save_ns_max();
         vec![set, Request { wait_ns, ..Request::words(command, ask(epoch, mark)) }]
+    }
+
+    /// A mark alone, or something about the append-only file.
+    fn append(world: &mut World, journal: Journal) -> Vec<Request<Ask>> {
+        match world.prng.below(8) {
+            0 => {
+                world.count("rewrites asked for", WORLD, format_args!("BGREWRITEAOF"));
+                vec![Request::words("BGREWRITEAOF", Ask::Rewrite)]
+            }
+            1 if journal.switches => {
+                let on = ["no", "yes", "yes"][world.prng.below(3) as usize];
+                world.count("CONFIG SET appendonly", WORLD, format_args!("{on}"));
+                vec![Request::words(&format!("CONFIG SET appendonly {on}"), Ask::Any)]
+            }
+            _ => vec![Self::mark(world).0],
+        }
     }
 
     fn mark(world: &mut World) -> (Request<Ask>, u32, usize) {
@@ -189,7 +213,7 @@ impl Family for Saver {
         self.asking -= 1;
         match ask {
             Ask::Mark(epoch, mark) if reply == Value::ok() => {
-                world.books.saves.set(epoch, mark, span.ret);
+                world.books.saves.set(epoch, mark, (span.ret, span.ret_ns));
             }
             Ask::Save(epoch, mark) if reply == Value::ok() => {
                 world.books.saves.saved(epoch, mark, span.ret);
@@ -200,6 +224,10 @@ impl Family for Saver {
                 world.books.saves.saved(epoch, mark, span.ret);
                 self.background = Some((epoch, mark));
             }
+            // It waits for a rewrite, which is answered at once.
+            Ask::Background(..)
+                if world.plan.journal.is_some()
+                    && reply == Value::simple("Background saving scheduled") => {}
             Ask::Save(..) | Ask::Background(..) | Ask::Shutdown => {
                 Self::refused(world, ask, &reply);
             }
@@ -215,6 +243,14 @@ impl Family for Saver {
                 _ => world.fail(format!("LASTSAVE is answered {reply:?}")),
             },
             Ask::Info => self.informed(world, &reply),
+            Ask::Rewrite => {
+                let text = reply.as_str().unwrap_or_default();
+                if !text.starts_with("Background append only file rewriting")
+                    && !text.contains("already in progress")
+                {
+                    world.fail(format!("BGREWRITEAOF is answered {reply:?}"));
+                }
+            }
             Ask::Any if !reply.is_error() => {}
             Ask::Any | Ask::Mark(..) => world.fail(format!("{ask:?} is answered {reply:?}")),
         }

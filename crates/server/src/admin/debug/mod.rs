@@ -23,6 +23,8 @@ use std::time::Duration;
 
 /// The largest DEBUG QUICKLIST-PACKED-THRESHOLD, as in Redis.
 const PACKED_THRESHOLD_MAX: u64 = (4 << 30) - (1 << 20);
+/// It plays a journal.
+const NOT_PLAYED: &str = "ERR DEBUG SAFE-UP-TO is not possible while there is an append-only file";
 /// Longest text that DEBUG STRINGMATCH-LEN matches, bytes.
 const MATCH_LEN_MAX: usize = 1 << 20;
 /// How often DEBUG HOLD checks whether it must end.
@@ -83,6 +85,9 @@ impl Core {
             DebugOp::HtStatsKey { key } => debug_table_of(guard, reply, db, &key)?,
             DebugOp::Digest => self.debug_digest(guard, reply),
             DebugOp::DigestValue(keys) => debug_digests(guard, reply, db, &keys),
+            DebugOp::SafeUpTo(_) if self.shared.journal.is_on() => {
+                return Err(Error::made(NOT_PLAYED));
+            }
             DebugOp::SafeUpTo(safe) => self.debug_safe_up_to(guard, reply, safe),
             DebugOp::StringMatchLen { len, pattern } => {
                 reply_string_match(reply, len, &pattern, MATCH_LEN_MAX);

@@ -4,10 +4,12 @@
 mod clients;
 mod ingest;
 mod io;
+mod journal;
 pub(crate) mod memory;
 mod text;
 
 use crate::admin::info::clients::clients_section;
+use crate::admin::info::journal::journal_fields;
 use crate::admin::info::memory::memory_section;
 use crate::admin::info::text::{field, line};
 use crate::execute::caller::Caller;
@@ -263,12 +265,8 @@ fn persistence_section(t: &mut String, shared: &Shared, turn: &Turn) {
     let loaded = shared.load.loaded();
     field(t, "rdb_last_load_keys_expired", loaded.expired);
     field(t, "rdb_last_load_keys_loaded", loaded.keys);
-    t.push_str(
-        "aof_enabled:0\naof_rewrite_in_progress:0\naof_rewrite_scheduled:0\naof_last_rewrite_time_sec:-1\n\
-         aof_current_rewrite_time_sec:-1\naof_last_bgrewrite_status:ok\naof_rewrites:0\n\
-         aof_rewrites_consecutive_failures:0\naof_last_write_status:ok\naof_last_cow_size:0\n\
-         module_fork_in_progress:0\nmodule_fork_last_cow_size:0\n",
-    );
+    journal_fields(t, shared, turn.now(), turn.unix_ms());
+    t.push_str("module_fork_in_progress:0\nmodule_fork_last_cow_size:0\n");
     backup_fields(t, &saves);
     if let Some(progress) = progress {
         loading_fields(t, &progress);

@@ -2,32 +2,41 @@
 
 use crate::persist::delay::sleep_for_keys;
 use crate::persist::load::fault::LoadError;
+use crate::persist::load::section::Section;
 use crate::persist::load::state::Loaded;
 use crate::shared::Shared;
-use base::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use base::sync::{Arc, thread};
+use base::sync::Arc;
+use base::sync::atomic::AtomicBool;
 use base::{DbIndex, SlotId, UnixMs};
 use command::load::LoadedValue;
-use keyspace::{Access, Guard, Intent, Key, Keyspace, PrefetchTarget};
+use keyspace::{Access, Due, Guard, Key, Keyspace, PrefetchTarget};
 use rdb::file::{self, Keys, LongChunk, LongReader, Meta};
-use std::time::Duration;
 
 /// Keys whose slots and buckets are prefetched together, and which are built within one section.
 const BATCH: usize = 64;
-/// The pause before a slot which is held for long, or a closed gate, is tried again. (A client may
-/// use DEBUG meanwhile.)
-const RETRY: Duration = Duration::from_micros(200);
+
+/// What is loaded into.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules {
+    /// A key that is there is replaced; otherwise it is an error.
+    pub(crate) replaces: bool,
+    /// The time at which loading began: what is due then is left out.
+    pub(crate) now: UnixMs,
+    /// It is loaded nevertheless: changes follow which were made when it was not due.
+    pub(crate) keeps_due: bool,
+}
 
 /// A thread's means to build.
 pub(crate) struct Builder {
     section: Section,
     shared: Arc<Shared>,
-    is_cancelled: Arc<AtomicBool>,
     value: LoadedValue,
     /// A key that is there is replaced; otherwise it is an error.
     replaces: bool,
-    /// The time at which loading began: what is due then is left out.
+    /// The time at which loading began.
     now: UnixMs,
+    /// What is due at that time is loaded as well: changes follow which were made to it.
+    keeps_due: bool,
 }
 
 /// A long value of which parts are missing.
@@ -61,12 +70,12 @@ impl Builder {
         shared: &Arc<Shared>,
         is_cancelled: Arc<AtomicBool>,
         settings: &command::Settings,
-        replaces: bool,
-        now: UnixMs,
+        rules: Rules,
     ) -> Self {
         let value = LoadedValue::new(settings);
-        let section = Section { access, is_inside: false };
-        Self { section, shared: shared.clone(), is_cancelled, value, replaces, now }
+        let section = Section::new(access, is_cancelled);
+        let Rules { replaces, now, keeps_due } = rules;
+        Self { section, shared: shared.clone(), value, replaces, now, keeps_due }
     }
 
     /// Builds a chunk of whole keys.
@@ -82,12 +91,12 @@ impl Builder {
                 let announced = keys.announced(key.db);
                 batch.push(Hashed::new(&keyspace, key, announced));
             }
-            if batch.is_empty() || self.is_cancelled.load(Relaxed) {
+            if batch.is_empty() || self.section.is_cancelled() {
                 break;
             }
             self.batch(&keyspace, &batch, &mut counts)?;
             if is_delayed {
-                let goes_on = || !self.is_cancelled.load(Relaxed);
+                let goes_on = || !self.section.is_cancelled();
                 sleep_for_keys(batch.len() as u64, || self.key_delay_us(), goes_on);
             }
             batch.clear();
@@ -189,18 +198,20 @@ impl Builder {
         counts: &mut Loaded,
     ) -> Result<(), LoadError> {
         let Place { db, key, meta, offset, announced } = place;
-        if meta.expiry.is_some_and(|at| at < self.now) {
+        if !self.keeps_due && meta.expiry.is_some_and(|at| at < self.now) {
             counts.expired += 1;
             return Ok(());
         }
         let (value, replaces) = (value.unwrap_or(&mut self.value), self.replaces);
+        let due = if self.keeps_due { Due::Ignore } else { Due::Remove };
         let put = |guard: &mut Guard<'_>| {
+            guard.set_due(due);
             guard.reserve(*db, key.slot, *announced);
             let is_new = value.insert(guard, *db, key, meta, replaces);
             guard.finish();
             is_new
         };
-        match self.section.with_slot(&self.is_cancelled, key.slot, self.now, put) {
+        match self.section.with_slot(key.slot, self.now, put) {
             Some(true) => counts.keys += 1,
             Some(false) => return Err(LoadError::duplicate(*offset, db.0, key.bytes)),
             None => {} // the server ends
@@ -218,50 +229,4 @@ struct Place<'a> {
     offset: u64,
     /// Keys that the file announces for the database; 0 if it does not.
     announced: u64,
-}
-
-/// An Access, and whether it is inside its section.
-struct Section {
-    access: Access,
-    is_inside: bool,
-}
-
-impl Section {
-    /// Runs `f` with one slot locked. The section is entered, and stays so. `None` if the server
-    /// ends instead.
-    fn with_slot<R>(
-        &mut self,
-        is_cancelled: &AtomicBool,
-        slot: SlotId,
-        now: UnixMs,
-        f: impl FnOnce(&mut Guard<'_>) -> R,
-    ) -> Option<R> {
-        loop {
-            if !self.is_inside {
-                self.is_inside = self.access.enter();
-            }
-            if self.is_inside
-                && let Ok(mut guard) = self.access.lock_one(slot, now, Intent::Write)
-            {
-                return Some(f(&mut guard));
-            }
-            self.leave();
-            if is_cancelled.load(Relaxed) {
-                return None;
-            }
-            thread::sleep(RETRY);
-        }
-    }
-
-    fn leave(&mut self) {
-        if std::mem::take(&mut self.is_inside) {
-            self.access.leave();
-        }
-    }
-}
-
-impl Drop for Section {
-    fn drop(&mut self) {
-        self.leave();
-    }
 }

@@ -5,8 +5,11 @@
 //! snapshot; then World is taken, what is there is removed, and the same follows.
 
 use crate::log;
+use crate::persist::load::builder::Rules;
 use crate::persist::load::fault::LoadError;
-use crate::persist::load::loading::{Loading, Stage};
+use crate::persist::load::finding::Finding;
+use crate::persist::load::loading::{End, Feed, Loading, Stage};
+use crate::persist::load::parts::Parts;
 use crate::persist::load::pipe::Pipe;
 use crate::persist::load::reading::{Read, Reading};
 use crate::persist::load::state::{News, Plan, Reload};
@@ -18,7 +21,7 @@ use crate::worker::tasks::FileUser;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Acquire;
 use driver::{Driver, FileDone, FileOp, FileValue};
-use rdb::file::{ScanOptions, Scanner, Summary};
+use rdb::file::{ScanOptions, Scanner};
 
 const S: u64 = 1_000_000_000;
 /// How a snapshot file begins.
@@ -34,26 +37,58 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if self.core.id != 0 || !shared.load.is_on() || self.core.shutdown.has_begun() {
             return;
         }
-        let (now, unix_ms) = (self.core.turn.now(), self.core.turn.unix_ms());
-        let plan = shared.load.planned();
-        let (reading, open) = Reading::begin(plan.path);
-        let count = threads::count(shared.workers.len());
-        let pipe = Arc::new(Pipe::new(count));
-        shared.load.begin(now, unix_ms);
-        threads::start(&pipe, count, &mut self.access, &shared, plan.reload.is_some(), unix_ms);
+        let (now, plan) = (self.core.turn.now(), shared.load.planned());
+        shared.load.begin(now, self.core.turn.unix_ms());
         self.core.tasks.loadings += 1;
+        let ((reading, open), path) = (Reading::begin(plan.path.clone(), 0), plan.path);
+        let (parts, stage, first) = match plan.place {
+            Some(place) => {
+                let (finding, first) = Finding::begin(place);
+                (Some(Box::new(Parts::of(finding))), Stage::Finding, first)
+            }
+            None => (None, Stage::Opening, open),
+        };
         let loading = Loading {
+            path,
             reading,
-            pipe,
+            feed: Feed::None,
             is_read: false,
             number: self.core.tasks.loadings,
-            stage: Stage::Opening,
+            stage,
             began: now,
             report_at: now,
+            parts,
         };
-        self.driver.file(FileUser::Loading.token(loading.token(0)), open);
+        let token = loading.token(0);
         self.core.tasks.loading = Some(Box::new(loading));
+        if stage == Stage::Opening {
+            self.start_threads();
+        }
+        self.driver.file(FileUser::Loading.token(token), first);
         self.core.timers.is_busy = true; // progress is reported
+    }
+
+    /// Starts the threads that build the keys of a snapshot.
+    fn start_threads(&mut self) {
+        let shared = self.core.shared.clone();
+        let plan = shared.load.planned();
+        let count = threads::count(shared.workers.len());
+        let pipe = Arc::new(Pipe::new(count));
+        let rules = Rules {
+            replaces: plan.reload.is_some(),
+            now: self.core.turn.unix_ms(),
+            keeps_due: plan.place.is_some(),
+        };
+        threads::start(&pipe, count, &mut self.access, &shared, rules);
+        if let Some(loading) = &mut self.core.tasks.loading {
+            loading.feed = Feed::Snapshot(pipe);
+        }
+    }
+
+    /// Starts the threads that build the keys of a file which is open.
+    pub(crate) fn start_builders(&mut self) {
+        self.start_threads();
+        self.begin_building();
     }
 
     /// An operation on the file has completed.
@@ -64,24 +99,36 @@ impl<D: Driver<Message = Message>> Worker<D> {
         else {
             return self.close_late(&done);
         };
+        if matches!(loading.stage, Stage::Finding | Stage::Mending) {
+            return self.on_parts_file(done.outcome);
+        }
         let load = &self.core.shared.load;
         match loading.reading.on_done(number, done.outcome) {
+            Ok(Read::Opened(_)) if loading.parts.is_some() => self.on_part_opened(),
             Ok(Read::Opened(len)) => {
                 load.set_total(len);
                 if load.planned().reload.is_none() {
                     self.begin_building();
                 } else if len == 0 {
-                    loading.pipe.fail(LoadError::no_snapshot());
+                    self.fail_loading(LoadError::no_snapshot());
                 }
             }
             Ok(Read::Block) => self.take_blocks(),
-            Err(error) => loading.pipe.fail(error),
+            Err(error) => self.fail_loading(error),
         }
         self.tend_loading();
     }
 
-    /// An operation of a loading which is over has completed. If that could not start its threads,
-    /// its file was being opened when it ended.
+    /// The file at hand cannot be loaded.
+    fn fail_loading(&mut self, error: LoadError) {
+        let Some(loading) = &mut self.core.tasks.loading else { return };
+        if let Err(error) = loading.feed.fail(error) {
+            self.end_part(Err(error)); // without threads nobody says that they have ended
+        }
+    }
+
+    /// An operation of a loading which is over, or of a file before, has completed. If that could
+    /// not start its threads, its file was being opened when it ended.
     fn close_late(&mut self, done: &FileDone) {
         if let Ok(FileValue::Opened { file, .. }) = done.outcome {
             self.driver.file(done.token, FileOp::Close { file });
@@ -90,15 +137,22 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Passes on what was read.
     fn take_blocks(&mut self) {
-        let Some(loading) = &mut self.core.tasks.loading else { return };
-        while let Some(block) = loading.reading.take() {
+        while let Some(loading) = &mut self.core.tasks.loading
+            && let Some(block) = loading.reading.take()
+        {
             if loading.stage == Stage::Opening {
-                if !SIGNATURES.iter().any(|signature| block.starts_with(signature)) {
-                    return loading.pipe.fail(LoadError::no_snapshot());
+                let is_snapshot = SIGNATURES.iter().any(|signature| block.starts_with(signature));
+                if loading.parts.is_some() {
+                    self.begin_feed(is_snapshot);
+                } else if is_snapshot {
+                    loading.stage = Stage::Emptying;
+                } else {
+                    return self.fail_loading(LoadError::no_snapshot());
                 }
-                loading.stage = Stage::Emptying;
             }
-            loading.pipe.add(block);
+            if let Some(loading) = &self.core.tasks.loading {
+                loading.feed.add(block);
+            }
         }
     }
 
@@ -137,9 +191,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn begin_building(&mut self) {
         let Some(loading) = &mut self.core.tasks.loading else { return };
         loading.stage = Stage::Building;
+        let Feed::Snapshot(pipe) = &loading.feed else { return };
         let shared = &self.core.shared;
         let config = shared.config.lock().expect("no panic while the configuration is held");
-        loading.pipe.begin(Scanner::new(ScanOptions {
+        pipe.begin(Scanner::new(ScanOptions {
             length: Some(loading.reading.len()),
             verify: config.rdb_checksum,
             databases: Some(u32::from(config.command.databases)),
@@ -150,15 +205,19 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Reads more, or ends loading once the threads have ended.
     pub(crate) fn tend_loading(&mut self) {
         let Some(loading) = &mut self.core.tasks.loading else { return };
-        if let Some(end) = loading.pipe.end() {
-            return self.end_loading(end);
+        if let Some(end) = loading.feed.end() {
+            return if loading.parts.is_some() {
+                self.end_part(end);
+            } else {
+                self.end_loading(end);
+            };
         }
-        while let Some((number, op)) = loading.reading.next(loading.pipe.queued()) {
+        while let Some((number, op)) = loading.reading.next(loading.feed.queued()) {
             self.driver.file(FileUser::Loading.token(loading.token(number)), op);
         }
         if loading.reading.is_complete() && !loading.is_read {
             loading.is_read = true;
-            loading.pipe.end_of_file();
+            loading.feed.end_of_file();
         }
     }
 
@@ -174,8 +233,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let load = &self.core.shared.load;
         let Some(progress) = load.progress(now) else { return };
         if !is_first {
-            let path = load.planned().path;
-            log::notice(format_args!("Loading {}: {progress}", path.display()));
+            log::notice(format_args!("Loading {}: {progress}", loading.path.display()));
         }
         if let Err(why) = load.tell(News::Loading(&progress)) {
             log::warning(format_args!("{why}"));
@@ -187,16 +245,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.tasks.loading = None;
     }
 
-    fn end_loading(&mut self, end: Result<Summary, LoadError>) {
+    fn end_loading(&mut self, end: Result<End, LoadError>) {
         let Some(mut loading) = self.core.tasks.loading.take() else { return };
         if let Some(close) = loading.reading.close() {
             self.driver.file(FileUser::Loading.token(loading.token(0)), close);
         }
         let shared = self.core.shared.clone();
-        let (load, Plan { path, reload }) = (&shared.load, shared.load.planned());
+        let (load, Plan { path, reload, .. }) = (&shared.load, shared.load.planned());
         load.join();
         let ended = match end {
-            Ok(summary) => {
+            Ok(End::Commands(_)) => unreachable!("only parts of an append-only file are commands"),
+            Ok(End::Snapshot(summary)) => {
                 let seconds = self.core.clock.now().since(loading.began) as f64 / S as f64;
                 report::done(&path, load.loaded(), &summary, load.functions().len(), seconds);
                 if reload.is_none_or(|reload| reload.flushes) {
@@ -215,17 +274,35 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     self.answer_reload(reload, None);
                 }
             },
-            Err(_) if shared.shutting_down.load(Acquire) => {}
             Err(why) => {
-                log::warning(format_args!("{why}"));
-                if let Some(reload) = reload.filter(|_| loading.stage == Stage::Opening) {
+                let kept = reload.filter(|_| loading.stage == Stage::Opening);
+                if let Some(reload) = kept.filter(|_| !shared.shutting_down.load(Acquire)) {
+                    log::warning(format_args!("{why}"));
                     load.give_up();
                     self.core.release_reload();
                     return self.answer_reload(reload, Some(command::Error::ReloadFailed));
                 }
-                load.fail(why);
-                shared.begin_shutdown();
+                self.fail_start(why);
             }
+        }
+    }
+
+    /// The data is there, and the append-only file has begun: the server serves its clients.
+    pub(crate) fn open_server(&mut self) {
+        let shared = self.core.shared.clone();
+        match shared.load.become_ready() {
+            Ok(()) => log::notice(format_args!("Ready to accept connections")),
+            Err(why) => self.fail_start(why),
+        }
+    }
+
+    /// The start has failed: the server ends.
+    pub(crate) fn fail_start(&mut self, why: String) {
+        let shared = &self.core.shared;
+        if !shared.shutting_down.load(Acquire) {
+            log::warning(format_args!("{why}"));
+            shared.load.fail(why);
+            shared.begin_shutdown();
         }
     }
 

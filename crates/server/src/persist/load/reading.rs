@@ -15,6 +15,8 @@ pub(crate) const BLOCKS_AHEAD: usize = 8;
 pub(crate) struct Reading {
     file: Option<FileId>,
     len: u64,
+    /// Where the first block begins.
+    from: u64,
     /// Where the next read begins.
     next_at: u64,
     /// The number of the first read whose block has not left.
@@ -33,10 +35,11 @@ pub(crate) enum Read {
 }
 
 impl Reading {
-    /// The first operation.
-    pub(crate) fn begin(path: PathBuf) -> (Self, FileOp) {
+    /// The first operation; `from` bytes of the file are left out.
+    pub(crate) fn begin(path: PathBuf, from: u64) -> (Self, FileOp) {
         let how = OpenHow { read: true, ..OpenHow::default() };
-        let reading = Self { file: None, len: 0, next_at: 0, first: 0, blocks: VecDeque::new() };
+        let blocks = VecDeque::new();
+        let reading = Self { file: None, len: 0, from, next_at: from, first: 0, blocks };
         (reading, FileOp::Open { path, how })
     }
 
@@ -60,7 +63,7 @@ impl Reading {
     }
 
     fn bytes_at(&self, at: u64) -> usize {
-        (self.len - at).min(BLOCK as u64) as usize
+        self.len.saturating_sub(at).min(BLOCK as u64) as usize
     }
 
     /// The operation with this number has completed; the number says nothing of the first one.
@@ -69,7 +72,7 @@ impl Reading {
         number: u64,
         outcome: Result<FileValue, FileError>,
     ) -> Result<Read, LoadError> {
-        let at = number * BLOCK as u64;
+        let at = self.from + number * BLOCK as u64;
         match outcome {
             Ok(FileValue::Opened { file, len }) => {
                 (self.file, self.len) = (Some(file), len);
@@ -113,7 +116,7 @@ mod tests {
     const FILE: FileId = FileId { index: 1, generation: 2 };
 
     fn opened(len: u64) -> Reading {
-        let (mut reading, _) = Reading::begin("x".into());
+        let (mut reading, _) = Reading::begin("x".into(), 0);
         let open = reading.on_done(0, Ok(FileValue::Opened { file: FILE, len }));
         assert!(matches!(open, Ok(Read::Opened(n)) if n == len));
         reading

@@ -50,8 +50,28 @@ pub(crate) fn aux(name: &[u8], text: &[u8], load: &Load) {
     }
 }
 
-/// Logs that a file was loaded.
+/// Logs that a snapshot file was loaded.
 pub(crate) fn done(path: &Path, loaded: Loaded, summary: &Summary, functions: usize, seconds: f64) {
+    keys(loaded);
+    left_out(path, summary, functions);
+    log::notice(format_args!("DB loaded from disk: {seconds:.3} seconds"));
+}
+
+/// Logs that the RDB part of an append-only file was loaded.
+pub(crate) fn base(path: &Path, loaded: Loaded, summary: &Summary, functions: usize) {
+    keys(loaded);
+    left_out(path, summary, functions);
+}
+
+/// Logs that an append-only file was loaded, of which so many commands have failed.
+pub(crate) fn append_only(failed: u64, seconds: f64) {
+    if failed > 0 {
+        log::warning(format_args!("{failed} commands of the append-only file have failed"));
+    }
+    log::notice(format_args!("DB loaded from append only file: {seconds:.3} seconds"));
+}
+
+fn keys(loaded: Loaded) {
     let Loaded { keys, expired, empty } = loaded;
     if empty == 0 {
         log::notice(format_args!(
@@ -63,6 +83,9 @@ pub(crate) fn done(path: &Path, loaded: Loaded, summary: &Summary, functions: us
              {empty}."
         ));
     }
+}
+
+fn left_out(path: &Path, summary: &Summary, functions: usize) {
     let (skipped, aux) = (summary.skipped_keys, summary.skipped_aux);
     if skipped + aux > 0 {
         log::warning(format_args!(
@@ -77,5 +100,4 @@ pub(crate) fn done(path: &Path, loaded: Loaded, summary: &Summary, functions: us
              not run them"
         ));
     }
-    log::notice(format_args!("DB loaded from disk: {seconds:.3} seconds"));
 }

@@ -1,6 +1,7 @@
 //! What the whole server knows of loading: whether it goes on, how far it is, how it ended.
 
-use crate::persist::load::functions::Functions;
+use crate::persist::load::folder::{Found, Place};
+use crate::persist::load::functions::{self, Functions};
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use base::sync::thread::JoinHandle;
@@ -24,8 +25,10 @@ pub type Listener = Box<dyn FnMut(News<'_>) -> Result<(), String> + Send>;
 /// What is loaded, and why.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// The file.
+    /// The file; of an append-only file its manifest.
     pub path: PathBuf,
+    /// It is an append-only file, which is here.
+    pub place: Option<Place>,
     /// DEBUG RELOAD; nothing at the start.
     pub reload: Option<Reload>,
 }
@@ -52,10 +55,14 @@ pub struct Load {
     keys: AtomicU64,
     expired: AtomicU64,
     empty: AtomicU64,
+    /// Commands of an append-only file which have failed.
+    failed: AtomicU64,
     /// `used-mem` of the file.
     used_memory: AtomicU64,
     /// Libraries of functions, which this version keeps and does not run.
     functions: Mutex<Functions>,
+    /// The append-only file that was loaded.
+    found: Mutex<Option<Found>>,
     /// Why the start has failed.
     failure: Mutex<Option<String>>,
     listener: Mutex<Option<Listener>>,
@@ -98,6 +105,18 @@ pub struct Loaded {
     pub expired: u64,
     /// Keys that were left out because they had no elements: old servers have written such.
     pub empty: u64,
+}
+
+impl Plan {
+    /// A snapshot file is loaded at the start.
+    pub fn of_snapshot(path: PathBuf) -> Self {
+        Self { path, ..Self::default() }
+    }
+
+    /// An append-only file is loaded at the start.
+    pub fn of_append_only(place: Place) -> Self {
+        Self { path: place.manifest(), place: Some(place), reload: None }
+    }
 }
 
 impl Load {
@@ -151,7 +170,7 @@ impl Load {
     pub(crate) fn begin(&self, now: MonoNs, unix_ms: UnixMs) {
         self.started_ns.store(now.0, Relaxed);
         self.started_ms.store(unix_ms.0, Relaxed);
-        let keys = [&self.keys, &self.expired, &self.empty];
+        let keys = [&self.keys, &self.expired, &self.empty, &self.failed];
         for count in keys.into_iter().chain([&self.total_bytes, &self.bytes, &self.used_memory]) {
             count.store(0, Relaxed);
         }
@@ -208,12 +227,38 @@ impl Load {
 
     /// Keeps a library of functions, unless it is there.
     pub(crate) fn add_function(&self, library: Vec<u8>) {
-        held(&self.functions).add(library.into());
+        held(&self.functions).add(functions::name_of(&library), library.into());
+    }
+
+    /// Changes the libraries as the commands of a file say.
+    pub(crate) fn change_functions(&self, change: impl FnOnce(&mut Functions)) {
+        change(&mut held(&self.functions));
+    }
+
+    /// Counts commands of a file which have failed; returns how many there were before.
+    pub(crate) fn count_failed(&self, commands: u64) -> u64 {
+        self.failed.fetch_add(commands, Relaxed)
+    }
+
+    /// Commands which have failed.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed.load(Relaxed)
     }
 
     /// The libraries of functions that the file had. A later snapshot writes them again.
     pub fn functions(&self) -> Vec<Arc<[u8]>> {
         held(&self.functions).to_vec()
+    }
+
+    /// An append-only file was loaded, or there is none yet.
+    pub(crate) fn set_found(&self, found: Found) {
+        *held(&self.found) = Some(found);
+    }
+
+    /// The append-only file that was loaded, for whoever writes it from now on; `None` if a
+    /// snapshot was loaded.
+    pub fn take_found(&self) -> Option<Found> {
+        held(&self.found).take()
     }
 
     /// The start has failed; the first reason counts.

@@ -1,13 +1,12 @@
 //! The threads that load a file: they scan and build, whatever is next.
 
 use crate::log;
-use crate::persist::load::builder::Builder;
+use crate::persist::load::builder::{Builder, Rules};
 use crate::persist::load::fault::LoadError;
 use crate::persist::load::pipe::{Chunk, Pipe, Work};
 use crate::persist::load::report;
 use crate::shared::Shared;
 use crate::worker::message::Message;
-use base::UnixMs;
 use base::sync::Arc;
 use keyspace::Access;
 use rdb::file::{self, Scanned, Scanner, Summary};
@@ -21,15 +20,13 @@ pub(crate) fn count(workers: usize) -> usize {
     workers.clamp(1, THREADS_MAX)
 }
 
-/// Starts the threads. `access` is that of the calling worker. With `replaces`, keys which exist
-/// are replaced; otherwise they are an error.
+/// Starts the threads. `access` is that of the calling worker.
 pub(crate) fn start(
     pipe: &Arc<Pipe>,
     threads: usize,
     access: &mut Access,
     shared: &Arc<Shared>,
-    replaces: bool,
-    now: UnixMs,
+    rules: Rules,
 ) {
     let settings = {
         let config = shared.config.lock().expect("no panic while the configuration is held");
@@ -38,8 +35,7 @@ pub(crate) fn start(
     for number in 0..threads {
         let (of_pipe, of_shared) = (pipe.clone(), shared.clone());
         let started = access.further().map_err(|e| e.to_string()).and_then(|access| {
-            let builder =
-                Builder::new(access, shared, pipe.cancellation(), &settings, replaces, now);
+            let builder = Builder::new(access, shared, pipe.cancellation(), &settings, rules);
             let run = move || serve(builder, &of_pipe, &of_shared);
             driver::spawn_helper(&format!("loader-{number}"), run).map_err(|e| e.to_string())
         });
@@ -123,7 +119,7 @@ fn scan(mut scanner: Box<Scanner>, block: Option<Vec<u8>>, pipe: &Pipe, shared: 
 
 fn ended(scanner: &Scanner) -> LoadError {
     let offset = scanner.at();
-    LoadError { offset, text: format!("at byte {offset}: the file ends here") }
+    LoadError::at(offset, "the file ends here")
 }
 
 fn log_end(end: Option<&Result<Summary, LoadError>>) {

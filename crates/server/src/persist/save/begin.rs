@@ -5,6 +5,7 @@ use crate::execute::outcome::Outcome;
 use crate::log;
 use crate::persist::backup;
 use crate::persist::backup::filing::Filing;
+use crate::persist::journal::begin::BasePlace;
 use crate::persist::save::Running;
 use crate::persist::save::job::Job;
 use crate::persist::save::output::Output;
@@ -39,6 +40,7 @@ struct Terms {
     folder: PathBuf,
     name: PathBuf,
     syncs_early: bool,
+    base_syncs_early: bool,
     version: RdbVersion,
     compress: bool,
     checksum: bool,
@@ -49,7 +51,10 @@ struct Terms {
 }
 
 impl Terms {
-    fn output(&self, why: Why, moment_s: i64) -> Output {
+    fn output(&self, why: Why, moment_s: i64, base: Option<BasePlace>) -> Output {
+        if let Some(BasePlace { folder, name }) = base {
+            return Output::File(Box::new(Writing::begin(&folder, &name, self.base_syncs_early)));
+        }
         if why == Why::Backup {
             let (root, name) = (self.folder.join(&self.backup_folder), backup::name(moment_s));
             let filing = Filing::begin(&root, name, self.backups_kept, self.syncs_early);
@@ -58,6 +63,9 @@ impl Terms {
         Output::File(Box::new(Writing::begin(&self.folder, &self.name, self.syncs_early)))
     }
 }
+
+/// A moment: what walks over it, the changes up to it, and where the base of a rewrite goes.
+type Cut = (Snapshot, Access, u64, Option<BasePlace>);
 
 /// How an attempt to begin ended.
 enum Begun {
@@ -122,7 +130,8 @@ impl Core {
     /// that is there. A backup is wanted for just that.
     pub(crate) fn save_flushed(&mut self) {
         // A moment behind this command, which holds World, is as good as that of a new save.
-        let is_undone = |run: &Run| run.has_moment && run.wanted.why != Why::Backup;
+        let is_undone =
+            |run: &Run| run.has_moment && !matches!(run.wanted.why, Why::Backup | Why::Rewrite);
         self.give_up_save("FLUSHALL has removed what it saves", is_undone);
         if !self.settings.save_points.is_empty() {
             self.want_save(Why::Flush, None).expect("it is never refused");
@@ -135,6 +144,7 @@ impl Core {
             folder: config.dir.clone(),
             name: config.dbfilename.clone(),
             syncs_early: config.save_syncs_early,
+            base_syncs_early: config.aof_syncs_early,
             version: config.rdb_version,
             compress: config.rdb_compression,
             checksum: config.rdb_checksum,
@@ -205,7 +215,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Err(e) => return Begun::Failed(format!("cannot start a thread that saves: {e}")),
             }
         }
-        let (snapshot, access, changes) = match self.cut() {
+        let (snapshot, access, changes, base) = match self.cut(wanted.why) {
             Ok(moment) => moment,
             Err(begun) => return begun,
         };
@@ -241,7 +251,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             // and have its name.
             shared.saves.state().backups.follow(moment.0 / 1000);
         }
-        let output = terms.output(wanted.why, moment.0 / 1000);
+        let output = terms.output(wanted.why, moment.0 / 1000, base);
         Begun::Running(Box::new(Running {
             number: ready.number,
             wanted,
@@ -255,10 +265,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     /// The moment, and an Access to walk over it; or how the attempt has ended.
-    fn cut(&mut self) -> Result<(Snapshot, Access, u64), Begun> {
+    fn cut(&mut self, why: Why) -> Result<Cut, Begun> {
         let shared = Arc::clone(&self.core.shared);
         self.access.try_world().map_err(|_| Begun::Later)?;
-        if shared.load.is_on() {
+        // The append-only file begins when the data is loaded, before the server opens.
+        let is_loading = shared.load.is_on() && self.core.tasks.loading.is_some();
+        if shared.load.is_on() && (why != Why::Rewrite || is_loading) {
             self.access.open_world();
             return Err(Begun::Later); // what is not loaded yet must not be missing in the file
         }
@@ -273,11 +285,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if cut.is_ok() {
             shared.saves.note_moment();
         }
+        let base = (cut.is_ok() && why == Why::Rewrite).then(|| self.cut_journal());
         let changes = shared.keyspace.changes();
         let left = if cut.is_err() { self.access.abandoned_snapshot() } else { None };
         self.access.open_world();
         match (cut, left) {
-            (Ok(snapshot), _) => Ok((snapshot, access, changes)),
+            (Ok(snapshot), _) => Ok((snapshot, access, changes, base)),
             (Err(_), None) => Err(Begun::Later),
             // A walk that nobody ends: the next one begins behind it, with another thread.
             (Err(_), Some(snapshot)) => {

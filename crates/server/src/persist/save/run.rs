@@ -112,6 +112,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if let Some(running) = self.core.tasks.saving.running.take_if(is_over) {
             let outcome = running.output.outcome().expect("it is over").map_err(Clone::clone);
             match &running.output {
+                Output::File(_) if running.wanted.why == Why::Rewrite => {
+                    self.core.end_rewrite(&running, &outcome);
+                }
                 Output::File(_) => self.end_save(&running, &outcome),
                 Output::Backup(filing) => self.core.end_backup(&running, filing, outcome),
             }
@@ -153,6 +156,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         log::warning(format_args!("{}: {text}", error_of(wanted.why)));
         match wanted.why {
             Why::Backup => self.core.shared.saves.end_backup(None),
+            Why::Rewrite => {
+                self.core.shared.saves.end_rewrite();
+                self.core.fail_rewrite();
+            }
             _ => self.core.shared.saves.end(now, None),
         }
         self.report_save(wanted, None, &Answer::Error(Error::made(format!("ERR {text}"))));
@@ -164,7 +171,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn report_save(&mut self, wanted: Wanted, saved: Option<&Path>, answer: &Answer) {
         match (wanted.why, saved) {
             (Why::Command | Why::Background, _) => self.answer_saver(wanted.asker, answer),
-            (Why::Flush | Why::Backup, _) => {}
+            (Why::Flush | Why::Backup | Why::Rewrite, _) => {}
             (Why::Reload { flushes }, Some(file)) => {
                 let conn = wanted.asker.expect("a client has asked for it");
                 self.core.plan_reload(file.to_owned(), flushes, conn);
@@ -244,6 +251,7 @@ fn error_of(why: Why) -> &'static str {
     match why {
         Why::Background | Why::Flush => "Background saving error",
         Why::Backup => "Backup error",
+        Why::Rewrite => "Background AOF rewrite error",
         Why::Command | Why::Reload { .. } => "Error saving the DB",
         Why::Shutdown => "Error trying to save the DB",
     }

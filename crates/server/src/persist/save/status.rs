@@ -26,6 +26,9 @@ pub enum Why {
     },
     /// `backup-schedule`: the snapshot goes into a backup, and the file of the server stays.
     Backup,
+    /// The append-only file is rewritten: the snapshot is its new base, and the file of the server
+    /// stays.
+    Rewrite,
     /// The server ends when the file is written. Writes wait.
     Shutdown,
 }
@@ -36,7 +39,7 @@ impl Why {
         match self {
             Why::Shutdown => 0,
             Why::Flush => 1,
-            Why::Command | Why::Background | Why::Reload { .. } => 2,
+            Why::Command | Why::Background | Why::Reload { .. } | Why::Rewrite => 2,
             Why::Backup => 3,
         }
     }
@@ -191,13 +194,17 @@ impl Saves {
             Why::Flush => false,
             Why::Shutdown => unreachable!("begin_final has wanted it"),
             Why::Backup => state.is_busy() || self.is_final(),
+            Why::Rewrite => {
+                let run = state.run.iter().map(|run| &run.wanted);
+                run.chain(&state.queue).any(|other| other.why == Why::Rewrite) || self.is_final()
+            }
             Why::Command | Why::Background | Why::Reload { .. } => {
                 let is_ending = |run: &Run| run.given_up.is_some() && run.wanted.asker.is_none();
                 let run = state.run.iter().filter(|run| !is_ending(run)).map(|run| &run.wanted);
                 let is_reload = matches!(wanted.why, Why::Reload { .. });
                 let is_awaited = |other: &Wanted| match other.why {
                     Why::Flush => true,
-                    Why::Backup => !is_reload,
+                    Why::Backup | Why::Rewrite => !is_reload,
                     _ => false,
                 };
                 run.chain(&state.queue).any(|other| !is_awaited(other)) || self.is_final()
@@ -315,6 +322,14 @@ impl Saves {
         state.backups.end(made);
     }
 
+    /// The run was a rewrite of the append-only file, and is over: nothing of what is told about
+    /// saves changes.
+    pub(crate) fn end_rewrite(&self) {
+        let mut state = self.state();
+        state.run = None;
+        state.last_captured = self.progress.captured_peak.load(Relaxed);
+    }
+
     /// The run was given up, which changes no status. If a client waits for it, it is wanted again:
     /// so its file comes behind what it was given up for.
     pub(crate) fn end_given_up(&self) {
@@ -343,12 +358,12 @@ impl State {
     /// Whether a save is under way or wanted. (A backup is none.)
     pub fn is_saving(&self) -> bool {
         let mut all = self.run.iter().map(|run| &run.wanted).chain(&self.queue);
-        all.any(|wanted| wanted.why != Why::Backup)
+        all.any(|wanted| !matches!(wanted.why, Why::Backup | Why::Rewrite))
     }
 
     /// Whether the run is a backup.
     pub(crate) fn is_backing_up(&self) -> bool {
-        self.run.is_some_and(|run| run.wanted.why == Why::Backup)
+        self.run.is_some_and(|run| matches!(run.wanted.why, Why::Backup | Why::Rewrite))
     }
 
     /// When a save point with so many changes is due: the earliest of those which have enough of

@@ -5,6 +5,7 @@
 //! `redis.rs` are those of redis_exporter, seen by running it, so that dashboards and alerts made
 //! for it find them; the names in `own.rs` are ours.
 
+mod journal;
 mod own;
 mod redis;
 
@@ -90,7 +91,7 @@ const fn many(
 
 /// Every metric, in the order in which they are shown.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
-    redis::METRICS.iter().chain(redis::OFF).chain(own::METRICS)
+    redis::METRICS.iter().chain(redis::OFF).chain(journal::METRICS).chain(own::METRICS)
 }
 
 /// The text that Prometheus reads. Metrics without a sample are left out.
@@ -228,9 +229,10 @@ const METRICS_MD_HEAD: &str = "# Metrics\n\
 /// The text of `docs/metrics.md`.
 pub fn metrics_md() -> String {
     let mut out = String::from(METRICS_MD_HEAD);
-    let groups: [(&str, &[Metric]); 3] = [
+    let groups: [(&str, &[Metric]); 4] = [
         ("Names of redis_exporter", redis::METRICS),
         ("Names of redis_exporter for parts that this version does not have", redis::OFF),
+        ("The append-only file", journal::METRICS),
         ("Our own", own::METRICS),
     ];
     for (title, metrics) in groups {

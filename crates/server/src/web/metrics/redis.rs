@@ -399,7 +399,6 @@ pub(crate) const METRICS: &[Metric] = &[
 
 const SCRIPTS: &str = "scripts";
 const DEFRAG: &str = "active defragmentation";
-const AOF: &str = "the append-only file";
 const REPLICATION: &str = "replication";
 const PUBSUB: &str = "publish and subscribe";
 const TRACKING: &str = "client-side caching";
@@ -410,14 +409,6 @@ const IO_THREADS: &str = "threads for input and output alone: every worker does 
 /// What this version does not do; the values are those of a Redis in which the part is off.
 pub(crate) const OFF: &[Metric] = &[
     off("redis_active_defrag_running", Gauge, 0.0, DEFRAG),
-    off("redis_aof_current_rewrite_duration_sec", Gauge, -1.0, AOF),
-    off("redis_aof_enabled", Gauge, 0.0, AOF),
-    off("redis_aof_last_bgrewrite_status", Gauge, 1.0, AOF),
-    off("redis_aof_last_cow_size_bytes", Gauge, 0.0, AOF),
-    off("redis_aof_last_rewrite_duration_sec", Gauge, -1.0, AOF),
-    off("redis_aof_last_write_status", Gauge, 1.0, AOF),
-    off("redis_aof_rewrite_in_progress", Gauge, 0.0, AOF),
-    off("redis_aof_rewrite_scheduled", Gauge, 0.0, AOF),
     off("redis_cluster_connections", Gauge, 0.0, CLUSTER),
     off("redis_cluster_enabled", Gauge, 0.0, CLUSTER),
     off("redis_config_io_threads", Gauge, 1.0, IO_THREADS),

@@ -8,13 +8,13 @@ use std::cmp::Ordering;
 fn a_library_is_kept_once_and_in_its_place() {
     let mut functions = Functions::default();
     for name in ["b", "a", "b", "c", "a"] {
-        functions.add(Arc::from(name.as_bytes()));
+        functions.add(None, Arc::from(name.as_bytes()));
     }
     let names: Vec<Arc<[u8]>> = functions.to_vec();
     assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), [b"b", b"a", b"c"]);
     functions.clear();
     assert!(functions.to_vec().is_empty());
-    functions.add(Arc::from(&b"a"[..]));
+    functions.add(None, Arc::from(&b"a"[..]));
     assert_eq!(functions.to_vec().len(), 1, "what was forgotten comes again");
 }
 
@@ -61,7 +61,45 @@ fn many_libraries_are_compared_seldom() {
     let mut functions = Functions::default();
     for n in 0..LIBRARIES {
         // In any order: an odd number permutes the numbers of 32 bits.
-        functions.add(Counted(n.wrapping_mul(2_654_435_761)));
+        functions.add(None, Counted(n.wrapping_mul(2_654_435_761)));
     }
     assert_eq!(functions.to_vec().len(), LIBRARIES as usize);
+}
+
+fn op(words: &[&str]) -> Option<Result<Op, String>> {
+    let (mut base, mut spans) = (Vec::new(), Vec::new());
+    for word in words {
+        spans.push(resp::Span { start: base.len() as u32, len: word.len() as u32 });
+        base.extend(word.bytes());
+    }
+    Op::read(Args::new(&base, &spans, &[]))
+}
+
+#[test]
+fn commands_load_replace_and_delete_libraries() {
+    let mut functions = Functions::default();
+    let (one, two) = ("#!lua name=one\n1", "#!lua  name=two x=y\n2");
+    let again = "#!lua name=one\nother";
+    for words in [
+        &["FUNCTION", "LOAD", one][..],
+        &["function", "load", two],
+        &["FUNCTION", "LOAD", again], // an error of Redis: it is there
+        &["FUNCTION", "LOAD", "REPLACE", again],
+        &["SCRIPT", "LOAD", "return 1"],
+    ] {
+        functions.apply(op(words).expect("about functions").expect("known"));
+    }
+    let texts = |functions: &Functions| -> Vec<String> {
+        let all = functions.to_vec();
+        all.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect()
+    };
+    assert_eq!(texts(&functions), [two, again]);
+    functions.apply(op(&["FUNCTION", "DELETE", "two"]).expect("one").expect("known"));
+    assert_eq!(texts(&functions), [again]);
+    functions.apply(op(&["FUNCTION", "FLUSH", "ASYNC"]).expect("one").expect("known"));
+    assert!(functions.to_vec().is_empty());
+    assert!(op(&["SET", "a", "1"]).is_none());
+    for words in [&["FUNCTION"][..], &["FUNCTION", "LOAD", "no name"], &["FUNCTION", "STATS"]] {
+        assert!(op(words).expect("about functions").is_err(), "{words:?}");
+    }
 }

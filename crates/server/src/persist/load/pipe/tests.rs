@@ -36,7 +36,7 @@ fn filled(threads: usize, chunks: Vec<Chunk>) -> Pipe {
 }
 
 fn error(offset: u64) -> LoadError {
-    LoadError { offset, text: format!("at {offset}") }
+    LoadError::new(offset, format!("at {offset}"))
 }
 
 fn complete() -> Option<Result<Summary, LoadError>> {

@@ -1,0 +1,288 @@
+//! Batches of all sections become one stream of commands, in the order of their numbers.
+//!
+//! ```text
+//! batch of worker 0   [ 7 8 ][ 11 ]          heap: the next run of each batch, by number
+//! batch of worker 1   [ 9 10 ][ 12..15 ]
+//!
+//! next = 7:  7 8 | 9 10 | 11 | 12..15        written as whole runs
+//! next = 16: nothing has it: it waits until somebody hands it over
+//! ```
+//!
+//! Numbers have no gaps, so what is written is complete up to its last number whatever the workers
+//! are doing. What is written at a time is bounded: a big value is copied in parts.
+
+use base::DbIndex;
+use base::SeqNo;
+use base::num::{U64_TEXT_MAX, format_u64};
+use base::out::OutPos;
+use keyspace::journal::{Batch, Run};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Merges batches.
+#[derive(Debug)]
+pub(crate) struct Merger {
+    /// The number that comes next.
+    next: u64,
+    /// The database that is selected behind what was written.
+    db: Option<DbIndex>,
+    /// The next run of each batch: its first number, and where the batch is kept.
+    heads: BinaryHeap<Reverse<(u64, usize)>>,
+    batches: Vec<Option<Source>>,
+    free: Vec<usize>,
+    /// Batches all of whose runs are written.
+    done: Vec<Batch>,
+    /// Bytes of the batches that are kept.
+    bytes: usize,
+}
+
+/// A batch, and how far it is written.
+#[derive(Debug)]
+struct Source {
+    batch: Batch,
+    /// The run that is next.
+    run: usize,
+    /// What of the batch is written: bytes, and big buffers.
+    at: OutPos,
+    /// Bytes of the next big buffer that are written.
+    of_blob: usize,
+}
+
+/// What one call has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merged {
+    /// Everything that is in order.
+    All,
+    /// As much as fits; there is more.
+    Full,
+    /// Everything up to this cut.
+    Cut(u32),
+}
+
+impl Merger {
+    /// The first number will be `next`.
+    pub(crate) fn new(next: SeqNo) -> Self {
+        Self {
+            next: next.0,
+            db: None,
+            heads: BinaryHeap::new(),
+            batches: Vec::new(),
+            free: Vec::new(),
+            done: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// The last number that was written whole.
+    pub(crate) fn last(&self) -> SeqNo {
+        SeqNo(self.next - 1)
+    }
+
+    /// Bytes that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// A new file begins: its first command is preceded by a SELECT.
+    pub(crate) fn forget_db(&mut self) {
+        self.db = None;
+    }
+
+    /// Takes a batch over.
+    pub(crate) fn push(&mut self, batch: Batch) {
+        let Some(first) = batch.runs.first().map(|run| run.first.0) else { return };
+        debug_assert!(first >= self.next, "a number is used once");
+        self.bytes += batch.len();
+        let source = Source { batch, run: 0, at: OutPos::default(), of_blob: 0 };
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.batches.push(None);
+            self.batches.len() - 1
+        });
+        self.batches[index] = Some(source);
+        self.heads.push(Reverse((first, index)));
+    }
+
+    /// Batches whose memory can be used again.
+    pub(crate) fn take_done(&mut self) -> impl Iterator<Item = Batch> + '_ {
+        self.done.drain(..)
+    }
+
+    /// True if the next call writes something.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.heads.peek().is_some_and(|Reverse((first, _))| *first == self.next)
+    }
+
+    /// True if a part of a record is written, and the rest of it is not.
+    pub(crate) fn is_in_record(&self) -> bool {
+        let head = self.heads.peek().map(|Reverse((_, index))| *index);
+        let source = head.and_then(|index| self.batches[index].as_ref());
+        source.is_some_and(|source| !source.is_at_run())
+    }
+
+    /// Appends what is in order to `out`, until that has about `bytes_max` bytes.
+    pub(crate) fn merge(&mut self, out: &mut Vec<u8>, bytes_max: usize) -> Merged {
+        while let Some(&Reverse((first, index))) = self.heads.peek()
+            && first == self.next
+        {
+            if out.len() >= bytes_max {
+                return Merged::Full;
+            }
+            let source = self.batches[index].as_mut().expect("its run is in the heap");
+            let run = source.batch.runs[source.run];
+            if let Some(db) = run.db_in.filter(|db| source.is_at_run() && self.db != Some(*db)) {
+                select(out, db);
+                self.db = Some(db);
+            }
+            let before = out.len();
+            let is_whole = source.copy(&run, out, bytes_max);
+            self.bytes -= out.len() - before;
+            if !is_whole {
+                return Merged::Full;
+            }
+            self.db = run.db_out.or(self.db);
+            self.end_run(index, run);
+            if run.cut > 0 {
+                return Merged::Cut(run.cut);
+            }
+        }
+        Merged::All
+    }
+
+    fn end_run(&mut self, index: usize, run: Run) {
+        self.heads.pop();
+        self.next += u64::from(run.count);
+        let source = self.batches[index].as_mut().expect("it was just copied");
+        source.run += 1;
+        if let Some(next) = source.batch.runs.get(source.run) {
+            self.heads.push(Reverse((next.first.0, index)));
+        } else if let Some(source) = self.batches[index].take() {
+            self.done.push(source.batch);
+            self.free.push(index);
+        }
+    }
+}
+
+impl Source {
+    /// Nothing of the next run is written.
+    fn is_at_run(&self) -> bool {
+        let begin = match self.run.checked_sub(1) {
+            Some(before) => self.batch.runs[before].end,
+            None => OutPos::default(),
+        };
+        self.at == begin && self.of_blob == 0
+    }
+
+    /// Copies the rest of a run; false if it ended early because `out` is full.
+    fn copy(&mut self, run: &Run, out: &mut Vec<u8>, bytes_max: usize) -> bool {
+        let buffer = &self.batch.out;
+        while self.at.blobs < run.end.blobs {
+            let part = &buffer.blobs[self.at.blobs];
+            out.extend_from_slice(&buffer.bytes[self.at.bytes..part.position]);
+            self.at.bytes = part.position;
+            for page in part.pages_from(self.of_blob) {
+                let fits = page.len().min(bytes_max.saturating_sub(out.len()));
+                out.extend_from_slice(&page[..fits]);
+                self.of_blob += fits;
+                if fits < page.len() {
+                    return false;
+                }
+            }
+            (self.at.blobs, self.of_blob) = (self.at.blobs + 1, 0);
+        }
+        out.extend_from_slice(&buffer.bytes[self.at.bytes..run.end.bytes]);
+        self.at = run.end;
+        true
+    }
+}
+
+fn select(out: &mut Vec<u8>, db: DbIndex) {
+    let mut text = [0; U64_TEXT_MAX];
+    let db = format_u64(&mut text, u64::from(db.0));
+    let mut length = [0; U64_TEXT_MAX];
+    out.extend_from_slice(b"*2\r\n$6\r\nSELECT\r\n$");
+    out.extend_from_slice(format_u64(&mut length, db.len() as u64));
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(db);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Blob;
+    use base::out::BlobPart;
+
+    const MAX: usize = 1 << 20;
+
+    /// A batch of runs: the numbers, the database and the text of each.
+    fn batch(runs: &[(u64, u32, u16, &str)]) -> Batch {
+        let mut batch = Batch::default();
+        for &(first, count, db, text) in runs {
+            batch.out.bytes.extend_from_slice(text.as_bytes());
+            let db = (!text.is_empty()).then(|| DbIndex::new(db));
+            let (end, first) = (batch.out.position(), SeqNo(first));
+            batch.runs.push(Run { first, count, db_in: db, db_out: db, end, cut: 0 });
+        }
+        batch
+    }
+
+    fn merged(merger: &mut Merger) -> (Merged, String) {
+        let mut out = Vec::new();
+        let merged = merger.merge(&mut out, MAX);
+        (merged, String::from_utf8(out).expect("text").replace("\r\n", " "))
+    }
+
+    #[test]
+    fn runs_are_written_in_the_order_of_their_numbers() {
+        let mut merger = Merger::new(SeqNo(7));
+        merger.push(batch(&[(9, 2, 0, "c"), (12, 1, 0, "e")]));
+        assert!(!merger.is_ready(), "7 is not there");
+        assert_eq!(merged(&mut merger), (Merged::All, String::new()));
+        merger.push(batch(&[(7, 2, 0, "ab"), (11, 1, 3, "d")]));
+        assert!(merger.is_ready());
+        let text = "*2 $6 SELECT $1 0 abc*2 $6 SELECT $1 3 d*2 $6 SELECT $1 0 e";
+        assert_eq!(merged(&mut merger), (Merged::All, text.into()));
+        assert_eq!((merger.last(), merger.bytes()), (SeqNo(12), 0));
+        assert_eq!(merger.take_done().count(), 2);
+        merger.push(batch(&[(14, 1, 0, "g")]));
+        assert_eq!(merged(&mut merger).1, "", "13 was not handed over");
+        merger.push(batch(&[(13, 1, 0, "")]));
+        assert_eq!(merged(&mut merger).1, "g", "a number without a command");
+    }
+
+    #[test]
+    fn a_cut_ends_what_is_written_and_a_new_file_selects_again() {
+        let mut merger = Merger::new(SeqNo(1));
+        let mut with_cut = batch(&[(1, 1, 0, "a"), (2, 1, 0, ""), (3, 1, 0, "b")]);
+        with_cut.runs[1].cut = 5;
+        merger.push(with_cut);
+        assert_eq!(merged(&mut merger), (Merged::Cut(5), "*2 $6 SELECT $1 0 a".into()));
+        merger.forget_db();
+        assert_eq!(merged(&mut merger), (Merged::All, "*2 $6 SELECT $1 0 b".into()));
+    }
+
+    #[test]
+    fn a_big_value_is_copied_in_parts() {
+        let value: Vec<u8> = (0..200_000u32).map(|i| i as u8).collect();
+        let mut one = batch(&[(1, 1, 0, "<>")]);
+        one.out.blobs.push(BlobPart::whole(1, Blob::from(value.as_slice())));
+        one.runs[0].end = one.out.position();
+        let mut merger = Merger::new(SeqNo(1));
+        merger.push(one);
+        let (mut all, mut calls) = (Vec::new(), 0);
+        loop {
+            let mut out = Vec::new();
+            let merged = merger.merge(&mut out, 70_000);
+            assert!(out.len() < 140_000, "bounded");
+            all.extend(out);
+            calls += 1;
+            if merged == Merged::All {
+                break;
+            }
+            assert_eq!(merger.last(), SeqNo(0), "not whole yet");
+        }
+        let begin = all.iter().position(|b| *b == b'<').expect("behind SELECT");
+        assert_eq!(all[begin + 1..all.len() - 1], value);
+        assert!(calls > 2 && merger.last() == SeqNo(1) && merger.bytes() == 0, "{calls} calls");
+    }
+}

@@ -1,0 +1,48 @@
+//! The append-only file: every change, written by worker 0 as it comes.
+//!
+//! ```text
+//! sections of all workers          keyspace::journal::Handover
+//!   finish: number, record  --->     batches, handed over when a section ends
+//!                                          |  Message::Journal, if worker 0 sleeps
+//!                                          v
+//! worker 0, once a turn (driving.rs):  merge.rs    one stream, in the order of numbers
+//!                                      writer.rs   segments, writes, syncs, failures
+//!                                      steps.rs    folder and manifest
+//!                                          |
+//!                                          v
+//!                                      Shared::safe_seq, Message::Released: replies leave
+//! ```
+//!
+//! `status.rs` is what everybody knows of it, `begin.rs` how it begins and ends: when the server
+//! starts, with CONFIG SET appendonly, and how a rewrite is wanted. The base of a rewrite is a save
+//! (`persist/save`) whose moment is the cut at which the writer changes to a new segment.
+//! `docs/design/0022-journal.md` gives the reasons.
+
+pub(crate) mod begin;
+pub(crate) mod driving;
+pub(crate) mod merge;
+pub mod status;
+pub(crate) mod steps;
+pub(crate) mod writer;
+
+use crate::persist::journal::writer::Writer;
+use base::MonoNs;
+use keyspace::journal::Batch;
+
+/// Bytes of records in memory above which writers wait, until they are half as many.
+pub(crate) const BACKLOG_BYTES_MAX: usize = 256 << 20;
+
+/// The append-only file at worker 0.
+pub(crate) struct Journal {
+    pub writer: Writer,
+    /// Scratch: batches that were just taken.
+    pub taken: Vec<Batch>,
+    /// The server starts, and serves its clients once the file is complete.
+    pub opens_server: bool,
+    /// It ends once everything is written (CONFIG SET appendonly no).
+    pub is_ending: bool,
+    /// When it has work although nothing happens.
+    pub wake_at: Option<MonoNs>,
+    /// When its size is compared with that of its base.
+    pub check_at: MonoNs,
+}

@@ -1,0 +1,112 @@
+//! What all threads know of the append-only file.
+
+use crate::persist::journal::Journal;
+use crate::persist::journal::writer::Trouble;
+use base::MonoNs;
+use base::sync::atomic::Ordering::Relaxed;
+use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use base::sync::{Mutex, PoisonError};
+use config::load::io_text;
+
+/// The state of the append-only file. Written by worker 0.
+#[derive(Default)]
+pub struct JournalStatus {
+    /// Changes are recorded.
+    pub(crate) is_on: AtomicBool,
+    /// Replies to changes wait until these are durable: `appendfsync always`, and the folder is
+    /// complete.
+    pub(crate) holds_replies: AtomicBool,
+    /// Writers wait: too much is in memory.
+    pub(crate) holds_writes: AtomicBool,
+    has_trouble: AtomicBool,
+    trouble: Mutex<Option<String>>,
+    /// Bytes of the folder's files, and of its base.
+    pub size: AtomicU64,
+    /// Bytes of the base.
+    pub base_size: AtomicU64,
+    /// Bytes in memory which are not durable.
+    pub backlog: AtomicU64,
+    /// Bytes in memory which are not written.
+    pub unwritten: AtomicU64,
+    /// How long the last sync took, nanoseconds.
+    pub last_sync_ns: AtomicU64,
+    /// Syncs so far.
+    pub syncs: AtomicU64,
+    /// When the last one ended, by the clock of the workers; 0 for none.
+    pub synced_at: AtomicU64,
+    /// A sync is under way.
+    pub is_syncing: AtomicBool,
+    /// A rewrite is under way, and since when (seconds since 1970).
+    pub is_rewriting: AtomicBool,
+    /// The folder holds all data, and goes on doing so.
+    pub is_complete: AtomicBool,
+    /// One is wanted, and waits for a save to end.
+    pub is_scheduled: AtomicBool,
+    /// Since when the rewrite is under way, seconds since 1970.
+    pub rewrite_since_s: AtomicI64,
+    /// How long the last one took, seconds; -1 for none.
+    pub last_rewrite_s: AtomicI64,
+    /// The last one has failed.
+    pub rewrite_failed: AtomicBool,
+    /// How many have failed in a row.
+    pub failures: AtomicU64,
+    /// The most that captured values took in the last one, bytes.
+    pub last_captured: AtomicU64,
+    /// Everything up to this number is durable.
+    pub durable: AtomicU64,
+    /// Rewrites so far.
+    pub rewrites: AtomicU64,
+    /// How often writers had to wait because of the backlog.
+    pub held: AtomicU64,
+}
+
+impl JournalStatus {
+    /// Nothing is recorded.
+    pub fn new() -> Self {
+        Self { last_rewrite_s: AtomicI64::new(-1), ..Self::default() }
+    }
+
+    /// Changes are recorded.
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Relaxed)
+    }
+
+    /// True while the file cannot be written: changes are refused.
+    #[inline]
+    pub fn has_trouble(&self) -> bool {
+        self.has_trouble.load(Relaxed)
+    }
+
+    /// Why the file cannot be written, in the words of the system.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The file cannot begin, for this reason: changes are refused, because nobody would keep them.
+    pub(crate) fn refuse(&self, why: Option<String>) {
+        self.has_trouble.store(why.is_some(), Relaxed);
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    pub(crate) fn set_trouble(&self, trouble: Option<Trouble>) {
+        self.refuse(trouble.map(|trouble| io_text(&trouble.errno.into())));
+    }
+
+    /// Makes the writer's figures visible.
+    pub(crate) fn publish(&self, journal: &Journal, handed_over: usize, now: MonoNs) {
+        let writer = &journal.writer;
+        self.is_complete.store(writer.is_complete() && !journal.is_ending, Relaxed);
+        self.size.store(writer.size(), Relaxed);
+        self.base_size.store(writer.base_bytes, Relaxed);
+        self.backlog.store((writer.backlog() + handed_over) as u64, Relaxed);
+        self.unwritten.store((writer.unwritten() + handed_over) as u64, Relaxed);
+        self.durable.store(writer.durable().0, Relaxed);
+        self.last_sync_ns.store(writer.last_sync_ns, Relaxed);
+        self.is_rewriting.store(writer.is_rewriting(), Relaxed);
+        let was_syncing = self.is_syncing.swap(writer.is_syncing(), Relaxed);
+        if was_syncing && !writer.is_syncing() {
+            self.syncs.fetch_add(1, Relaxed);
+            self.synced_at.store(now.0, Relaxed);
+        }
+    }
+}

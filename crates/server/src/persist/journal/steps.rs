@@ -1,0 +1,244 @@
+//! Work on the folder of the append-only file, as a list of steps: one operation at a time, each
+//! tried again until it succeeds.
+
+use crate::persist::load::folder::Place;
+use driver::{FileId, FileOp, FileValue, OpenHow};
+use journal::manifest::UNBEGUN;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Permissions of files and folders, less the umask.
+const FILE_MODE: u32 = 0o644;
+const FOLDER_MODE: u32 = 0o755;
+
+/// One step.
+#[derive(Debug)]
+enum Step {
+    CreateFolder(PathBuf),
+    /// The segment: an empty file, whatever stood there. No manifest names it yet.
+    Open(PathBuf),
+    /// What was written to a segment that is about to be closed.
+    Sync(FileId),
+    Close(FileId),
+    /// After a failure: the segment is cut to its durable length, and that is made durable.
+    Truncate(FileId, u64),
+    SyncCut(FileId),
+    /// The manifest is written beside the old one, then renamed over it.
+    CreateManifest(Box<NewManifest>),
+    WriteManifest(Box<NewManifest>, FileId),
+    SyncManifest(Box<NewManifest>, FileId),
+    CloseManifest(Box<NewManifest>, FileId),
+    RenameManifest(Box<NewManifest>),
+    /// If it is set, the folder can be loaded from here on, and holds all data.
+    SyncFolder(PathBuf, bool),
+    /// A file that no manifest names any more.
+    Remove(PathBuf),
+}
+
+#[derive(Debug)]
+struct NewManifest {
+    beside: PathBuf,
+    path: PathBuf,
+    text: Vec<u8>,
+}
+
+/// What a step has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// Nothing that others must know.
+    Nothing,
+    /// The segment is open.
+    Opened(FileId),
+    /// The segment is cut to its durable length.
+    Cut,
+    /// The folder holds all data.
+    Complete,
+}
+
+/// Steps, the first of which may be in flight.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    steps: VecDeque<Step>,
+    in_flight: bool,
+}
+
+impl Steps {
+    /// True if there is nothing left to do.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// An operation is under way.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.in_flight
+    }
+
+    /// Creates the folder if it is not there.
+    pub(crate) fn create_folder(&mut self, folder: &Path) {
+        self.steps.push_back(Step::CreateFolder(folder.to_owned()));
+        if let Some(parent) = folder.parent() {
+            self.steps.push_back(Step::SyncFolder(parent.to_owned(), false));
+        }
+    }
+
+    /// Makes the folder ready for its first files: until the manifest lists them, whoever finds
+    /// them knows that they are not complete.
+    pub(crate) fn prepare(&mut self, place: &Place) {
+        let folder = place.folder();
+        self.create_folder(&folder);
+        self.manifest(&folder, place.name_bytes(), UNBEGUN.to_vec(), false);
+    }
+
+    /// Makes the names in the folder durable.
+    pub(crate) fn sync_folder(&mut self, folder: &Path) {
+        self.steps.push_back(Step::SyncFolder(folder.to_owned(), false));
+    }
+
+    /// Opens an empty segment.
+    pub(crate) fn open(&mut self, path: PathBuf) {
+        self.steps.push_back(Step::Open(path));
+    }
+
+    /// Syncs a segment.
+    pub(crate) fn sync(&mut self, file: FileId) {
+        self.steps.push_back(Step::Sync(file));
+    }
+
+    /// Closes a segment.
+    pub(crate) fn close(&mut self, file: FileId) {
+        self.steps.push_back(Step::Close(file));
+    }
+
+    /// Cuts a segment to a length.
+    pub(crate) fn cut_to(&mut self, file: FileId, len: u64) {
+        self.steps.push_back(Step::Truncate(file, len));
+        self.steps.push_back(Step::SyncCut(file));
+    }
+
+    /// Replaces the manifest; `completes`: by one that lists all data, for the first time.
+    pub(crate) fn manifest(&mut self, folder: &Path, name: &[u8], text: Vec<u8>, completes: bool) {
+        let file =
+            |prefix: &[u8]| folder.join(OsStr::from_bytes(&[prefix, name, b".manifest"].concat()));
+        let new = NewManifest { beside: file(b"temp-"), path: file(b""), text };
+        self.steps.push_back(Step::CreateManifest(Box::new(new)));
+        self.steps.push_back(Step::SyncFolder(folder.to_owned(), completes));
+    }
+
+    /// Removes a file; that it cannot be removed is no failure.
+    pub(crate) fn remove(&mut self, path: PathBuf) {
+        self.steps.push_back(Step::Remove(path));
+    }
+
+    /// The operation of the first step, unless it is in flight.
+    pub(crate) fn start(&mut self) -> Option<FileOp> {
+        if self.in_flight {
+            return None;
+        }
+        let empty = OpenHow {
+            write: true,
+            create: true,
+            truncate: true,
+            mode: FILE_MODE,
+            ..OpenHow::default()
+        };
+        let op = match self.steps.front()? {
+            Step::CreateFolder(path) => {
+                FileOp::CreateFolder { path: path.clone(), mode: FOLDER_MODE }
+            }
+            Step::Open(path) => FileOp::Open { path: path.clone(), how: empty },
+            Step::Close(file) | Step::CloseManifest(_, file) => FileOp::Close { file: *file },
+            Step::Truncate(file, to) => FileOp::Truncate { file: *file, to: *to },
+            Step::Sync(file) | Step::SyncCut(file) | Step::SyncManifest(_, file) => {
+                FileOp::SyncData { file: *file }
+            }
+            Step::CreateManifest(new) => FileOp::Open { path: new.beside.clone(), how: empty },
+            Step::WriteManifest(new, file) => {
+                FileOp::Write { file: *file, at: 0, bytes: new.text.clone() }
+            }
+            Step::RenameManifest(new) => {
+                FileOp::Rename { from: new.beside.clone(), to: new.path.clone() }
+            }
+            Step::SyncFolder(folder, _) => FileOp::SyncFolder { folder: folder.clone() },
+            Step::Remove(path) => FileOp::Unlink { path: path.clone() },
+        };
+        self.in_flight = true;
+        Some(op)
+    }
+
+    /// Gives up what is left, behind a failure. Returns what closes a file that is open.
+    pub(crate) fn give_up(&mut self) -> Option<FileOp> {
+        let open = match std::mem::take(&mut self.steps).front() {
+            Some(Step::Close(file)) => Some(*file),
+            _ => None,
+        };
+        open.map(|file| FileOp::Close { file })
+    }
+
+    /// The operation has completed. A failure leaves the step to be tried again.
+    ///
+    /// # Errors
+    /// What failed, to follow "cannot", and why.
+    pub(crate) fn complete(
+        &mut self,
+        outcome: Result<FileValue, Errno>,
+    ) -> Result<Done, (&'static str, Errno)> {
+        self.in_flight = false;
+        let step = self.steps.pop_front().expect("it was in flight");
+        match (step, outcome) {
+            (Step::Open(_), Ok(FileValue::Opened { file, .. })) => Ok(Done::Opened(file)),
+            (Step::SyncCut(_), Ok(_)) => Ok(Done::Cut),
+            (Step::SyncFolder(_, true), Ok(_)) => Ok(Done::Complete),
+            (Step::CreateManifest(new), Ok(FileValue::Opened { file, .. })) => {
+                Ok(self.follow(Step::WriteManifest(new, file)))
+            }
+            (Step::WriteManifest(new, file), Ok(_)) => {
+                Ok(self.follow(Step::SyncManifest(new, file)))
+            }
+            (Step::SyncManifest(new, file), Ok(_)) => {
+                Ok(self.follow(Step::CloseManifest(new, file)))
+            }
+            (Step::CloseManifest(new, _), _) => Ok(self.follow(Step::RenameManifest(new))),
+            (Step::CreateFolder(_), Err(Errno::EXIST)) | (Step::Close(_) | Step::Remove(_), _) => {
+                Ok(Done::Nothing)
+            }
+            (_, Ok(_)) => Ok(Done::Nothing),
+            (step, Err(errno)) => Err((self.again(step), errno)),
+        }
+    }
+
+    /// A step has this one behind it.
+    fn follow(&mut self, step: Step) -> Done {
+        self.steps.push_front(step);
+        Done::Nothing
+    }
+
+    /// Puts a step that failed back, the manifest from its beginning. Returns what failed.
+    fn again(&mut self, step: Step) -> &'static str {
+        let what = match &step {
+            Step::CreateFolder(_) => "create the folder of the append-only file",
+            Step::Open(_) => "create a segment of the append-only file",
+            Step::Sync(_) => "sync the append-only file",
+            Step::Truncate(..) | Step::SyncCut(_) => "cut the append-only file",
+            Step::SyncFolder(..) => "sync the folder of the append-only file",
+            Step::Close(_) | Step::Remove(_) => unreachable!("these do not fail"),
+            Step::CreateManifest(_)
+            | Step::WriteManifest(..)
+            | Step::SyncManifest(..)
+            | Step::CloseManifest(..)
+            | Step::RenameManifest(_) => "write the manifest of the append-only file",
+        };
+        match step {
+            Step::SyncCut(file) => self.steps.push_front(Step::SyncCut(file)),
+            Step::WriteManifest(new, file) | Step::SyncManifest(new, file) => {
+                self.steps.push_front(Step::CreateManifest(new));
+                self.steps.push_front(Step::Close(file));
+            }
+            Step::RenameManifest(new) => self.steps.push_front(Step::CreateManifest(new)),
+            step => self.steps.push_front(step),
+        }
+        what
+    }
+}

@@ -1,0 +1,622 @@
+//! The writer of the append-only file. No I/O: it is handed batches and the outcomes of operations
+//! on files, and returns the operations that follow.
+//!
+//! ```text
+//! batches ---> Merger ---> gathered ---> pieces: being written | written ---> durable, freed
+//!                             |              one write at a time     one sync at a time
+//!                             `-- a cut: the old segment is synced and closed, a new one opened
+//! ```
+//!
+//! - Bytes stay in memory until they are durable (unless nobody syncs: `appendfsync no`).
+//! - After a failed write or sync, what the file holds behind its durable length is unknown. It is
+//!   cut to that length, which is synced, before anything is written again, at the same place. So
+//!   no record stands in a file twice.
+//! - Work on the folder (segments, the manifest) is a list of steps, one in flight at a time. While
+//!   there is one, nothing is written to the segment. A step that fails is tried again.
+
+use crate::persist::journal::merge::{Merged, Merger};
+use crate::persist::journal::steps::{Done, Steps};
+use crate::persist::load::folder::{Found, Place};
+use base::{MonoNs, SeqNo};
+use driver::{FileDone, FileError, FileId, FileOp, FileValue};
+use journal::manifest::{BaseFormat, FileInfo, Manifest};
+use keyspace::journal::Batch;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+/// What is written at a time, about.
+const WRITE_BYTES: usize = 256 << 10;
+/// Bytes which are written and not durable, behind which a sync begins before its second is over.
+const UNSYNCED_BYTES: usize = 32 << 20;
+/// How often `everysec` syncs.
+const SYNC_EVERY_NS: u64 = 1_000_000_000;
+/// How long behind a failure the next attempt is made.
+const RETRY_NS: u64 = 1_000_000_000;
+/// What has failed, to follow "cannot": ends with the next sync that succeeds.
+const SYNC: &str = "sync the append-only file";
+/// Buffers of this capacity at most are used again.
+const KEPT_BYTES_MAX: usize = 4 * WRITE_BYTES;
+
+/// When what was written is made durable (`appendfsync`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fsync {
+    /// Before a reply leaves.
+    Always,
+    /// Once a second.
+    EverySecond,
+    /// When the system likes.
+    No,
+}
+
+/// Which operation has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A step.
+    Step,
+    /// The write.
+    Write,
+    /// The sync.
+    Sync,
+}
+
+/// The settings which the writer follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// `appendfsync`.
+    pub fsync: Fsync,
+    /// `aof-timestamp-enabled`.
+    pub timestamps: bool,
+    /// `no-appendfsync-on-rewrite` is set, and a rewrite or another save is under way.
+    pub spares_syncs: bool,
+}
+
+/// What is wrong with the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    /// What failed, to follow "cannot".
+    pub what: &'static str,
+    /// The system's error.
+    pub errno: Errno,
+}
+
+/// The file that is appended to.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    file: FileId,
+    /// Where the next bytes go.
+    end: u64,
+    /// Its durable length; with `appendfsync no`, the length that is forgotten.
+    durable: u64,
+    /// The length up to which it was synced.
+    synced: u64,
+}
+
+/// Bytes with a place in the segment.
+#[derive(Debug)]
+struct Piece {
+    /// Empty while they are being written.
+    bytes: Vec<u8>,
+    len: usize,
+    at: u64,
+    /// The last number that is whole with them.
+    last: SeqNo,
+    is_written: bool,
+}
+
+/// A rewrite that was begun at a cut, and what became of its base.
+#[derive(Clone, Debug)]
+struct Rewrite {
+    format: BaseFormat,
+    /// Its cut, of all cuts.
+    cut: u64,
+    /// The segment behind the cut, once it is open.
+    incr: Option<FileInfo>,
+    /// The base is complete.
+    is_done: bool,
+}
+
+/// The writer of one folder.
+pub(crate) struct Writer {
+    place: Place,
+    folder: PathBuf,
+    name: Vec<u8>,
+    manifest: Manifest,
+    merger: Merger,
+    segment: Option<Segment>,
+    steps: Steps,
+    rewrite: Option<Rewrite>,
+    /// A cut was reached: what is before it is written, and synced, before anything behind it.
+    at_cut: bool,
+    /// Cuts so far, and how many of them have changed the segment.
+    cuts_begun: u64,
+    cuts_ended: u64,
+    /// The manifest of a rewrite that is complete is being written.
+    ends_rewrite: bool,
+    /// The folder holds all data: it can be loaded.
+    is_complete: bool,
+    gathered: Vec<u8>,
+    /// The last number that is whole with what was gathered.
+    gathered_last: SeqNo,
+    pieces: VecDeque<Piece>,
+    is_writing: bool,
+    /// What the sync in flight makes durable: a length and a number.
+    syncing: Option<(u64, SeqNo)>,
+    sync_began: MonoNs,
+    /// How long the last sync took.
+    pub last_sync_ns: u64,
+    /// What the segment holds behind its durable length is unknown.
+    is_dirty: bool,
+    trouble: Option<Trouble>,
+    retry_at: MonoNs,
+    durable: SeqNo,
+    /// Bytes of the base and of all segments but the last, as far as they count for a rewrite.
+    pub base_bytes: u64,
+    pub before_bytes: u64,
+    stamped_s: i64,
+    spare: Vec<Vec<u8>>,
+    ops: Vec<(Part, FileOp)>,
+}
+
+impl Writer {
+    /// A writer of the folder that was found, `next` being the next number. Nothing is written
+    /// before [`Writer::open_last`] or a cut.
+    pub(crate) fn new(found: Found, next: SeqNo) -> Self {
+        let (base_bytes, all) = (found.base_len(), found.len());
+        Self {
+            folder: found.place.folder(),
+            name: found.place.name_bytes().to_vec(),
+            place: found.place,
+            manifest: found.manifest.unwrap_or_default(),
+            merger: Merger::new(next),
+            segment: None,
+            steps: Steps::default(),
+            rewrite: None,
+            at_cut: false,
+            cuts_begun: 0,
+            cuts_ended: 0,
+            ends_rewrite: false,
+            is_complete: false,
+            gathered: Vec::new(),
+            gathered_last: SeqNo(next.0 - 1),
+            pieces: VecDeque::new(),
+            is_writing: false,
+            syncing: None,
+            sync_began: MonoNs(0),
+            last_sync_ns: 0,
+            is_dirty: false,
+            trouble: None,
+            retry_at: MonoNs(0),
+            durable: SeqNo(next.0 - 1),
+            base_bytes,
+            before_bytes: all - base_bytes,
+            stamped_s: 0,
+            spare: Vec::new(),
+            ops: Vec::new(),
+        }
+    }
+
+    /// Goes on with the folder that was loaded: a new segment behind those of the manifest.
+    pub(crate) fn resume(&mut self) {
+        self.is_complete = true;
+        self.begin_segment();
+    }
+
+    /// A new segment is opened and, if the folder can be loaded, added to the manifest.
+    fn begin_segment(&mut self) {
+        let incr = self.manifest.next_incr(&self.name);
+        self.steps.create_folder(&self.folder);
+        self.steps.open(self.path(&incr.name));
+        // The name must be there when a manifest lists it.
+        self.steps.sync_folder(&self.folder);
+        if let Some(rewrite) = &mut self.rewrite
+            && rewrite.incr.is_none()
+            && rewrite.cut == self.cuts_ended
+        {
+            rewrite.incr = Some(incr);
+        }
+        if self.is_complete {
+            self.steps.manifest(&self.folder, &self.name, self.manifest.text(), false);
+        }
+    }
+
+    fn path(&self, name: &[u8]) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        self.folder.join(std::ffi::OsStr::from_bytes(name))
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self) -> &PathBuf {
+        &self.folder
+    }
+
+    /// The base of the rewrite whose moment is about to be taken: a file of this name in the
+    /// folder. The cut follows.
+    pub(crate) fn begin_rewrite(&mut self, format: BaseFormat) -> FileInfo {
+        let base = self.manifest.clone().next_base(&self.name, format);
+        self.cuts_begun += 1;
+        self.rewrite = Some(Rewrite { format, cut: self.cuts_begun, incr: None, is_done: false });
+        base
+    }
+
+    /// The base of the rewrite is complete, with so many bytes, or there will be none.
+    pub(crate) fn end_rewrite(&mut self, bytes: Option<u64>) {
+        match (&mut self.rewrite, bytes) {
+            (Some(rewrite), Some(bytes)) => {
+                rewrite.is_done = true;
+                self.base_bytes = bytes;
+            }
+            _ => self.rewrite = None,
+        }
+    }
+
+    /// True while a rewrite is under way, the change of the manifest at its end included.
+    pub(crate) fn is_rewriting(&self) -> bool {
+        self.rewrite.is_some() || self.ends_rewrite
+    }
+
+    /// True once the folder holds all data.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Takes a batch over.
+    pub(crate) fn push(&mut self, batch: Batch) {
+        self.merger.push(batch);
+    }
+
+    /// Batches whose memory can be used again.
+    pub(crate) fn take_done(&mut self) -> impl Iterator<Item = Batch> + '_ {
+        self.merger.take_done()
+    }
+
+    /// The operations that are to be started now.
+    pub(crate) fn take_ops(&mut self) -> Vec<(Part, FileOp)> {
+        std::mem::take(&mut self.ops)
+    }
+
+    /// Everything up to this number is durable.
+    pub(crate) fn durable(&self) -> SeqNo {
+        self.durable
+    }
+
+    /// What is wrong with the disk, if something is.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        self.trouble
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn backlog(&self) -> usize {
+        let pieces: usize = self.pieces.iter().map(|piece| piece.len).sum();
+        self.merger.bytes() + self.gathered.len() + pieces
+    }
+
+    /// Bytes which are not written yet.
+    pub(crate) fn unwritten(&self) -> usize {
+        let pieces = self.pieces.iter().filter(|piece| !piece.is_written);
+        self.merger.bytes() + self.gathered.len() + pieces.map(|piece| piece.len).sum::<usize>()
+    }
+
+    /// Bytes of all files of the folder.
+    pub(crate) fn size(&self) -> u64 {
+        self.base_bytes + self.before_bytes + self.segment.map_or(0, |segment| segment.end)
+    }
+
+    /// Nothing is in flight, and nothing waits to be written, or synced if there are syncs.
+    pub(crate) fn is_idle(&self) -> bool {
+        let is_still = !self.is_writing && self.syncing.is_none() && self.steps.is_empty();
+        let is_synced = self.segment.is_none_or(|segment| segment.synced >= segment.end);
+        let is_written = self.unwritten() == 0 && self.pieces.is_empty();
+        is_still && is_synced && is_written && !self.merger.is_ready()
+    }
+
+    /// A sync is under way.
+    pub(crate) fn is_syncing(&self) -> bool {
+        self.syncing.is_some()
+    }
+
+    /// When something is to be done although nothing completes.
+    pub(crate) fn next_wake(&self, terms: Terms) -> Option<MonoNs> {
+        if self.trouble.is_some() {
+            let in_flight = self.is_writing || self.syncing.is_some() || self.steps.is_in_flight();
+            return (!in_flight).then_some(self.retry_at);
+        }
+        // What is in flight wakes the worker when it completes.
+        let is_timed = terms.fsync == Fsync::EverySecond && !terms.spares_syncs;
+        let waits = is_timed && self.syncing.is_none() && self.steps.is_empty();
+        (waits && self.pieces.front().is_some_and(|piece| piece.is_written))
+            .then(|| self.sync_began.plus(SYNC_EVERY_NS))
+    }
+
+    /// Starts what can be started. Everything durable is wanted at once if `is_ending`.
+    pub(crate) fn proceed(&mut self, terms: Terms, now: MonoNs, unix_s: i64, is_ending: bool) {
+        if self.trouble.is_some() {
+            if now < self.retry_at || self.is_writing || self.syncing.is_some() {
+                return;
+            }
+            self.retry_at = now.plus(RETRY_NS);
+            if self.is_dirty
+                && self.steps.is_empty()
+                && let Some(segment) = self.segment
+            {
+                self.steps.cut_to(segment.file, segment.durable);
+            }
+        }
+        if !self.run_steps() || self.is_dirty {
+            return;
+        }
+        if self.trouble.is_some() && self.unwritten() == 0 && self.pieces.is_empty() {
+            self.trouble = None;
+        }
+        self.ends_rewrite = false;
+        self.end_cut();
+        if !self.steps.is_empty() {
+            self.run_steps();
+            return;
+        }
+        self.gather(terms, unix_s);
+        self.write(terms);
+        self.sync(terms, now, is_ending);
+        self.reach_cut();
+        self.run_steps();
+    }
+
+    /// Starts the next step. True if there is none.
+    fn run_steps(&mut self) -> bool {
+        if self.steps.is_empty() {
+            return true;
+        }
+        if !self.is_writing
+            && self.syncing.is_none()
+            && let Some(op) = self.steps.start()
+        {
+            self.ops.push((Part::Step, op));
+        }
+        false
+    }
+
+    /// Merges what is in order.
+    fn gather(&mut self, terms: Terms, unix_s: i64) {
+        if self.segment.is_none() && self.rewrite.is_none() {
+            return;
+        }
+        while !self.at_cut && self.merger.is_ready() && self.gathered.len() < WRITE_BYTES {
+            let is_whole = !self.merger.is_in_record();
+            let before = (self.gathered.len(), self.stamped_s);
+            if terms.timestamps && is_whole && self.stamped_s != unix_s {
+                self.stamped_s = unix_s;
+                self.gathered.extend_from_slice(format!("#TS:{unix_s}\r\n").as_bytes());
+            }
+            let stamped = self.gathered.len();
+            let merged = self.merger.merge(&mut self.gathered, WRITE_BYTES);
+            if self.gathered.len() == stamped {
+                // Numbers without a command, such as that of a cut, have no time.
+                self.gathered.truncate(before.0);
+                self.stamped_s = before.1;
+            }
+            self.gathered_last = self.merger.last();
+            match merged {
+                Merged::Cut(_) => self.at_cut = true,
+                Merged::Full => break,
+                Merged::All => {}
+            }
+        }
+    }
+
+    /// Starts a write, if none is in flight. With `always` those who wait share the next sync.
+    fn write(&mut self, terms: Terms) {
+        let Some(segment) = &mut self.segment else { return };
+        let must_wait = terms.fsync == Fsync::Always && self.syncing.is_some();
+        if self.is_writing || must_wait {
+            return;
+        }
+        let again = self.pieces.iter().position(|piece| !piece.is_written);
+        let at = again.unwrap_or_else(|| {
+            let bytes = std::mem::replace(&mut self.gathered, self.spare.pop().unwrap_or_default());
+            let (len, at, last) = (bytes.len(), segment.end, self.gathered_last);
+            segment.end += len as u64;
+            self.pieces.push_back(Piece { bytes, len, at, last, is_written: false });
+            self.pieces.len() - 1
+        });
+        let piece = &mut self.pieces[at];
+        if piece.len == 0 {
+            // Numbers without a command, such as that of a cut.
+            let empty = self.pieces.remove(at).expect("it is there");
+            match self.pieces.back_mut() {
+                Some(before) => before.last = empty.last,
+                None => self.durable = empty.last,
+            }
+            self.spare.push(empty.bytes);
+            return;
+        }
+        let bytes = std::mem::take(&mut piece.bytes);
+        self.is_writing = true;
+        self.ops.push((Part::Write, FileOp::Write { file: segment.file, at: piece.at, bytes }));
+    }
+
+    /// Starts a sync, if it is time.
+    fn sync(&mut self, terms: Terms, now: MonoNs, is_ending: bool) {
+        let Some(segment) = self.segment else { return };
+        if self.syncing.is_some() {
+            return;
+        }
+        let written = self.pieces.iter().take_while(|piece| piece.is_written);
+        let forgotten = (is_ending && self.pieces.is_empty() && segment.synced < segment.end)
+            .then_some((0, segment.end, self.durable));
+        let Some((bytes, end, last)) = written
+            .fold(None, |sum: Option<(usize, u64, SeqNo)>, p| {
+                Some((sum.map_or(0, |s| s.0) + p.len, p.at + p.len as u64, p.last))
+            })
+            .or(forgotten)
+        else {
+            return;
+        };
+        let is_due = match terms.fsync {
+            _ if is_ending || self.at_cut => !self.is_writing,
+            Fsync::Always => !self.is_writing,
+            Fsync::EverySecond if terms.spares_syncs => bytes >= UNSYNCED_BYTES,
+            Fsync::EverySecond => {
+                bytes >= UNSYNCED_BYTES || now >= self.sync_began.plus(SYNC_EVERY_NS)
+            }
+            Fsync::No => false,
+        };
+        if is_due {
+            self.syncing = Some((end, last));
+            self.sync_began = now;
+            self.ops.push((Part::Sync, FileOp::SyncData { file: segment.file }));
+        }
+    }
+
+    /// A cut: everything before it is durable, so the segment is closed and the next one opened.
+    fn reach_cut(&mut self) {
+        let is_still = !self.is_writing && self.syncing.is_none() && self.pieces.is_empty();
+        if !self.at_cut || !is_still || !self.gathered.is_empty() || !self.steps.is_empty() {
+            return;
+        }
+        if let Some(segment) = self.segment.take() {
+            self.before_bytes += segment.end;
+            if segment.synced < segment.end {
+                // With `appendfsync no`. A file ahead of the last one must not lose its end.
+                self.steps.sync(segment.file);
+            }
+            self.steps.close(segment.file);
+        }
+        self.at_cut = false;
+        self.cuts_ended += 1;
+        self.durable = self.gathered_last;
+        self.merger.forget_db();
+        self.stamped_s = 0;
+        self.begin_segment();
+    }
+
+    /// The base of a rewrite and the segment behind its cut are there: they take the place of what
+    /// was before.
+    fn end_cut(&mut self) {
+        let is_over = |rewrite: &Rewrite| rewrite.is_done && rewrite.incr.is_some();
+        if !self.at_cut
+            && self.segment.is_some()
+            && let Some(rewrite) = self.rewrite.take_if(|rewrite| is_over(rewrite))
+        {
+            let incr = rewrite.incr.expect("it was just tested");
+            self.manifest.next_base(&self.name, rewrite.format);
+            self.manifest.retire(incr.seq);
+            self.before_bytes = 0;
+            self.ends_rewrite = true;
+            self.steps.manifest(&self.folder, &self.name, self.manifest.text(), true);
+            let gone = std::mem::take(&mut self.manifest.history);
+            for file in &gone {
+                self.steps.remove(self.path(&file.name));
+            }
+            if !gone.is_empty() {
+                self.steps.manifest(&self.folder, &self.name, self.manifest.text(), false);
+            }
+        }
+    }
+
+    /// An operation has completed.
+    pub(crate) fn complete(&mut self, part: Part, done: FileDone, now: MonoNs) {
+        match part {
+            Part::Step => self.complete_step(done, now),
+            Part::Write => self.complete_write(done, now),
+            Part::Sync => self.complete_sync(done.outcome.err(), now),
+        }
+    }
+
+    fn complete_step(&mut self, done: FileDone, now: MonoNs) {
+        match self.steps.complete(done.outcome.map_err(|e| e.errno)) {
+            Ok(Done::Nothing) => self.retry_at = now,
+            Ok(Done::Opened(file)) => {
+                self.segment = Some(Segment { file, end: 0, durable: 0, synced: 0 });
+            }
+            Ok(Done::Complete) => self.is_complete = true,
+            Ok(Done::Cut) => {
+                self.is_dirty = false;
+                self.retry_at = now;
+                if let Some(segment) = &mut self.segment {
+                    segment.synced = segment.durable;
+                }
+                self.pieces.iter_mut().for_each(|piece| piece.is_written = false);
+            }
+            Err((what, errno)) => self.fail(what, errno, now),
+        }
+    }
+
+    fn complete_write(&mut self, done: FileDone, now: MonoNs) {
+        self.is_writing = false;
+        let at = self.pieces.iter().position(|piece| !piece.is_written);
+        let piece = &mut self.pieces[at.expect("it was being written")];
+        match done.outcome {
+            Ok(FileValue::Written(bytes)) => {
+                piece.bytes = bytes;
+                piece.is_written = true;
+                self.trouble = self.trouble.filter(|t| self.is_dirty || t.what == SYNC);
+            }
+            Ok(other) => unreachable!("a write returns its bytes: {other:?}"),
+            Err(error) => {
+                piece.bytes = done.unwritten;
+                self.is_dirty = true;
+                self.fail("write to the append-only file", error.errno, now);
+            }
+        }
+    }
+
+    fn complete_sync(&mut self, failure: Option<FileError>, now: MonoNs) {
+        let (end, last) = self.syncing.take().expect("it was in flight");
+        self.last_sync_ns = now.since(self.sync_began);
+        if let Some(error) = failure {
+            self.is_dirty = true;
+            return self.fail(SYNC, error.errno, now);
+        }
+        if !self.is_dirty {
+            if let Some(segment) = &mut self.segment {
+                segment.synced = end;
+            }
+            self.make_durable(end, last);
+        }
+    }
+
+    /// Without syncs, what is written is as durable as it gets.
+    pub(crate) fn forget_written(&mut self) {
+        let written = self.pieces.iter().take_while(|piece| piece.is_written).last();
+        if let Some((end, last)) = written.map(|piece| (piece.at + piece.len as u64, piece.last))
+            && !self.is_dirty
+            && self.syncing.is_none()
+        {
+            self.make_durable(end, last);
+        }
+    }
+
+    fn make_durable(&mut self, end: u64, last: SeqNo) {
+        let segment = self.segment.as_mut().expect("it was written to");
+        segment.durable = end;
+        self.durable = last;
+        let is_durable = |piece: &Piece| piece.at + piece.len as u64 <= end;
+        while self.pieces.front().is_some_and(is_durable)
+            && let Some(Piece { mut bytes, .. }) = self.pieces.pop_front()
+        {
+            if bytes.capacity() <= KEPT_BYTES_MAX && self.spare.len() < 512 {
+                bytes.clear();
+                self.spare.push(bytes);
+            }
+        }
+    }
+
+    fn fail(&mut self, what: &'static str, errno: Errno, now: MonoNs) {
+        self.trouble = Some(Trouble { what, errno });
+        self.retry_at = now.plus(RETRY_NS);
+    }
+
+    /// What the folder holds, for whoever begins again.
+    pub(crate) fn found(&self) -> Found {
+        let (place, manifest) = (self.place.clone(), Some(self.manifest.clone()));
+        Found { place, manifest, ..Found::default() }
+    }
+
+    /// Closes the segment: the journal ends, or the server.
+    pub(crate) fn close(&mut self) -> Option<FileOp> {
+        self.segment.take().map(|segment| FileOp::Close { file: segment.file })
+    }
+}
+
+#[cfg(test)]
+mod tests;

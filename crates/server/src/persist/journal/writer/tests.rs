@@ -1,0 +1,414 @@
+//! The writer on a little disk which executes what it returns: each operation may fail, also in
+//! part, and whatever is in flight completes in any order. At every moment a crash would leave what
+//! the writer has promised.
+
+mod disk;
+
+use super::*;
+use base::Blob;
+use base::out::{BlobPart, OutPos};
+use base::prng::Prng;
+use disk::{Disk, Loss};
+use keyspace::journal::Run;
+use std::path::Path;
+
+const NAME: &str = "a.aof";
+const S: u64 = 1_000_000_000;
+
+fn terms(fsync: Fsync) -> Terms {
+    Terms { fsync, timestamps: false, spares_syncs: false }
+}
+
+/// The bytes of a record. Each says which it is.
+fn record(number: u64) -> Vec<u8> {
+    let text = format!("<{number}{}>", ".".repeat((number * 7 % 40) as usize));
+    // Some numbers have no command.
+    if number.is_multiple_of(11) { Vec::new() } else { text.into_bytes() }
+}
+
+fn batch(from: u64, to: u64, is_cut: bool) -> Batch {
+    let mut batch = Batch::default();
+    (from..=to).filter(|_| !is_cut).for_each(|n| batch.out.bytes.extend(record(n)));
+    let end = OutPos { bytes: batch.out.bytes.len(), blobs: 0 };
+    let (first, count) = (SeqNo(from), (to + 1 - from) as u32);
+    batch.runs.push(Run { first, count, db_in: None, db_out: None, end, cut: u32::from(is_cut) });
+    batch
+}
+
+/// A writer, its disk, and what was recorded.
+struct Run1 {
+    writer: Writer,
+    disk: Disk,
+    terms: Terms,
+    now: MonoNs,
+    /// The last number.
+    last: u64,
+    cuts: Vec<u64>,
+    /// Bytes of all records.
+    recorded: usize,
+    in_flight: Vec<(Part, FileOp)>,
+    is_ending: bool,
+}
+
+impl Run1 {
+    /// A writer which goes on with an empty folder that is complete.
+    fn new(fsync: Fsync) -> Self {
+        let place = Place { dir: "/d".into(), folder: "f".into(), name: NAME.into() };
+        let found = Found { place, ..Found::default() };
+        let mut writer = Writer::new(found, SeqNo(1));
+        writer.resume();
+        Self {
+            writer,
+            disk: Disk::default(),
+            terms: terms(fsync),
+            now: MonoNs(5 * S),
+            last: 0,
+            cuts: Vec::new(),
+            recorded: 0,
+            in_flight: Vec::new(),
+            is_ending: false,
+        }
+    }
+
+    fn push(&mut self, count: u64) {
+        let batch = batch(self.last + 1, self.last + count, false);
+        self.recorded += batch.len();
+        self.last += count;
+        self.writer.push(batch);
+    }
+
+    /// The moment of a rewrite.
+    fn cut(&mut self) {
+        self.last += 1;
+        self.cuts.push(self.last);
+        let base = self.writer.begin_rewrite(BaseFormat::Rdb);
+        let path = Path::new("/d/f").join(String::from_utf8_lossy(&base.name).as_ref());
+        self.disk.install(&path, self.last);
+        self.writer.push(batch(self.last, self.last, true));
+    }
+
+    fn proceed(&mut self) {
+        let unix_s = (self.now.0 / S) as i64;
+        self.writer.proceed(self.terms, self.now, unix_s, self.is_ending);
+        if self.terms.fsync == Fsync::No && !self.is_ending {
+            self.writer.forget_written();
+        }
+        _ = self.writer.take_done().count();
+        self.in_flight.extend(self.writer.take_ops());
+        let of = |part| self.in_flight.iter().filter(|(p, _)| *p == part).count();
+        let (steps, writes, syncs) = (of(Part::Step), of(Part::Write), of(Part::Sync));
+        assert!(steps <= 1 && writes <= 1 && syncs <= 1, "{:?}", self.in_flight);
+        assert!(steps == 0 || writes + syncs == 0, "beside a step: {:?}", self.in_flight);
+        self.check();
+    }
+
+    /// Completes one of what is in flight.
+    fn complete(&mut self, at: usize, loss: Option<Loss>) {
+        let (part, op) = self.in_flight.remove(at);
+        let done = self.disk.run(op, loss);
+        self.writer.complete(part, done, self.now);
+    }
+
+    /// Completes everything until nothing more happens by itself. The operation with this number
+    /// fails, and so many behind it.
+    fn settle(&mut self, fails: Option<(u64, u64, Loss)>) {
+        for _ in 0..1000 {
+            self.proceed();
+            if !self.in_flight.is_empty() {
+                let number = self.disk.operations;
+                let is_failing =
+                    |(from, count, _): &(u64, u64, Loss)| (*from..from + count).contains(&number);
+                self.complete(0, fails.filter(is_failing).map(|(_, _, loss)| loss));
+                continue;
+            }
+            match self.writer.next_wake(self.terms) {
+                Some(at) => self.now = at.max(self.now.plus(1)),
+                None => return,
+            }
+        }
+        panic!("it never ends: {:?}", self.writer.trouble());
+    }
+
+    /// The stream of the records behind `after`, up to `to`.
+    fn stream(&self, after: u64, to: u64) -> Vec<u8> {
+        let is_record = |n: &u64| !self.cuts.contains(n);
+        (after + 1..=to).filter(is_record).flat_map(record).collect()
+    }
+
+    /// What must be true at every moment.
+    fn check(&self) {
+        let durable = self.writer.durable().0;
+        assert!(durable <= self.last);
+        let freed = self.recorded - self.writer.backlog();
+        assert!(freed <= self.stream(0, durable).len(), "freed before it is durable");
+        assert_eq!(self.stream(0, self.last).len(), self.recorded);
+        if self.writer.is_complete() {
+            self.check_crash(durable);
+        }
+        self.check_segments();
+    }
+
+    /// A crash now leaves everything up to this number.
+    fn check_crash(&self, durable: u64) {
+        let Some((base, found)) = self.disk.crash() else {
+            return assert!(durable == 0 || self.terms.fsync == Fsync::No, "no manifest");
+        };
+        let first = self.disk.segments.iter().position(|path| *path == found[0].0);
+        let first = first.expect("a segment that was opened");
+        let after = first.checked_sub(1).map_or(0, |at| self.cuts[at]);
+        assert_eq!(base, after, "the changes do not begin where the base ends");
+        if self.terms.fsync == Fsync::No {
+            let ended = found.len() - 1;
+            for (at, (path, bytes)) in found[..ended].iter().enumerate() {
+                let wanted = self.segment(first + at);
+                assert!(self.disk.has_lost || *bytes == wanted, "{}", path.display());
+            }
+            return;
+        }
+        let bytes: Vec<u8> = found.into_iter().flat_map(|(_, bytes)| bytes).collect();
+        let wanted = self.stream(after, durable.max(after));
+        assert!(bytes.starts_with(&wanted), "{durable} is durable, and a crash leaves less");
+    }
+
+    /// What belongs into a segment.
+    fn segment(&self, at: usize) -> Vec<u8> {
+        let after = at.checked_sub(1).map_or(0, |at| self.cuts[at]);
+        self.stream(after, self.cuts.get(at).map_or(self.last, |cut| cut - 1))
+    }
+
+    /// Segments hold the stream between their cuts, and nothing twice. (A failed write may leave
+    /// a part of a record, a failed sync what is about to be cut off.)
+    fn check_segments(&self) {
+        for (at, path) in self.disk.segments.iter().enumerate() {
+            let (bytes, wanted) = (self.disk.current(path), self.segment(at));
+            if !self.writer.is_dirty {
+                let shown = String::from_utf8_lossy(bytes);
+                assert!(wanted.starts_with(bytes), "{}: {shown}", path.display());
+            }
+        }
+    }
+
+    /// Everything is written, and stands where it must.
+    fn check_end(&self) {
+        let (writer, last) = (&self.writer, self.last);
+        assert!(writer.is_idle() && writer.trouble().is_none());
+        assert_eq!((writer.durable().0, writer.backlog(), writer.unwritten()), (last, 0, 0));
+        assert_eq!(self.disk.segments.len(), self.cuts.len() + 1);
+        for (at, path) in self.disk.segments.iter().enumerate() {
+            if !self.disk.is_there(path) {
+                continue; // a base has taken its place
+            }
+            assert_eq!(self.disk.current(path), self.segment(at), "{}", path.display());
+            let is_durable = self.disk.is_durable(path);
+            assert!(is_durable || self.disk.has_lost, "{}", path.display());
+        }
+    }
+}
+
+/// Records, a rewrite that fails, one that succeeds, and the end; where an operation fails.
+fn story(fsync: Fsync, fails: Option<(u64, u64, Loss)>) -> u64 {
+    let mut run = Run1::new(fsync);
+    run.settle(fails);
+    for base in [None, Some(None), None, Some(Some(100)), None] {
+        run.push(3);
+        run.proceed();
+        run.push(12);
+        run.settle(fails);
+        if let Some(bytes) = base {
+            run.cut();
+            run.push(2);
+            run.proceed();
+            run.writer.end_rewrite(bytes);
+            run.settle(fails);
+        }
+    }
+    run.is_ending = true;
+    run.settle(fails);
+    run.check_end();
+    if fails.is_none() {
+        // (A file that cannot be removed stays.)
+        let names = ["a.aof.1.base.rdb", "a.aof.3.incr.aof", "a.aof.manifest"];
+        assert_eq!(run.disk.files(), names);
+    }
+    run.disk.operations
+}
+
+#[test]
+fn each_operation_may_fail_and_nothing_is_lost_or_written_twice() {
+    for fsync in [Fsync::Always, Fsync::EverySecond, Fsync::No] {
+        let count = story(fsync, None);
+        assert!(count > 30, "{count}");
+        for number in 0..count {
+            for loss in Loss::ALL {
+                for times in [1, 2, 5] {
+                    story(fsync, Some((number, times, loss)));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn operations_complete_in_any_order_and_fail_at_random() {
+    let mut most = 0;
+    for seed in 0..400 {
+        let p = &mut Prng::new(seed);
+        let fsync = [Fsync::Always, Fsync::EverySecond, Fsync::No][p.below(3) as usize];
+        let one_in = [0, 3, 20][p.below(3) as usize];
+        let mut run = Run1::new(fsync);
+        for _ in 0..200 {
+            match p.below(12) {
+                0..3 => run.push(1 + p.below(5)),
+                3 if !run.writer.is_rewriting() => run.cut(),
+                4 if run.writer.is_rewriting() => {
+                    run.writer.end_rewrite([None, Some(7)][p.below(2) as usize]);
+                }
+                5 => run.now = run.now.plus(p.below(S)),
+                6 => run.proceed(),
+                _ => {
+                    let count = run.in_flight.len() as u64;
+                    if count > 0 {
+                        let fails = one_in > 0 && p.chance(1, one_in);
+                        let loss = Loss::ALL[p.below(Loss::ALL.len() as u64) as usize];
+                        run.complete(p.below(count) as usize, fails.then_some(loss));
+                    }
+                    run.proceed();
+                }
+            }
+        }
+        run.is_ending = true;
+        run.writer.end_rewrite(None);
+        run.settle(None);
+        run.check_end();
+        most = most.max(run.cuts.len());
+    }
+    assert!(most > 3, "{most} cuts");
+}
+
+/// Segments change exactly at the number of the cut: nothing behind it is in the old one, and
+/// nothing is written before the manifest lists the new one.
+#[test]
+fn a_cut_switches_segments_at_its_number() {
+    let mut run = Run1::new(Fsync::Always);
+    run.settle(None);
+    run.push(3);
+    run.cut();
+    run.push(2);
+    run.settle(None);
+    let [old, new] = &run.disk.segments[..] else { panic!("{:?}", run.disk.segments) };
+    assert_eq!(run.disk.current(old), run.stream(0, 3));
+    assert_eq!(run.disk.current(new), run.stream(4, 6));
+    assert!(run.writer.is_rewriting() && run.writer.durable() == SeqNo(6));
+}
+
+#[test]
+fn everysec_syncs_once_a_second_and_no_never_does() {
+    let mut run = Run1::new(Fsync::EverySecond);
+    run.settle(None);
+    let syncs = |run: &Run1| run.in_flight.iter().filter(|(part, _)| *part == Part::Sync).count();
+    run.push(1);
+    run.proceed();
+    run.complete(0, None);
+    run.proceed();
+    assert_eq!(syncs(&run), 1, "none was made for a second");
+    let began = run.now;
+    run.push(1);
+    run.proceed();
+    run.complete(1, None);
+    run.complete(0, None);
+    run.proceed();
+    assert_eq!((syncs(&run), run.writer.durable()), (0, SeqNo(1)));
+    assert_eq!(run.writer.next_wake(run.terms), Some(began.plus(S)));
+    run.now = began.plus(S - 1);
+    run.proceed();
+    assert_eq!(syncs(&run), 0);
+    run.now = began.plus(S);
+    run.proceed();
+    assert_eq!((syncs(&run), run.writer.next_wake(run.terms)), (1, None));
+
+    let mut run = Run1::new(Fsync::No);
+    run.settle(None);
+    run.push(5);
+    run.proceed();
+    run.complete(0, None);
+    run.proceed();
+    assert_eq!((run.in_flight.len(), run.writer.next_wake(run.terms)), (0, None));
+    assert_eq!((run.writer.durable(), run.writer.backlog()), (SeqNo(5), 0), "as good as it gets");
+}
+
+/// Regression: with no-appendfsync-on-rewrite, and while a step or a write was under way, the
+/// writer was to be woken at a time that had passed, again and again.
+#[test]
+fn nobody_is_woken_for_what_cannot_begin() {
+    let mut run = Run1::new(Fsync::EverySecond);
+    run.settle(None);
+    run.terms.spares_syncs = true;
+    run.push(1);
+    run.proceed();
+    run.complete(0, None);
+    run.now = run.now.plus(9 * S);
+    run.proceed();
+    assert_eq!((run.in_flight.len(), run.writer.next_wake(run.terms)), (0, None));
+    run.terms.spares_syncs = false;
+    run.push(1);
+    run.proceed();
+    assert_eq!(run.in_flight.len(), 2, "a write and a sync");
+    let sync = run.in_flight.iter().position(|(part, _)| *part == Part::Sync).expect("there");
+    run.complete(sync, Some(Loss::Dirty));
+    run.now = run.now.plus(9 * S);
+    run.proceed();
+    assert_eq!(run.writer.next_wake(run.terms), None, "the write is still under way");
+    assert!(run.writer.trouble().is_some());
+    run.complete(0, None);
+    run.settle(None);
+    run.check();
+    assert!(run.writer.trouble().is_none() && run.writer.durable() == SeqNo(2));
+}
+
+/// Regression: a timestamp was written into the middle of a record of more than one write.
+#[test]
+fn a_timestamp_stands_between_records() {
+    let mut run = Run1::new(Fsync::Always);
+    run.settle(None);
+    run.terms.timestamps = true;
+    let mut batch = batch(1, 1, false);
+    let value = vec![b'v'; 3 * WRITE_BYTES];
+    batch.out.blobs.push(BlobPart::whole(1, Blob::from(value.as_slice())));
+    batch.runs[0].end = batch.out.position();
+    let record = [&record(1)[..1], &value, &record(1)[1..]].concat();
+    run.writer.push(batch);
+    for _ in 0..20 {
+        run.writer.proceed(run.terms, run.now, (run.now.0 / S) as i64, false);
+        run.in_flight.extend(run.writer.take_ops());
+        if !run.in_flight.is_empty() {
+            run.complete(0, None);
+        }
+        run.now = run.now.plus(S);
+    }
+    assert_eq!(run.writer.durable(), SeqNo(1));
+    let bytes = run.disk.current(&run.disk.segments[0]);
+    assert!(bytes.starts_with(b"#TS:5\r\n") && bytes[7..] == record, "{} bytes", bytes.len());
+}
+
+/// Regression: a timestamp was written ahead of a cut, for which there was no segment yet: the
+/// server loaded for ever.
+#[test]
+fn numbers_without_a_command_have_no_timestamp() {
+    let place = Place { dir: "/d".into(), folder: "f".into(), name: NAME.into() };
+    let mut run = Run1::new(Fsync::Always);
+    run.writer = Writer::new(Found { place, ..Found::default() }, SeqNo(1));
+    run.terms.timestamps = true;
+    run.cut();
+    for round in 0..40 {
+        run.writer.proceed(run.terms, run.now, 1, false);
+        run.in_flight.extend(run.writer.take_ops());
+        if !run.in_flight.is_empty() {
+            run.complete(0, None);
+        }
+        if round == 9 {
+            run.writer.end_rewrite(Some(1));
+        }
+    }
+    assert!(run.writer.is_complete() && run.writer.is_idle());
+    assert_eq!(run.disk.current(&run.disk.segments[0]), b"");
+}

@@ -1,0 +1,208 @@
+//! A disk which keeps apart what is durable, and fails as it is told.
+
+use driver::{FileDone, FileError, FileId, FileOp, FileValue};
+use journal::manifest::{Manifest, UNBEGUN};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Paths and contents.
+pub(super) type Files = Vec<(PathBuf, Vec<u8>)>;
+
+/// What a failed operation leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// Nothing has happened. The pages of a failed sync are still to be written.
+    Dirty,
+    /// A half was written; the pages of a failed sync count as written, and half of them are.
+    Half,
+}
+
+impl Loss {
+    pub(super) const ALL: [Self; 2] = [Self::Dirty, Self::Half];
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    current: Vec<u8>,
+    durable: Vec<u8>,
+    /// Bytes from here on count as written back, although they are not.
+    lost_from: Option<usize>,
+}
+
+impl File {
+    fn sync(&mut self) {
+        let lost = self.lost_from.unwrap_or(usize::MAX).min(self.current.len());
+        let mut bytes = self.current.clone();
+        bytes[lost..].fill(0);
+        self.durable = bytes;
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        self.current.resize(self.current.len().max(at + bytes.len()), 0);
+        self.current[at..at + bytes.len()].copy_from_slice(bytes);
+        // What is written again is dirty again.
+        if self.lost_from.is_some_and(|lost| at <= lost) {
+            self.lost_from = None;
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Disk {
+    files: Vec<File>,
+    names: BTreeMap<PathBuf, usize>,
+    durable_names: BTreeMap<PathBuf, usize>,
+    open: BTreeMap<u32, usize>,
+    /// Segments in the order in which they were opened first.
+    pub(super) segments: Vec<PathBuf>,
+    bases: BTreeMap<PathBuf, u64>,
+    /// A failed sync has lost pages.
+    pub(super) has_lost: bool,
+    /// Operations so far.
+    pub(super) operations: u64,
+}
+
+impl Disk {
+    /// A durable base, of the moment of a cut.
+    pub(super) fn install(&mut self, path: &Path, cut: u64) {
+        self.bases.insert(path.to_owned(), cut);
+        self.files.push(File::default());
+        self.names.insert(path.to_owned(), self.files.len() - 1);
+        self.durable_names.insert(path.to_owned(), self.files.len() - 1);
+    }
+
+    /// Names in the folder.
+    pub(super) fn files(&self) -> Vec<&str> {
+        self.names.keys().filter_map(|path| path.file_name()?.to_str()).collect()
+    }
+
+    pub(super) fn is_there(&self, path: &Path) -> bool {
+        self.names.contains_key(path)
+    }
+
+    pub(super) fn current(&self, path: &Path) -> &[u8] {
+        self.names.get(path).map_or(b"", |at| &self.files[*at].current)
+    }
+
+    pub(super) fn is_durable(&self, path: &Path) -> bool {
+        let file = &self.files[self.names[path]];
+        self.durable_names.get(path) == self.names.get(path) && file.durable == file.current
+    }
+
+    /// What the manifest lists once the machine has crashed: the cut of the base, the segments and
+    /// their contents.
+    pub(super) fn crash(&self) -> Option<(u64, Files)> {
+        let (path, manifest) =
+            self.durable_names.iter().find(|(path, _)| path.ends_with("a.aof.manifest"))?;
+        let text = &self.files[*manifest].durable;
+        if text == UNBEGUN {
+            return None;
+        }
+        let folder = path.parent().expect("a folder");
+        let manifest = Manifest::parse(text).expect("a whole manifest");
+        let found = manifest.incr.iter().map(|incr| {
+            let path = folder.join(String::from_utf8_lossy(&incr.name).as_ref());
+            let at = self.durable_names.get(&path);
+            let at = at.unwrap_or_else(|| panic!("{} is listed, not there", path.display()));
+            (path, self.files[*at].durable.clone())
+        });
+        let base = manifest.base.as_ref().map(|base| String::from_utf8_lossy(&base.name));
+        let base = base.map_or(0, |name| self.bases[&folder.join(name.as_ref())]);
+        Some((base, found.collect()))
+    }
+
+    /// Executes an operation.
+    pub(super) fn run(&mut self, op: FileOp, loss: Option<Loss>) -> FileDone {
+        self.operations += 1;
+        let mut unwritten = Vec::new();
+        let outcome = match loss {
+            Some(loss) => Err(self.fail(op, loss, &mut unwritten)),
+            None => Ok(self.execute(op)),
+        };
+        FileDone { token: 0, outcome, unwritten }
+    }
+
+    fn fail(&mut self, op: FileOp, loss: Loss, unwritten: &mut Vec<u8>) -> FileError {
+        let mut written = 0;
+        match op {
+            FileOp::Write { file, at, bytes } => {
+                if loss == Loss::Half {
+                    written = bytes.len() / 2;
+                    let part = bytes[..written].to_vec();
+                    self.file(file).write(at as usize, &part);
+                }
+                *unwritten = bytes;
+            }
+            FileOp::SyncData { file } if loss == Loss::Half => {
+                let file = self.file(file);
+                let from = file.durable.len().min(file.current.len());
+                let has_lost = from < file.current.len();
+                let half = from + (file.current.len() - from) / 2;
+                file.durable = file.current[..half].to_vec();
+                file.lost_from = Some(half);
+                self.has_lost |= has_lost;
+            }
+            FileOp::Close { file } => _ = self.open.remove(&file.index),
+            _ => {}
+        }
+        FileError { errno: Errno::IO, written }
+    }
+
+    fn execute(&mut self, op: FileOp) -> FileValue {
+        match op {
+            FileOp::Open { path, how } => {
+                assert!(how.write && how.create && how.truncate);
+                let is_segment = path.to_string_lossy().ends_with(".incr.aof");
+                if is_segment && !self.segments.contains(&path) {
+                    self.segments.push(path.clone());
+                }
+                let at = *self.names.entry(path).or_insert(self.files.len());
+                if at == self.files.len() {
+                    self.files.push(File::default());
+                }
+                self.files[at].current.clear();
+                let index = self.operations as u32;
+                self.open.insert(index, at);
+                return FileValue::Opened { file: FileId { index, generation: 0 }, len: 0 };
+            }
+            FileOp::Write { file, at, bytes } => {
+                self.file(file).write(at as usize, &bytes);
+                return FileValue::Written(bytes);
+            }
+            FileOp::SyncData { file } => self.file(file).sync(),
+            FileOp::Truncate { file, to } => {
+                let file = self.file(file);
+                file.current.truncate(to as usize);
+                file.lost_from = file.lost_from.filter(|lost| *lost < to as usize);
+            }
+            FileOp::Close { file } => _ = self.open.remove(&file.index).expect("it was open"),
+            FileOp::Rename { from, to } => self.rename(&from, to),
+            FileOp::Unlink { path } => _ = self.names.remove(&path),
+            FileOp::SyncFolder { folder } if folder.ends_with("f") => {
+                self.durable_names.clone_from(&self.names);
+            }
+            FileOp::SyncFolder { .. } | FileOp::CreateFolder { .. } => {}
+            other => panic!("not of the writer: {other:?}"),
+        }
+        FileValue::Done
+    }
+
+    /// Names reach the disk in any order: whatever the new manifest lists must be there before.
+    fn rename(&mut self, from: &Path, to: PathBuf) {
+        let at = self.names.remove(from).expect("it was created");
+        let file = &self.files[at];
+        assert_eq!(file.durable, file.current, "renamed before it is durable");
+        let folder = to.parent().expect("a folder").to_owned();
+        for listed in Manifest::parse(&file.durable).expect("a manifest").loaded() {
+            let path = folder.join(String::from_utf8_lossy(&listed.name).as_ref());
+            assert!(self.durable_names.contains_key(&path), "{} may be lost", path.display());
+        }
+        self.names.insert(to, at);
+    }
+
+    fn file(&mut self, file: FileId) -> &mut File {
+        let at = self.open[&file.index];
+        &mut self.files[at]
+    }
+}

@@ -1,0 +1,206 @@
+//! What happens at each operation on files of an append-only file: the first start, a rewrite, a
+//! restart, CONFIG SET appendonly. The machine crashes there, and each kind of change that is not
+//! durable is kept or lost: the next server loads everything that was answered, and nothing twice.
+#![cfg(sim)]
+
+use base::sync::atomic::Ordering::Relaxed;
+use base::sync::baton::{Rates, Status};
+use client::Value;
+use driver::sim::{DiskFaults, Fate, Faults, SimClient, Survival};
+use sim::clients::{number, words};
+use sim::host::{Host, server_addr};
+use sim::journal::{Fsync, Journal};
+use sim::judge::{ask, shared};
+use sim::machine::Machine;
+use sim::plan::{Counts, MS, Plan, Saves};
+use sim::world::World;
+
+/// What takes longer than this is stuck, simulated time.
+const LONG_NS: u64 = 20_000 * MS;
+const JOURNAL: Journal =
+    Journal { fsync: Fsync::Always, rewrite_bytes: 64 << 20, timestamps: true, switches: false };
+
+/// A world in which nothing goes wrong by itself.
+fn world() -> World {
+    let mut plan = Plan::draw(1, 0);
+    plan.faults = Faults::NONE;
+    plan.disk = DiskFaults { in_order: true, ..DiskFaults::NONE };
+    plan.rates = Rates::CALM;
+    plan.counts = Counts::default();
+    plan.workers = 2;
+    plan.saves = Some(Saves { points: false, flushes: false, shutdowns: false, key_delay_us: 0 });
+    plan.journal = Some(JOURNAL);
+    World::new(plan)
+}
+
+/// Names are lost and contents kept, the other way round, and drawn. (A world has room for so many
+/// servers, because those which were killed are never freed.)
+fn fates() -> [Fate; 3] {
+    let fate = |names, contents, done| Fate {
+        names: Some(names),
+        contents: Some(contents),
+        in_flight: Some(done),
+    };
+    let (all, none) = (Survival::All, Survival::None);
+    let mixed = Fate { names: Some(Survival::Mixed), ..Fate::default() };
+    [fate(none, all, false), fate(all, none, true), mixed]
+}
+
+fn until(world: &World, what: &str, is: impl Fn(&World) -> bool) {
+    let end = world.now() + LONG_NS;
+    while !is(world) {
+        assert!(world.now() < end, "{what}");
+        if let Some(Err(why)) = world.host.as_ref().map(Host::shared) {
+            panic!("{what}: {why}");
+        }
+        world.net.wait(world.net.moment(), Some(base::MonoNs(world.now() + MS / 10)));
+    }
+}
+
+/// Begins the next server.
+fn begin(world: &mut World) {
+    world.epoch += 1;
+    let machine = (&world.net, &world.machine);
+    world.host = Some(Host::start(&world.baton, machine, (&world.plan, 0), world.epoch));
+}
+
+/// Starts the next server, and connects to it when it has loaded.
+fn start(world: &mut World, why: &str) -> SimClient {
+    begin(world);
+    until(world, why, World::is_served);
+    world.net.connect(&server_addr()).expect("it listens")
+}
+
+fn kill(world: &World) {
+    let group = world.host.as_ref().expect("there is one").group();
+    if world.baton.status(group) == Status::Running {
+        world.baton.kill(group);
+    }
+    until(world, "it does not die", |w| w.baton.status(group) != Status::Running);
+}
+
+/// Counts up, and waits for the replies.
+fn count(world: &mut World, conn: &SimClient, times: i64) {
+    for _ in 0..times {
+        let reply = ask(world, conn, &words("INCR n")).expect("it is answered");
+        assert!(!reply.is_error(), "{reply:?}");
+    }
+}
+
+fn send(conn: &SimClient, command: &str) {
+    let parts: Vec<Vec<u8>> = words(command);
+    let bytes = client::encode(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    assert_eq!(conn.write(&bytes), bytes.len());
+}
+
+/// What is under way when the disk stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Story {
+    First,
+    Rewrite,
+    Restart,
+    SwitchOn,
+}
+
+/// No rewrite is under way, and changes are appended.
+fn is_appending(world: &World) -> bool {
+    shared(world).is_ok_and(|shared| {
+        let journal = &shared.journal;
+        let is_busy = journal.is_rewriting.load(Relaxed) || journal.is_scheduled.load(Relaxed);
+        journal.is_on() && !is_busy
+    })
+}
+
+/// The machine crashes behind so many operations of a story. True if the story has ended before.
+fn crash(world: &mut World, story: Story, operations: u64, fate: Fate) -> bool {
+    let disk = DiskFaults { in_order: true, ..DiskFaults::NONE };
+    world.machine = Machine::new(7 + operations, disk);
+    world.plan.journal = (story != Story::SwitchOn).then_some(JOURNAL);
+    let why = format!("{story:?}, {operations} operations, {fate:?}");
+    let stop = |w: &World| w.machine.disk.stop_after(operations);
+    let stopped = |w: &World| w.machine.disk.has_stopped();
+    let (mut least, mut most) = (0, 0);
+    if story != Story::First {
+        let conn = start(world, &why);
+        count(world, &conn, 3);
+        (least, most) = (3, 3);
+        match story {
+            Story::Restart => kill(world),
+            Story::Rewrite | Story::SwitchOn => {
+                let is_rewrite = story == Story::Rewrite;
+                let command = if is_rewrite { "BGREWRITEAOF" } else { "CONFIG SET appendonly yes" };
+                let other = world.net.connect(&server_addr()).expect("it listens");
+                stop(world);
+                send(&conn, command);
+                for _ in 0..2 {
+                    send(&other, "INCR n");
+                }
+                most = 5;
+                let mut replies = 0;
+                until(world, &why, |w| {
+                    stopped(w) || is_appending(w) && conn.read(&mut [0; 64]) > 0
+                });
+                let mut room = [0; 64];
+                let got = other.read(&mut room);
+                replies += String::from_utf8_lossy(&room[..got]).matches(':').count() as i64;
+                if is_rewrite {
+                    least += replies;
+                } else if stopped(world) {
+                    least = 0; // nothing was promised yet
+                }
+            }
+            Story::First => {}
+        }
+    }
+    if matches!(story, Story::First | Story::Restart) {
+        stop(world);
+        begin(world);
+        until(world, &why, |w| stopped(w) || w.is_served());
+    }
+    let has_ended = !stopped(world);
+    world.machine.disk.crash_with(fate);
+    kill(world);
+    world.plan.journal = Some(JOURNAL);
+    let conn = start(world, &why);
+    let found = ask(world, &conn, &words("GET n")).expect("it is answered");
+    let found = if found == Value::Null { 0 } else { number(&found).expect("a number") };
+    assert!((least..=most).contains(&found), "{found} of {least} to {most}: {why}");
+    if !operations.is_multiple_of(4) {
+        kill(world);
+        return has_ended;
+    }
+    // What the crash has left is not in the way of what follows.
+    count(world, &conn, 2);
+    ask(world, &conn, &words("BGREWRITEAOF")).expect("it is answered");
+    until(world, &why, is_appending);
+    count(world, &conn, 1);
+    kill(world);
+    world.machine.disk.crash();
+    let conn = start(world, &why);
+    let after = ask(world, &conn, &words("GET n")).expect("it is answered");
+    assert_eq!(number(&after), Some(found + 3), "{why}");
+    kill(world);
+    has_ended
+}
+
+#[test]
+fn a_crash_at_each_operation_loses_nothing_that_was_answered() {
+    let mut world = world();
+    until(&world, "the first server does not start", World::is_served);
+    kill(&world);
+    for (story, least) in
+        [(Story::First, 20), (Story::Rewrite, 15), (Story::Restart, 12), (Story::SwitchOn, 20)]
+    {
+        let mut most = 0;
+        for fate in fates() {
+            for operations in 0.. {
+                if crash(&mut world, story, operations, fate) {
+                    most = most.max(operations);
+                    break;
+                }
+            }
+        }
+        println!("{story:?}: {most} operations");
+        assert!(most >= least, "{story:?}: {most} operations");
+    }
+}
