@@ -5,6 +5,7 @@ PERF_ARGS ?=
 BENCH_ARGS ?=
 SOAK_ARGS ?=
 SWARM_ARGS ?= --hours 100000
+CRASH_KILLS ?= 5000
 PREFIX ?= /usr/local
 DESTDIR ?=
 # A system-wide installation is configured in /etc.
@@ -16,7 +17,7 @@ UNIT = sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' -e 's
 PERF_SHEAFDB ?= target/release/sheafdb --port {port} --unixsocket {sock} --dir {dir} --threads 1 --admin-port 0 --save ""
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test timing deps perf bench soak swarm fmt install uninstall deb
+.PHONY: help run build test timing deps perf bench soak swarm crash fmt install uninstall deb
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -56,6 +57,9 @@ soak: build ## an hour of mixed load and whether memory stays flat; SOAK_ARGS="-
 swarm: ## simulated worlds, one seed after the other, until stopped; SWARM_ARGS="--hours 2 --from 1000000"
 	$(CARGO) xtask sim $(SWARM_ARGS)
 
+crash: ## kill the server thousands of times while it writes its append-only file; CRASH_KILLS=20000
+	CRASH_KILLS=$(CRASH_KILLS) CRASH_ROUNDS=200 $(CARGO) test -p sheafdb-tests --test crash -- --nocapture
+
 fmt: ## format the sources
 	$(CARGO) fmt --all
 
@@ -63,6 +67,7 @@ install: build ## install under PREFIX=/usr/local (DESTDIR= is put in front)
 	install -D -m 755 -s target/release/sheafdb $(DESTDIR)$(BINDIR)/sheafdb
 	install -D -m 755 -s target/release/sheafdb-bench $(DESTDIR)$(BINDIR)/sheafdb-bench
 	ln -sf sheafdb $(DESTDIR)$(BINDIR)/sheafdb-check-rdb
+	ln -sf sheafdb $(DESTDIR)$(BINDIR)/sheafdb-check-aof
 	install -D -m 644 README.md $(DESTDIR)$(DOCDIR)/README.md
 	install -D -m 644 CHANGELOG.md $(DESTDIR)$(DOCDIR)/CHANGELOG.md
 	install -D -m 644 packaging/sheafdb.conf $(DESTDIR)$(DOCDIR)/sheafdb.conf
@@ -73,7 +78,8 @@ install: build ## install under PREFIX=/usr/local (DESTDIR= is put in front)
 
 uninstall: ## remove what install put there; a configuration that was changed stays
 	@! cmp -s packaging/sheafdb.conf $(CONF) || rm -f $(CONF)
-	rm -f $(DESTDIR)$(BINDIR)/sheafdb $(DESTDIR)$(BINDIR)/sheafdb-bench $(DESTDIR)$(BINDIR)/sheafdb-check-rdb
+	rm -f $(DESTDIR)$(BINDIR)/sheafdb $(DESTDIR)$(BINDIR)/sheafdb-bench
+	rm -f $(DESTDIR)$(BINDIR)/sheafdb-check-rdb $(DESTDIR)$(BINDIR)/sheafdb-check-aof
 	rm -f $(DESTDIR)$(PREFIX)/lib/sysusers.d/sheafdb.conf $(DESTDIR)$(PREFIX)/lib/systemd/system/sheafdb.service
 	rm -rf $(DESTDIR)$(DOCDIR)
 	@rmdir $(DESTDIR)$(SYSCONFDIR)/sheafdb 2>/dev/null || true
@@ -82,7 +88,8 @@ deb: build ## a Debian package in target/debian (needs cargo-deb, which is insta
 	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install --locked --debug cargo-deb
 	@mkdir -p target/packaging
 	@$(MAKE) --silent unit PREFIX=/usr > target/packaging/sheafdb.service
-	@ln -sf ../release/sheafdb target/packaging/sheafdb && ln -sf sheafdb target/packaging/sheafdb-check-rdb
+	@ln -sf ../release/sheafdb target/packaging/sheafdb
+	@for name in rdb aof; do ln -sf sheafdb target/packaging/sheafdb-check-$$name; done
 	$(CARGO) deb -p sheafdb-server --no-build
 
 .PHONY: unit

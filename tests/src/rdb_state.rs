@@ -21,18 +21,21 @@ const DATABASES: u32 = 16;
 pub fn state(wire: &mut Wire, with_functions: bool) -> String {
     let mut reader = StateReader::new(wire);
     let mut lines = if with_functions { reader.functions() } else { Vec::new() };
-    for db in 0..DATABASES {
-        reader.ask(&[b"SELECT", db.to_string().as_bytes()]);
-        let mut keys = texts(reader.ask(&[b"KEYS", b"*"]));
-        keys.sort();
-        if !keys.is_empty() {
-            lines.push(format!("db {db}"));
-        }
-        for key in keys {
-            lines.extend(reader.key(&key));
-        }
-    }
-    reader.ask(&[b"SELECT", b"0"]);
+    reader.databases(0..DATABASES, &mut lines);
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// The part of the state which these databases hold, with every line of long values, too. Database
+/// 0 is selected at the end.
+///
+/// # Panics
+/// If the server refuses one of the commands that read.
+pub fn databases(wire: &mut Wire, dbs: impl IntoIterator<Item = u32>) -> String {
+    let mut lines = Vec::new();
+    let mut reader = StateReader::new(wire);
+    reader.lines_max = usize::MAX;
+    reader.databases(dbs, &mut lines);
     lines.push(String::new());
     lines.join("\n")
 }
@@ -41,11 +44,14 @@ struct StateReader<'a> {
     wire: &'a mut Wire,
     policy: String,
     has_field_times: bool,
+    /// Values of more lines are shown as their number and a hash.
+    lines_max: usize,
 }
 
 impl<'a> StateReader<'a> {
     fn new(wire: &'a mut Wire) -> Self {
-        let mut reader = Self { wire, policy: String::new(), has_field_times: false };
+        let mut reader =
+            Self { wire, policy: String::new(), has_field_times: false, lines_max: LONG_VALUE };
         let setting = pairs(reader.ask(&[b"CONFIG", b"GET", b"maxmemory-policy"]));
         reader.policy = utf8(&setting[0].1);
         let told = items(reader.ask(&[b"COMMAND", b"INFO", b"HPEXPIRETIME"]));
@@ -60,6 +66,21 @@ impl<'a> StateReader<'a> {
             panic!("{}: {}", asked.join(" "), quote::escaped(text));
         }
         reply
+    }
+
+    fn databases(&mut self, dbs: impl IntoIterator<Item = u32>, lines: &mut Vec<String>) {
+        for db in dbs {
+            self.ask(&[b"SELECT", db.to_string().as_bytes()]);
+            let mut keys = texts(self.ask(&[b"KEYS", b"*"]));
+            keys.sort();
+            if !keys.is_empty() {
+                lines.push(format!("db {db}"));
+            }
+            for key in keys {
+                lines.extend(self.key(&key));
+            }
+        }
+        self.ask(&[b"SELECT", b"0"]);
     }
 
     fn functions(&mut self) -> Vec<String> {
@@ -88,7 +109,7 @@ impl<'a> StateReader<'a> {
         };
         let kind = utf8(&self.ask(&[b"TYPE", key]));
         let mut lines = self.value(&kind, key);
-        if lines.len() > LONG_VALUE {
+        if lines.len() > self.lines_max {
             let hash = fnv(lines.join("\n").as_bytes());
             lines = vec![format!("#{} lines:{hash:016x}", lines.len())];
         }

@@ -264,6 +264,17 @@ impl ServerProcess {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("the server runs");
     }
 
+    /// Kills it with SIGKILL, and waits until it has ended. Returns its log.
+    ///
+    /// # Panics
+    /// If it cannot be waited for.
+    pub fn kill(mut self) -> String {
+        // It may have ended already.
+        let _ = self.child.kill();
+        self.child.wait().expect("it is waited for once");
+        self.log()
+    }
+
     /// Sends it SIGINT.
     ///
     /// # Panics

@@ -70,6 +70,7 @@ fn install_start_and_uninstall(folder: &Path) {
         "etc/sheafdb/sheafdb.conf",
         "usr/bin/sheafdb",
         "usr/bin/sheafdb-bench",
+        "usr/bin/sheafdb-check-aof",
         "usr/bin/sheafdb-check-rdb",
         "usr/lib/systemd/system/sheafdb.service",
         "usr/lib/sysusers.d/sheafdb.conf",
@@ -246,6 +247,7 @@ fn the_debian_package(folder: &Path) {
     for name in [
         "usr/bin/sheafdb",
         "usr/bin/sheafdb-bench",
+        "usr/bin/sheafdb-check-aof",
         "usr/bin/sheafdb-check-rdb",
         "etc/sheafdb/sheafdb.conf",
         "usr/share/doc/sheafdb/README.md",

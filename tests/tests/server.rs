@@ -583,7 +583,7 @@ fn random_batches_with_one_bad_pair_change_nothing() {
         ("zset-max-listpack-value", &["1", "1kb"]),
     ];
     const BAD: [(&str, &str); 8] = [
-        ("appendonly", "yes"),
+        ("cluster-enabled", "yes"),
         ("databases", "3"),
         ("dir", "/no/such/folder"),
         ("maxclients", "4000000000"),

@@ -12,15 +12,17 @@ const EXCEPTIONS: &str = "xtask/exceptions.txt";
 
 /// The crates on the data path.
 const DATA_PATH: &[&str] = &[
-    "base", "resp", "driver", "observe", "ingest", "value", "rdb", "keyspace", "config", "command",
-    "server",
+    "base", "resp", "driver", "observe", "ingest", "value", "rdb", "journal", "keyspace", "config",
+    "command", "server",
 ];
 /// The crates which use neither sockets nor files nor clocks.
-const PURE: &[&str] = &["base", "resp", "observe", "ingest", "value", "rdb", "keyspace", "command"];
+const PURE: &[&str] =
+    &["base", "resp", "observe", "ingest", "value", "rdb", "journal", "keyspace", "command"];
 
 /// The data path without the driver.
 const ABOVE_DRIVER: &[&str] = &[
-    "base", "resp", "observe", "ingest", "value", "rdb", "keyspace", "config", "command", "server",
+    "base", "resp", "observe", "ingest", "value", "rdb", "journal", "keyspace", "config",
+    "command", "server",
 ];
 
 /// Items which block on the disk.

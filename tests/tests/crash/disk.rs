@@ -1,0 +1,211 @@
+//! Disks that fail: full, read-only, and a folder that is removed. A file system in memory stands
+//! for the disk; where it may not be mounted, the tests say so and are skipped.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use sheafdb_tests::folder::Folder;
+use sheafdb_tests::in_time::until;
+use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::wire::{Value, Wire, encode};
+
+use super::order::await_written;
+
+/// Size of the disk.
+const SIZE: &str = "size=4m";
+
+/// A mounted file system, unmounted when it is dropped.
+struct Mount(PathBuf);
+
+impl Mount {
+    /// `None` if this process may not mount.
+    fn new(at: PathBuf, options: &str) -> Option<Self> {
+        fs::create_dir_all(&at).expect("a folder");
+        let mut command = Command::new("mount");
+        let out = command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&at).output();
+        match out {
+            Ok(out) if out.status.success() => Some(Self(at)),
+            other => {
+                println!("skipped: a file system cannot be mounted: {other:?}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // A server may still be ending there.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+fn start(dir: &str, fsync: &str) -> ServerProcess {
+    let words = ["--dir", dir, "--appendonly", "yes", "--appendfsync", fsync, "--threads", "2"];
+    ServerProcess::start(&Binary::under_test(), &words)
+}
+
+fn is_refused(reply: &Value) -> bool {
+    matches!(reply, Value::Error(text) if text.starts_with(b"MISCONF"))
+}
+
+fn ok() -> Value {
+    Value::Simple(b"OK".to_vec())
+}
+
+/// Whether INFO has this line.
+fn info(server: &ServerProcess, line: &str) -> bool {
+    let info = server.connect().command(&["INFO", "persistence"]).expect("an answer");
+    let (Value::Bulk(text) | Value::Verbatim(text)) = info else { panic!("{info:?}") };
+    String::from_utf8_lossy(&text).lines().any(|one| one == line)
+}
+
+/// Whether the disk fails. With `appendfsync always` no reply leaves then, so the log tells.
+fn fails(server: &ServerProcess) -> bool {
+    let log = server.log();
+    log.rfind("Writes are refused") > log.rfind("The append-only file is written again")
+}
+
+/// What was written until the disk failed.
+struct Filled {
+    /// How many keys were acknowledged.
+    keys: usize,
+    /// Waits for the reply to the key behind these: it is in memory and cannot be written.
+    waits: Option<Wire>,
+}
+
+/// Writes keys of 20,000 bytes until one is not acknowledged.
+fn fill(server: &ServerProcess, from: usize) -> Filled {
+    let text = "x".repeat(20_000);
+    for keys in from.. {
+        let mut wire = server.connect();
+        wire.send(&encode(&["SET", &format!("key{keys}"), &text])).expect("sent");
+        let mut has_reply = false;
+        until("it is answered, or the disk fails", || {
+            has_reply = wire.has_reply(Duration::from_millis(1)).expect("it is open");
+            has_reply || fails(server)
+        });
+        if !has_reply && !wire.has_reply(Duration::from_millis(1)).expect("it is open") {
+            return Filled { keys, waits: Some(wire) };
+        }
+        let reply = wire.receive().expect("an answer");
+        if is_refused(&reply) {
+            return Filled { keys, waits: None };
+        }
+        assert_eq!(reply, ok());
+    }
+    unreachable!("the disk is small")
+}
+
+/// Writes are refused, and reads go on. (With `always` both wait with what is in memory.)
+fn assert_refuses(server: &ServerProcess) {
+    until("writes are refused", || fails(server));
+    let mut wire = server.connect();
+    assert!(is_refused(&wire.command(&["DEL", "key0"]).expect("an answer")));
+    assert_eq!(wire.command(&["STRLEN", "key0"]).expect("an answer"), Value::Int(20_000));
+}
+
+/// By itself it writes again: also what waited is acknowledged.
+fn await_recovery(server: &ServerProcess, filled: &mut Filled) {
+    until("writes work again", || {
+        server.connect().command(&["SET", "again", "1"]).expect("an answer") == ok()
+    });
+    if let Some(mut wire) = filled.waits.take() {
+        assert_eq!(wire.receive().expect("an answer"), ok());
+        filled.keys += 1;
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_space() {
+    for fsync in ["always", "everysec"] {
+        let folder = Folder::new(&format!("disk-full-{fsync}"));
+        let Some(mount) = Mount::new(folder.at("disk"), SIZE) else { return };
+        let dir = mount.0.to_str().expect("plain").to_owned();
+        let filler = mount.0.join("filler");
+        fs::write(&filler, vec![0; 1 << 20]).expect("there is space");
+        let server = start(&dir, fsync);
+        let mut filled = fill(&server, 0);
+        if fsync == "everysec" {
+            assert_refuses(&server);
+        }
+        fs::remove_file(&filler).expect("it is there");
+        await_recovery(&server, &mut filled);
+        let first = filled.keys;
+        let mut filled = fill(&server, first);
+        assert!(filled.keys > first + 20, "{first} {}", filled.keys);
+        if fsync == "everysec" {
+            assert_refuses(&server);
+            // What was acknowledged and not written stays in memory until there is space.
+            remount(&mount, "remount,size=8m");
+            await_recovery(&server, &mut filled);
+            await_written(&mut server.connect());
+            server.kill();
+        } else {
+            server.kill();
+            remount(&mount, "remount,size=8m");
+        }
+        let second = filled.keys;
+        let server = start(&dir, fsync);
+        let mut wire = server.connect();
+        for n in 0..second {
+            let len = wire.command(&["STRLEN", &format!("key{n}")]).expect("an answer");
+            assert_eq!(len, Value::Int(20_000), "{fsync}: key{n} of {second}");
+        }
+        drop(server);
+    }
+}
+
+fn remount(mount: &Mount, options: &str) {
+    let status = Command::new("mount").args(["-o", options]).arg(&mount.0).status();
+    assert!(status.expect("mount runs").success(), "{options}");
+}
+
+/// A read-only file system is mounted over the folder: new files cannot be made.
+#[test]
+fn a_folder_that_cannot_be_written_refuses_writes_until_it_can() {
+    let folder = Folder::new("disk-read-only");
+    let server = start(folder.path(), "always");
+    let text = "x".repeat(20_000);
+    let reply = server.connect().command(&["SET", "key0", &text]).expect("an answer");
+    assert_eq!(reply, ok());
+    let Some(mount) = Mount::new(folder.at("appendonlydir"), "ro") else { return };
+    server.connect().command(&["BGREWRITEAOF"]).expect("an answer");
+    let mut filled = fill(&server, 1);
+    drop(mount);
+    await_recovery(&server, &mut filled);
+    server.kill();
+    let server = start(folder.path(), "always");
+    let mut wire = server.connect();
+    for n in 0..filled.keys {
+        let len = wire.command(&["STRLEN", &format!("key{n}")]).expect("an answer");
+        assert_eq!(len, Value::Int(20_000), "key{n} of {}", filled.keys);
+    }
+}
+
+/// A rewrite makes it again, with everything.
+#[test]
+fn a_folder_that_is_removed_is_made_again_by_a_rewrite() {
+    let folder = Folder::new("disk-removed");
+    let server = start(folder.path(), "always");
+    let mut wire = server.connect();
+    assert_eq!(wire.command(&["SET", "a", "1"]).expect("an answer"), ok());
+    fs::remove_dir_all(folder.at("appendonlydir")).expect("it is there");
+    assert_eq!(wire.command(&["SET", "b", "1"]).expect("an answer"), ok());
+    until("a rewrite succeeds", || {
+        wire.command(&["BGREWRITEAOF"]).expect("an answer");
+        until("it is over", || {
+            info(&server, "aof_rewrite_scheduled:0") && info(&server, "aof_rewrite_in_progress:0")
+        });
+        info(&server, "aof_last_bgrewrite_status:ok")
+    });
+    until("writes work", || wire.command(&["SET", "c", "1"]).expect("an answer") == ok());
+    server.kill();
+    let server = start(folder.path(), "always");
+    for key in ["a", "b", "c"] {
+        let value = server.connect().command(&["GET", key]).expect("an answer");
+        assert_eq!(value, Value::Bulk(b"1".to_vec()), "{key}");
+    }
+}
