@@ -410,6 +410,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if let Some(op) = journal.writer.close() {
             self.core.tasks.file_ops.push((FileUser::JournalClose, op));
         }
+        // Numbers without a command may be left. The next file begins behind them: it would wait
+        // for ever if it found them.
+        shared.keyspace.journal().take(&mut journal.taken);
         self.core.tasks.journal = None;
         self.core.tasks.found = Some(found);
         // CONFIG SET appendonly yes may have come meanwhile.
