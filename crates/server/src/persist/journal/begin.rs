@@ -418,6 +418,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         // CONFIG SET appendonly yes may have come meanwhile.
         let pause_ns = if shared.journal.rewrite_failed.load(Relaxed) { AGAIN_NS } else { 0 };
         self.core.tasks.journal_again_at = Some(self.core.turn.now().plus(pause_ns));
+        // A rewrite that had begun ends with it.
+        shared.journal.is_rewriting.store(false, Relaxed);
         shared.journal.is_complete.store(false, Relaxed);
         shared.journal.is_on.store(false, Relaxed);
         shared.safe_seq.store(u64::MAX, Release);
