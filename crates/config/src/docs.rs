@@ -102,8 +102,9 @@ pub fn help() -> String {
         }
     }
     out.push_str(
-        "\nThe server keeps data in memory and saves it as snapshots. It refuses settings which promise\n\
-         more (appendonly, replicaof, tls-port and others). docs/config.md lists all.\n",
+        "\nThe server keeps data in memory, saves it as snapshots and, with --appendonly yes, writes every\n\
+         change to a file. It refuses settings which promise more (replicaof, tls-port and others).\n\
+         docs/config.md lists all.\n",
     );
     out
 }

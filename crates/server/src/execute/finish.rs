@@ -19,10 +19,10 @@
 //!      +-- inside EXEC --------> stays in the undo log until
 //!      |                         EXEC itself is finished
 //!      v
-//!   finish_noted (the short path: finish_change, 2 and 4 only)  this file
+//!   finish_noted                                             this file
+//!      |                           (short path: finish_change, 2 and 4, or finish_recorded, 1 too)
 //!      |
-//!      +-- 1. number and journal hook   finish_numbered: an append-only file or a
-//!      |                                primary's stream would be written here
+//!      +-- 1. number and record         Guard::finish: for the writer of the append-only file
 //!      +-- 2. commit                    watchers are marked; the undo log is dropped
 //!      +-- 3. notices                   lines for MONITOR, in the order of the changes
 //!      +-- 4. serve                     clients which wait for keys that were filled, each

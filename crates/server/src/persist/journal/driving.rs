@@ -61,14 +61,13 @@ impl Core {
     fn publish_journal(&mut self, journal: &Journal, terms: Terms) {
         let shared = Arc::clone(&self.shared);
         let (status, writer) = (&shared.journal, &journal.writer);
-        status.publish(journal, shared.keyspace.journal().bytes(), self.turn.now());
+        let backlog = status.publish(journal, shared.keyspace.journal().bytes(), self.turn.now());
         let holds = terms.fsync == Fsync::Always && writer.is_complete();
         let safe = if holds { writer.durable().0 } else { u64::MAX };
         let is_news = status.holds_replies.swap(holds, Relaxed) != holds;
         if shared.safe_seq.swap(safe, Release) != safe || is_news {
             shared.post_others(self.id, || Message::Released);
         }
-        let backlog = writer.backlog() + shared.keyspace.journal().bytes();
         let was_holding = status.holds_writes.load(Relaxed);
         let bound = if was_holding { BACKLOG_BYTES_MAX / 2 } else { BACKLOG_BYTES_MAX };
         if (backlog > bound) != was_holding {
@@ -119,9 +118,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn step_open_journal(&mut self) {
         self.core.drive_journal();
         self.check_journal_stage();
-        // Between this and the wait nothing is recorded here; what others record wakes it.
-        if self.core.tasks.journal.is_some() && !self.core.shared.keyspace.journal().sleep() {
-            self.core.drive_journal();
+        // Between this and the wait nothing is recorded here; what others record wakes it. If there
+        // is something already, the next turn takes it: it begins at once.
+        if let Some(journal) = &mut self.core.tasks.journal
+            && !self.core.shared.keyspace.journal().sleep()
+        {
+            journal.wake_at = Some(self.core.turn.now());
         }
     }
 

@@ -92,13 +92,15 @@ impl JournalStatus {
         self.refuse(trouble.map(|trouble| io_text(&trouble.errno.into())));
     }
 
-    /// Makes the writer's figures visible.
-    pub(crate) fn publish(&self, journal: &Journal, handed_over: usize, now: MonoNs) {
+    /// Makes the writer's figures visible. Returns the bytes in memory, with those that are handed
+    /// over.
+    pub(crate) fn publish(&self, journal: &Journal, handed_over: usize, now: MonoNs) -> usize {
         let writer = &journal.writer;
         self.is_complete.store(writer.is_complete() && !journal.is_ending, Relaxed);
         self.size.store(writer.size(), Relaxed);
         self.base_size.store(writer.base_bytes, Relaxed);
-        self.backlog.store((writer.backlog() + handed_over) as u64, Relaxed);
+        let backlog = writer.backlog() + handed_over;
+        self.backlog.store(backlog as u64, Relaxed);
         self.unwritten.store((writer.unwritten() + handed_over) as u64, Relaxed);
         self.durable.store(writer.durable().0, Relaxed);
         self.last_sync_ns.store(writer.last_sync_ns, Relaxed);
@@ -108,5 +110,6 @@ impl JournalStatus {
             self.syncs.fetch_add(1, Relaxed);
             self.synced_at.store(now.0, Relaxed);
         }
+        backlog
     }
 }
