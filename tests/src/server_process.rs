@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::in_time::LIMIT;
+use crate::ports::free_addr;
 use crate::wire::{Value, Wire};
 
 /// Attempts to start: another program may take the port which was found free.
@@ -308,11 +309,6 @@ impl Drop for ServerProcess {
         }
         let _ = std::fs::remove_dir_all(&self.dir);
     }
-}
-
-/// A local address on which no program listens.
-pub fn free_addr() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
 fn fresh_dir() -> io::Result<PathBuf> {

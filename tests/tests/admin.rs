@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use sheafdb_tests::http;
 use sheafdb_tests::in_time::in_time;
+use sheafdb_tests::ports::free_addr;
 use sheafdb_tests::program::{python, root, run};
-use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr};
+use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// Maximum number of concurrent connections of the admin port.

@@ -9,10 +9,11 @@ use std::time::Duration;
 use sheafdb_tests::differential::{ENABLED, Mix, execute, generate};
 use sheafdb_tests::folder::Folder;
 use sheafdb_tests::in_time::until;
+use sheafdb_tests::ports::free_addr;
 use sheafdb_tests::program::{finish, spawn};
 use sheafdb_tests::rdb_state::state;
 use sheafdb_tests::rng::Rng;
-use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr};
+use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
 
 const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";

@@ -5,32 +5,14 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use sheafdb_tests::ports::free_row;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::Value;
 
-/// Five consecutive free ports (if another program takes one meanwhile, the server fails to start
-/// and reports it). They are below the range of ephemeral ports, of which too many may be in use.
-fn free_ports() -> u16 {
-    const FIRST: u32 = 10_000;
-    const LAST: u32 = 32_000;
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    for _ in 0..1000 {
-        let next = NEXT.fetch_add(5, Ordering::Relaxed);
-        let drawn = std::process::id().wrapping_mul(7919).wrapping_add(next);
-        let base = (FIRST + drawn % (LAST - FIRST)) as u16;
-        let all = (0..5).map(|n| TcpListener::bind(("127.0.0.1", base + n)));
-        if all.collect::<Result<Vec<_>, _>>().is_ok() {
-            return base;
-        }
-    }
-    panic!("no five free ports in a row");
-}
-
 fn start(extra: &[&str]) -> (ServerProcess, u16) {
-    let base = free_ports();
+    let base = free_row(5).expect("five ports");
     let port = base.to_string();
     let mut args = vec!["--ingest-classic", "yes", "--ingest-classic-port", &port];
     args.extend(extra);

@@ -1,10 +1,11 @@
 //! Ingest protocol 2 on the whole server, with a producer that shares no code with it.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use sheafdb_tests::http;
+use sheafdb_tests::ports::free_addr;
 use sheafdb_tests::producer::{Answer, Hello, Producer, data, flush, frame};
 use sheafdb_tests::server_process::{Binary, ServerProcess, io_backend};
 use sheafdb_tests::wire::{Value, Wire};
@@ -410,10 +411,7 @@ fn a_reconnected_producer_resumes() {
 
 #[test]
 fn info_fields_and_resetstat() {
-    let admin = {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        free.local_addr().expect("bound")
-    };
+    let admin = free_addr().expect("a free port");
     let port = admin.port().to_string();
     let server = start(&["protocol=2"], &["--admin-port", &port]);
     let mut wire = server.connect();

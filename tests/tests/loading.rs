@@ -10,9 +10,10 @@ use rustix::fs::{CWD, FileType};
 use sheafdb_tests::folder::Folder;
 use sheafdb_tests::http;
 use sheafdb_tests::in_time::{LIMIT, until};
+use sheafdb_tests::ports::free_addr;
 use sheafdb_tests::program::{finish, spawn};
 use sheafdb_tests::rng::Rng;
-use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr};
+use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// A server on this folder.

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use sheafdb_tests::ports::free_addr;
 use sheafdb_tests::program::{root, run};
 use sheafdb_tests::wire::{Value, Wire};
 
@@ -100,7 +101,7 @@ fn answers_when_ready(folder: &Path, command: &mut Command) {
     let socket = folder.join("notify");
     let notified = UnixDatagram::bind(&socket).expect("a socket");
     notified.set_read_timeout(Some(PATIENCE)).expect("a limit");
-    let to = free_address();
+    let to = free_addr().expect("a port");
     command.args(["--port", &to.port().to_string(), "--dir"]).arg(folder);
     let child = command.env("NOTIFY_SOCKET", &socket).stdout(Stdio::null()).spawn();
     let mut child = Killed(child.expect("it starts"));
@@ -123,11 +124,6 @@ impl Drop for Killed {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its address")
 }
 
 fn uninstall_keeps_a_changed_configuration(folder: &Path) {
@@ -186,7 +182,7 @@ fn the_seccomp_profile_allows_the_calls_of_the_server(folder: &Path) {
         assert!(allowed.contains(call), "{call} is what the profile is for");
     }
     let trace = folder.join("calls");
-    let to = free_address();
+    let to = free_addr().expect("a port");
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-o"]).arg(&trace).arg(root().join("target/release/sheafdb"));
     command.args(["--port", &to.port().to_string(), "--dir"]).arg(folder).stdout(Stdio::null());

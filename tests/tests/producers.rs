@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use sheafdb_tests::ports::free_addr;
 use sheafdb_tests::program::{python, root, run};
-use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr};
+use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::Value;
 
 const STRICT: &[&str] = &["-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-O1"];

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use sheafdb_tests::in_time::until;
+use sheafdb_tests::ports::free_addr;
 use sheafdb_tests::program::{copy, finish, spawn};
-use sheafdb_tests::server_process::{Binary, ServerProcess, free_addr, io_backend};
+use sheafdb_tests::server_process::{Binary, ServerProcess, io_backend};
 use sheafdb_tests::wire::{Value, Wire};
 
 /// The user `nobody`: permissions apply to it even where tests run as root.
