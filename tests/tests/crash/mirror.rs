@@ -136,7 +136,7 @@ impl<'a> Mirror<'a> {
             (Repeat::Member, Some(_)) => Vec::new(),
             (Repeat::Member, None) => self.missing_member(&key),
             (Repeat::NewId, Some(Value::Bulk(id))) => vec![with_id(command, id)],
-            (Repeat::NewId, _) => vec![with_id(command, &self.last_id(&key))],
+            (Repeat::NewId, _) => vec![with_id(command, &self.next_id(&key))],
             (Repeat::Float, Some(Value::Bulk(value))) => {
                 vec![with(&["HSET"], &key, &[&command[2], value])]
             }
@@ -178,9 +178,20 @@ impl<'a> Mirror<'a> {
         gone.into_iter().collect()
     }
 
-    fn last_id(&mut self, key: &[u8]) -> Vec<u8> {
+    /// XADD without a reply: the id that is there behind the last one here. (There may be more than
+    /// one such XADD.)
+    fn next_id(&mut self, key: &[u8]) -> Vec<u8> {
+        let here = match self.ask(&with(&["XINFO", "STREAM"], key, &[])) {
+            Value::Array(info) => {
+                let name = Value::Bulk(b"last-generated-id".to_vec());
+                let at = info.iter().position(|value| *value == name).expect("XINFO names it");
+                bytes(&info[at + 1])
+            }
+            _ => b"0-0".to_vec(),
+        };
         self.version_seen();
-        match self.ask_seen(&with(&["XREVRANGE"], key, &[b"+", b"-", b"COUNT", b"1"])) {
+        let behind = [b"(", here.as_slice()].concat();
+        match self.ask_seen(&with(&["XRANGE"], key, &[&behind, b"+", b"COUNT", b"1"])) {
             Value::Array(entries) => match entries.first() {
                 Some(Value::Array(entry)) => bytes(&entry[0]),
                 _ => b"1-1".to_vec(),
