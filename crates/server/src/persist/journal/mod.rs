@@ -7,6 +7,7 @@
 //!                                          v
 //! worker 0, once a turn (driving.rs):  merge.rs    one stream, in the order of numbers
 //!                                      writer.rs   segments, writes, syncs, failures
+//!                                      pieces.rs   what was gathered and is not durable
 //!                                      steps.rs    folder and manifest
 //!                                          |
 //!                                          v
@@ -21,6 +22,7 @@
 pub(crate) mod begin;
 pub(crate) mod driving;
 pub(crate) mod merge;
+mod pieces;
 pub mod status;
 pub(crate) mod steps;
 pub(crate) mod writer;

@@ -15,6 +15,7 @@
 //!   there is one, nothing is written to the segment. A step that fails is tried again.
 
 use crate::persist::journal::merge::{Merged, Merger};
+use crate::persist::journal::pieces::Pieces;
 use crate::persist::journal::steps::{Done, Steps};
 use crate::persist::load::folder::{Found, Place};
 use base::{MonoNs, SeqNo};
@@ -22,7 +23,6 @@ use driver::{FileDone, FileError, FileId, FileOp, FileValue};
 use journal::manifest::{BaseFormat, FileInfo, Manifest};
 use keyspace::journal::Batch;
 use rustix::io::Errno;
-use std::collections::VecDeque;
 use std::path::PathBuf;
 
 /// What is written at a time, about.
@@ -35,8 +35,6 @@ const SYNC_EVERY_NS: u64 = 1_000_000_000;
 const RETRY_NS: u64 = 1_000_000_000;
 /// What has failed, to follow "cannot": ends with the next sync that succeeds.
 const SYNC: &str = "sync the append-only file";
-/// Buffers of this capacity at most are used again.
-const KEPT_BYTES_MAX: usize = 4 * WRITE_BYTES;
 
 /// When what was written is made durable (`appendfsync`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,18 +90,6 @@ struct Segment {
     synced: u64,
 }
 
-/// Bytes with a place in the segment.
-#[derive(Debug)]
-struct Piece {
-    /// Empty while they are being written.
-    bytes: Vec<u8>,
-    len: usize,
-    at: u64,
-    /// The last number that is whole with them.
-    last: SeqNo,
-    is_written: bool,
-}
-
 /// A rewrite that was begun at a cut, and what became of its base.
 #[derive(Clone, Debug)]
 struct Rewrite {
@@ -138,7 +124,7 @@ pub(crate) struct Writer {
     gathered: Vec<u8>,
     /// The last number that is whole with what was gathered.
     gathered_last: SeqNo,
-    pieces: VecDeque<Piece>,
+    pieces: Pieces,
     is_writing: bool,
     /// What the sync in flight makes durable: a length and a number.
     syncing: Option<(u64, SeqNo)>,
@@ -154,7 +140,6 @@ pub(crate) struct Writer {
     pub base_bytes: u64,
     pub before_bytes: u64,
     stamped_s: i64,
-    spare: Vec<Vec<u8>>,
     ops: Vec<(Part, FileOp)>,
 }
 
@@ -179,7 +164,7 @@ impl Writer {
             is_complete: false,
             gathered: Vec::new(),
             gathered_last: SeqNo(next.0 - 1),
-            pieces: VecDeque::new(),
+            pieces: Pieces::default(),
             is_writing: false,
             syncing: None,
             sync_began: MonoNs(0),
@@ -191,7 +176,6 @@ impl Writer {
             base_bytes,
             before_bytes: all - base_bytes,
             stamped_s: 0,
-            spare: Vec::new(),
             ops: Vec::new(),
         }
     }
@@ -287,14 +271,12 @@ impl Writer {
 
     /// Bytes in memory.
     pub(crate) fn backlog(&self) -> usize {
-        let pieces: usize = self.pieces.iter().map(|piece| piece.len).sum();
-        self.merger.bytes() + self.gathered.len() + pieces
+        self.merger.bytes() + self.gathered.len() + self.pieces.bytes()
     }
 
     /// Bytes which are not written yet.
     pub(crate) fn unwritten(&self) -> usize {
-        let pieces = self.pieces.iter().filter(|piece| !piece.is_written);
-        self.merger.bytes() + self.gathered.len() + pieces.map(|piece| piece.len).sum::<usize>()
+        self.backlog() - self.pieces.written_bytes()
     }
 
     /// Bytes of all files of the folder.
@@ -324,8 +306,7 @@ impl Writer {
         // What is in flight wakes the worker when it completes.
         let is_timed = terms.fsync == Fsync::EverySecond && !terms.spares_syncs;
         let waits = is_timed && self.syncing.is_none() && self.steps.is_empty();
-        (waits && self.pieces.front().is_some_and(|piece| piece.is_written))
-            .then(|| self.sync_began.plus(SYNC_EVERY_NS))
+        (waits && self.pieces.last_written().is_some()).then(|| self.sync_began.plus(SYNC_EVERY_NS))
     }
 
     /// Starts what can be started. Everything durable is wanted at once if `is_ending`.
@@ -410,25 +391,21 @@ impl Writer {
         if self.is_writing || must_wait {
             return;
         }
-        let again = self.pieces.iter().position(|piece| !piece.is_written);
-        let at = again.unwrap_or_else(|| {
-            let bytes = std::mem::replace(&mut self.gathered, self.spare.pop().unwrap_or_default());
-            let (len, at, last) = (bytes.len(), segment.end, self.gathered_last);
-            segment.end += len as u64;
-            self.pieces.push_back(Piece { bytes, len, at, last, is_written: false });
-            self.pieces.len() - 1
-        });
-        let piece = &mut self.pieces[at];
-        if piece.len == 0 {
-            // Numbers without a command, such as that of a cut.
-            let empty = self.pieces.remove(at).expect("it is there");
-            match self.pieces.back_mut() {
-                Some(before) => before.last = empty.last,
-                None => self.durable = empty.last,
+        if self.pieces.next_mut().is_none() {
+            if self.gathered.is_empty() {
+                // Numbers without a command, such as that of a cut.
+                match self.pieces.back_mut() {
+                    Some(before) => before.last = self.gathered_last,
+                    None => self.durable = self.gathered_last,
+                }
+                return;
             }
-            self.spare.push(empty.bytes);
-            return;
+            let bytes = std::mem::replace(&mut self.gathered, self.pieces.buffer());
+            let at = segment.end;
+            segment.end += bytes.len() as u64;
+            self.pieces.push(bytes, at, self.gathered_last);
         }
+        let piece = self.pieces.next_mut().expect("there is one now");
         let bytes = std::mem::take(&mut piece.bytes);
         self.is_writing = true;
         self.ops.push((Part::Write, FileOp::Write { file: segment.file, at: piece.at, bytes }));
@@ -440,17 +417,11 @@ impl Writer {
         if self.syncing.is_some() {
             return;
         }
-        let written = self.pieces.iter().take_while(|piece| piece.is_written);
-        let forgotten = (is_ending && self.pieces.is_empty() && segment.synced < segment.end)
-            .then_some((0, segment.end, self.durable));
-        let Some((bytes, end, last)) = written
-            .fold(None, |sum: Option<(usize, u64, SeqNo)>, p| {
-                Some((sum.map_or(0, |s| s.0) + p.len, p.at + p.len as u64, p.last))
-            })
-            .or(forgotten)
-        else {
-            return;
-        };
+        let written = self.pieces.last_written().map(|piece| (piece.end(), piece.last));
+        let is_forgotten = is_ending && self.pieces.is_empty() && segment.synced < segment.end;
+        let forgotten = is_forgotten.then_some((segment.end, self.durable));
+        let Some((end, last)) = written.or(forgotten) else { return };
+        let bytes = self.pieces.written_bytes();
         let is_due = match terms.fsync {
             _ if is_ending || self.at_cut => !self.is_writing,
             Fsync::Always => !self.is_writing,
@@ -535,7 +506,7 @@ impl Writer {
                 if let Some(segment) = &mut self.segment {
                     segment.synced = segment.durable;
                 }
-                self.pieces.iter_mut().for_each(|piece| piece.is_written = false);
+                self.pieces.forget_writes();
             }
             Err((what, errno)) => self.fail(what, errno, now),
         }
@@ -543,16 +514,14 @@ impl Writer {
 
     fn complete_write(&mut self, done: FileDone, now: MonoNs) {
         self.is_writing = false;
-        let at = self.pieces.iter().position(|piece| !piece.is_written);
-        let piece = &mut self.pieces[at.expect("it was being written")];
         match done.outcome {
             Ok(FileValue::Written(bytes)) => {
-                piece.bytes = bytes;
-                piece.is_written = true;
+                self.pieces.end_write(bytes);
                 self.trouble = self.trouble.filter(|t| self.is_dirty || t.what == SYNC);
             }
             Ok(other) => unreachable!("a write returns its bytes: {other:?}"),
             Err(error) => {
+                let piece = self.pieces.next_mut().expect("it was being written");
                 piece.bytes = done.unwritten;
                 self.is_dirty = true;
                 self.fail("write to the append-only file", error.errno, now);
@@ -577,8 +546,7 @@ impl Writer {
 
     /// Without syncs, what is written is as durable as it gets.
     pub(crate) fn forget_written(&mut self) {
-        let written = self.pieces.iter().take_while(|piece| piece.is_written).last();
-        if let Some((end, last)) = written.map(|piece| (piece.at + piece.len as u64, piece.last))
+        if let Some((end, last)) = self.pieces.last_written().map(|piece| (piece.end(), piece.last))
             && !self.is_dirty
             && self.syncing.is_none()
         {
@@ -590,15 +558,7 @@ impl Writer {
         let segment = self.segment.as_mut().expect("it was written to");
         segment.durable = end;
         self.durable = last;
-        let is_durable = |piece: &Piece| piece.at + piece.len as u64 <= end;
-        while self.pieces.front().is_some_and(is_durable)
-            && let Some(Piece { mut bytes, .. }) = self.pieces.pop_front()
-        {
-            if bytes.capacity() <= KEPT_BYTES_MAX && self.spare.len() < 512 {
-                bytes.clear();
-                self.spare.push(bytes);
-            }
-        }
+        self.pieces.drop_durable(end);
     }
 
     fn fail(&mut self, what: &'static str, errno: Errno, now: MonoNs) {
