@@ -396,6 +396,32 @@ fn a_sync_does_not_cover_a_write_beside_it() {
     assert!(lost > 20, "{lost}");
 }
 
+/// A durable write covers itself. Who has left something else unsynced must not rely on it.
+#[test]
+fn a_durable_write_survives_a_crash_unless_something_was_left_before() {
+    for seed in 0..50 {
+        let mut machine = Machine::new(seed, DiskFaults::NONE);
+        let file = machine.create("/f");
+        assert!(machine.run(FileOp::SyncFolder { folder: "/".into() }).is_ok());
+        let durably = |at, byte| FileOp::WriteDurably { file, at, bytes: vec![byte; 1000] };
+        assert!(machine.run(durably(0, 1)).is_ok());
+        assert!(machine.run(durably(1000, 2)).is_ok());
+        machine.disk.crash();
+        assert_eq!(machine.contents("/f"), Some([[1; 1000], [2; 1000]].concat()));
+    }
+    let mut lost = 0;
+    for seed in 0..50 {
+        let mut machine = Machine::new(seed, DiskFaults::NONE);
+        let file = machine.create("/f");
+        assert!(machine.run(FileOp::SyncFolder { folder: "/".into() }).is_ok());
+        assert!(machine.run(FileOp::Write { file, at: 0, bytes: vec![1; 1000] }).is_ok());
+        assert!(machine.run(FileOp::WriteDurably { file, at: 1000, bytes: vec![2; 10] }).is_ok());
+        machine.disk.crash();
+        lost += u32::from(machine.contents("/f") != Some([vec![1; 1000], vec![2; 10]].concat()));
+    }
+    assert!(lost > 10, "{lost}");
+}
+
 // ---- ends
 
 /// What a killed process has written stays, synced or not; what it had in flight happens or not.

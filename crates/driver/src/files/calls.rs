@@ -6,8 +6,9 @@ use base::sync::Arc;
 use rustix::buffer::spare_capacity;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, CWD, Dir, FallocateFlags, Mode, OFlags};
-use rustix::io::{self, Errno, retry_on_intr};
+use rustix::io::{self, Errno, ReadWriteFlags, retry_on_intr};
 use std::ffi::OsString;
+use std::io::IoSlice;
 use std::os::unix::ffi::OsStringExt;
 
 /// An open file of a back end on the system. An operation in flight holds a handle, so the
@@ -41,9 +42,12 @@ pub fn run(op: RawOp<SystemFile>) -> (Vec<u8>, Result<RawValue<SystemFile>, Errn
             let result = retry_on_intr(|| read(file.as_fd(), at, room, &mut buffer));
             (buffer, result.map(RawValue::Count))
         }
-        RawOp::Write { file, at, bytes, from, room } => {
+        RawOp::Write { file, at, bytes, from, room, is_durable } => {
             let piece = &bytes[from..from + room];
-            let result = retry_on_intr(|| write(file.as_fd(), at, piece));
+            let result = retry_on_intr(|| match at {
+                Some(at) if is_durable => write_durably(file.as_fd(), at, piece),
+                at => write(file.as_fd(), at, piece),
+            });
             (bytes, result.map(RawValue::Count))
         }
         other => (Vec::new(), run_plain(other)),
@@ -112,6 +116,10 @@ fn write(file: BorrowedFd<'_>, at: Option<u64>, bytes: &[u8]) -> Result<usize, E
         Err(Errno::SPIPE) => io::write(file, bytes),
         written => written,
     }
+}
+
+fn write_durably(file: BorrowedFd<'_>, at: u64, bytes: &[u8]) -> Result<usize, Errno> {
+    io::pwritev2(file, &[IoSlice::new(bytes)], at, ReadWriteFlags::DSYNC)
 }
 
 fn status(stat: &fs::Stat) -> RawValue<SystemFile> {

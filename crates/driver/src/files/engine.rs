@@ -62,7 +62,7 @@ enum Step<F> {
     },
     Writing {
         file: F,
-        at: Option<u64>,
+        to: Target,
         written: usize,
     },
     Closing {
@@ -145,7 +145,9 @@ impl<F: Clone> Files<F> {
     /// Whether a write can be prepared; of other operations nothing is asked here.
     fn may_start(&self, op: &FileOp) -> Result<(), Errno> {
         let (id, at) = match op {
-            FileOp::Write { file, at, .. } => (*file, Some(*at)),
+            FileOp::Write { file, at, .. } | FileOp::WriteDurably { file, at, .. } => {
+                (*file, Some(*at))
+            }
             FileOp::Append { file, .. } => (*file, None),
             _ => return Ok(()),
         };
@@ -159,7 +161,9 @@ impl<F: Clone> Files<F> {
     /// Reports an operation that does not start. The buffer of a write goes back.
     fn refuse(&mut self, token: u64, errno: Errno, op: FileOp) {
         let unwritten = match op {
-            FileOp::Write { bytes, .. } | FileOp::Append { bytes, .. } => bytes,
+            FileOp::Write { bytes, .. }
+            | FileOp::WriteDurably { bytes, .. }
+            | FileOp::Append { bytes, .. } => bytes,
             _ => Vec::new(),
         };
         self.done.push_back(FileDone { token, outcome: Err(errno.into()), unwritten });
@@ -200,8 +204,11 @@ impl<F: Clone> Files<F> {
                     call,
                 })
             }
-            FileOp::Write { file, at, bytes } => self.prepare_write(file, Some(at), bytes),
-            FileOp::Append { file, bytes } => self.prepare_write(file, None, bytes),
+            FileOp::Write { file, at, bytes } => self.prepare_write(file, Target::at(at), bytes),
+            FileOp::WriteDurably { file, at, bytes } => {
+                self.prepare_write(file, Target { at: Some(at), is_durable: true }, bytes)
+            }
+            FileOp::Append { file, bytes } => self.prepare_write(file, Target::END, bytes),
             FileOp::Truncate { file: id, to } => {
                 whole(Some(id), RawOp::Truncate { file: on(id)?, to })
             }
@@ -237,15 +244,10 @@ impl<F: Clone> Files<F> {
         }
     }
 
-    fn prepare_write(
-        &self,
-        id: FileId,
-        at: Option<u64>,
-        bytes: Vec<u8>,
-    ) -> Result<Prepared<F>, Errno> {
+    fn prepare_write(&self, id: FileId, to: Target, bytes: Vec<u8>) -> Result<Prepared<F>, Errno> {
         let (file, _) = self.open.find(id)?;
-        let step = Step::Writing { file: file.clone(), at, written: 0 };
-        let call = write(file, at, bytes, 0);
+        let step = Step::Writing { file: file.clone(), to, written: 0 };
+        let call = write(file, to, bytes, 0);
         Ok(Prepared { file: Some(id), step, call })
     }
 
@@ -314,8 +316,8 @@ impl<F: Clone> Files<F> {
             (Step::Reading { file, at, wanted }, result) => {
                 on_read(&file, at, wanted, buffer, count(result))
             }
-            (Step::Writing { file, at, written }, result) => {
-                on_written(&file, at, written, buffer, count(result))
+            (Step::Writing { file, to, written }, result) => {
+                on_written(&file, to, written, buffer, count(result))
             }
             (Step::Closing { id }, result) => {
                 self.open.remove(id);
@@ -338,6 +340,22 @@ impl<F: Clone> Files<F> {
 
     fn report(&mut self, token: u64, outcome: Outcome) {
         self.done.push_back(FileDone { token, outcome, unwritten: Vec::new() });
+    }
+}
+
+/// Where a write goes.
+#[derive(Clone, Copy)]
+struct Target {
+    /// Offset of the first byte of all; `None`: the end of the file.
+    at: Option<u64>,
+    is_durable: bool,
+}
+
+impl Target {
+    const END: Self = Self { at: None, is_durable: false };
+
+    fn at(at: u64) -> Self {
+        Self { at: Some(at), ..Self::END }
     }
 }
 
@@ -408,16 +426,16 @@ fn on_read<F: Clone>(
     }
 }
 
-/// The call that writes `bytes` from `written` on; the first byte of all goes to `at`.
-fn write<F>(file: F, at: Option<u64>, bytes: Vec<u8>, written: usize) -> RawOp<F> {
+/// The call that writes `bytes` from `written` on; the first byte of all goes to `to`.
+fn write<F>(file: F, to: Target, bytes: Vec<u8>, written: usize) -> RawOp<F> {
     let room = (bytes.len() - written).min(WRITE_MAX);
-    let at = at.map(|at| at.saturating_add(written as u64));
-    RawOp::Write { file, at, bytes, from: written, room }
+    let at = to.at.map(|at| at.saturating_add(written as u64));
+    RawOp::Write { file, at, bytes, from: written, room, is_durable: to.is_durable }
 }
 
 fn on_written<F: Clone>(
     file: &F,
-    at: Option<u64>,
+    to: Target,
     before: usize,
     bytes: Vec<u8>,
     count: Result<usize, Errno>,
@@ -434,8 +452,8 @@ fn on_written<F: Clone>(
         // No byte and no error: writing again could loop for ever.
         return Next::Unwritten(FileError { errno: Errno::IO, written }, bytes);
     }
-    let call = write(file.clone(), at, bytes, written);
-    Next::Call(Step::Writing { file: file.clone(), at, written }, call)
+    let call = write(file.clone(), to, bytes, written);
+    Next::Call(Step::Writing { file: file.clone(), to, written }, call)
 }
 
 /// Refuses an offset which no file has. (For a ring the greatest number means the end.)

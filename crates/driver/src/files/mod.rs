@@ -105,6 +105,17 @@ pub enum FileOp {
         /// What to write.
         bytes: Vec<u8>,
     },
+    /// As [`FileOp::Write`], and makes these bytes durable, and the length of the file as far as
+    /// it takes to read them (`RWF_DSYNC`): one operation instead of a write and a sync. What was
+    /// written before and is not durable stays so.
+    WriteDurably {
+        /// The file.
+        file: FileId,
+        /// Offset of the first byte.
+        at: u64,
+        /// What to write.
+        bytes: Vec<u8>,
+    },
     /// Writes all bytes at the end of a file that was opened with `append`: [`FileValue::Written`].
     Append {
         /// The file.

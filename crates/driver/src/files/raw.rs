@@ -47,6 +47,8 @@ pub enum RawOp<F> {
         from: usize,
         /// Bytes at most.
         room: usize,
+        /// They are made durable, too (`RWF_DSYNC`).
+        is_durable: bool,
     },
     /// Sets the length.
     Truncate {

@@ -220,9 +220,10 @@ impl Slot {
                 let room = spare.len().min(*room) as u32;
                 opcode::Read::new(fd(file), spare.as_mut_ptr().cast(), room).offset(*at).build()
             }
-            RawOp::Write { file, at, bytes, from, room } => {
+            RawOp::Write { file, at, bytes, from, room, is_durable } => {
                 let piece = &bytes[*from..*from + *room];
                 let write = opcode::Write::new(fd(file), piece.as_ptr(), piece.len() as u32);
+                let write = write.rw_flags(if *is_durable { libc::RWF_DSYNC } else { 0 });
                 write.offset(at.unwrap_or(AT_END)).build()
             }
             RawOp::Truncate { file, to } => opcode::Ftruncate::new(fd(file), *to).build(),

@@ -127,6 +127,11 @@ impl Contents {
         self.changes.push_back(Change { number, len, written: None });
     }
 
+    /// True if no change is left that a crash could undo.
+    pub fn is_durable(&self) -> bool {
+        self.changes.is_empty()
+    }
+
     /// Makes all changes below `until` durable.
     pub fn sync(&mut self, until: u64) {
         while self.changes.front().is_some_and(|change| change.number < until) {

@@ -190,9 +190,14 @@ impl Queue {
                 buffer.extend_from_slice(&bytes);
                 RawValue::Count(bytes.len())
             }
-            RawOp::Write { file, at, bytes, from, room } => {
+            RawOp::Write { file, at, bytes, from, room, is_durable } => {
                 let to = bytes.len().min(from.saturating_add(*room));
-                RawValue::Count(store.write(file.handle(), *at, &bytes[*from..to])?)
+                let (file, piece) = (file.handle(), &bytes[*from..to]);
+                RawValue::Count(if *is_durable {
+                    store.write_durably(file, *at, piece)?
+                } else {
+                    store.write(file, *at, piece)?
+                })
             }
             RawOp::List { folder } => RawValue::Names(store.list(as_path(folder))?),
             RawOp::Status { path } => return store.status(as_path(path)).map(status),

@@ -257,6 +257,24 @@ impl Store {
         Ok(count)
     }
 
+    /// A write and a sync of what it writes. What the file had before and is not durable is not
+    /// either now, and neither is this write then: the strictest disk which keeps the promise of
+    /// `RWF_DSYNC` to whoever relies on no more.
+    pub fn write_durably(
+        &mut self,
+        handle: Handle,
+        at: Option<u64>,
+        bytes: &[u8],
+    ) -> Result<usize, Errno> {
+        let (node, _) = self.writable(handle)?;
+        let is_alone = self.files[&node].is_durable();
+        let count = self.write(handle, at, bytes)?;
+        if is_alone {
+            self.sync(handle, self.changes_end())?;
+        }
+        Ok(count)
+    }
+
     pub fn truncate(&mut self, handle: Handle, to: u64) -> Result<(), Errno> {
         // ftruncate(2) says EINVAL of a file which is not open for writing.
         self.handles.get(&handle).ok_or(Errno::BADF)?;

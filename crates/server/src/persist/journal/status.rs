@@ -32,6 +32,8 @@ pub struct JournalStatus {
     pub last_sync_ns: AtomicU64,
     /// Syncs so far.
     pub syncs: AtomicU64,
+    /// Those of this writer, when they were published last.
+    writer_syncs: AtomicU64,
     /// When the last one ended, by the clock of the workers; 0 for none.
     pub synced_at: AtomicU64,
     /// A sync is under way.
@@ -105,8 +107,8 @@ impl JournalStatus {
         self.durable.store(writer.durable().0, Relaxed);
         self.last_sync_ns.store(writer.last_sync_ns, Relaxed);
         self.is_rewriting.store(writer.is_rewriting(), Relaxed);
-        let was_syncing = self.is_syncing.swap(writer.is_syncing(), Relaxed);
-        if was_syncing && !writer.is_syncing() {
+        self.is_syncing.store(writer.is_syncing(), Relaxed);
+        if self.writer_syncs.swap(writer.syncs, Relaxed) < writer.syncs {
             self.syncs.fetch_add(1, Relaxed);
             self.synced_at.store(now.0, Relaxed);
         }

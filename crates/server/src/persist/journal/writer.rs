@@ -126,10 +126,14 @@ pub(crate) struct Writer {
     gathered_last: SeqNo,
     pieces: Pieces,
     is_writing: bool,
+    /// The write in flight makes durable what it writes.
+    writes_durably: bool,
     /// What the sync in flight makes durable: a length and a number.
     syncing: Option<(u64, SeqNo)>,
     sync_began: MonoNs,
-    /// How long the last sync took.
+    /// Syncs that succeeded, durable writes included.
+    pub syncs: u64,
+    /// How long the last one took.
     pub last_sync_ns: u64,
     /// What the segment holds behind its durable length is unknown.
     is_dirty: bool,
@@ -166,8 +170,10 @@ impl Writer {
             gathered_last: SeqNo(next.0 - 1),
             pieces: Pieces::default(),
             is_writing: false,
+            writes_durably: false,
             syncing: None,
             sync_began: MonoNs(0),
+            syncs: 0,
             last_sync_ns: 0,
             is_dirty: false,
             trouble: None,
@@ -294,7 +300,7 @@ impl Writer {
 
     /// A sync is under way.
     pub(crate) fn is_syncing(&self) -> bool {
-        self.syncing.is_some()
+        self.syncing.is_some() || (self.is_writing && self.writes_durably)
     }
 
     /// When something is to be done although nothing completes.
@@ -336,7 +342,7 @@ impl Writer {
             return;
         }
         self.gather(terms, unix_s);
-        self.write(terms);
+        self.write(terms, now);
         self.sync(terms, now, is_ending);
         self.reach_cut();
         self.run_steps();
@@ -385,7 +391,7 @@ impl Writer {
     }
 
     /// Starts a write, if none is in flight. With `always` those who wait share the next sync.
-    fn write(&mut self, terms: Terms) {
+    fn write(&mut self, terms: Terms, now: MonoNs) {
         let Some(segment) = &mut self.segment else { return };
         let must_wait = terms.fsync == Fsync::Always && self.syncing.is_some();
         if self.is_writing || must_wait {
@@ -405,10 +411,18 @@ impl Writer {
             segment.end += bytes.len() as u64;
             self.pieces.push(bytes, at, self.gathered_last);
         }
+        // One operation instead of two: the worker would be woken between them. It makes durable
+        // only what it writes, so nothing else may be missing.
+        self.writes_durably = terms.fsync == Fsync::Always && self.pieces.last_written().is_none();
         let piece = self.pieces.next_mut().expect("there is one now");
-        let bytes = std::mem::take(&mut piece.bytes);
+        let (file, at, bytes) = (segment.file, piece.at, std::mem::take(&mut piece.bytes));
         self.is_writing = true;
-        self.ops.push((Part::Write, FileOp::Write { file: segment.file, at: piece.at, bytes }));
+        self.ops.push(if self.writes_durably {
+            self.sync_began = now;
+            (Part::Write, FileOp::WriteDurably { file, at, bytes })
+        } else {
+            (Part::Write, FileOp::Write { file, at, bytes })
+        });
     }
 
     /// Starts a sync, if it is time.
@@ -417,7 +431,7 @@ impl Writer {
         if self.syncing.is_some() {
             return;
         }
-        let written = self.pieces.last_written().map(|piece| (piece.end(), piece.last));
+        let written = self.written();
         let is_forgotten = is_ending && self.pieces.is_empty() && segment.synced < segment.end;
         let forgotten = is_forgotten.then_some((segment.end, self.durable));
         let Some((end, last)) = written.or(forgotten) else { return };
@@ -518,6 +532,11 @@ impl Writer {
             Ok(FileValue::Written(bytes)) => {
                 self.pieces.end_write(bytes);
                 self.trouble = self.trouble.filter(|t| self.is_dirty || t.what == SYNC);
+                if let Some((end, last)) = self.written().filter(|_| self.writes_durably)
+                    && !self.is_dirty
+                {
+                    self.end_sync(end, last, now);
+                }
             }
             Ok(other) => unreachable!("a write returns its bytes: {other:?}"),
             Err(error) => {
@@ -531,27 +550,38 @@ impl Writer {
 
     fn complete_sync(&mut self, failure: Option<FileError>, now: MonoNs) {
         let (end, last) = self.syncing.take().expect("it was in flight");
-        self.last_sync_ns = now.since(self.sync_began);
         if let Some(error) = failure {
             self.is_dirty = true;
             return self.fail(SYNC, error.errno, now);
         }
         if !self.is_dirty {
-            if let Some(segment) = &mut self.segment {
-                segment.synced = end;
-            }
-            self.make_durable(end, last);
+            self.end_sync(end, last, now);
         }
+    }
+
+    /// The segment is synced up to `end`.
+    fn end_sync(&mut self, end: u64, last: SeqNo, now: MonoNs) {
+        self.last_sync_ns = now.since(self.sync_began);
+        self.syncs += 1;
+        if let Some(segment) = &mut self.segment {
+            segment.synced = end;
+        }
+        self.make_durable(end, last);
     }
 
     /// Without syncs, what is written is as durable as it gets.
     pub(crate) fn forget_written(&mut self) {
-        if let Some((end, last)) = self.pieces.last_written().map(|piece| (piece.end(), piece.last))
+        if let Some((end, last)) = self.written()
             && !self.is_dirty
             && self.syncing.is_none()
         {
             self.make_durable(end, last);
         }
+    }
+
+    /// Where what is written and not durable ends, and its last number.
+    fn written(&self) -> Option<(u64, SeqNo)> {
+        self.pieces.last_written().map(|piece| (piece.end(), piece.last))
     }
 
     fn make_durable(&mut self, end: u64, last: SeqNo) {

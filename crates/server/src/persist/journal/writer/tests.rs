@@ -336,6 +336,23 @@ fn everysec_syncs_once_a_second_and_no_never_does() {
     assert_eq!((run.writer.durable(), run.writer.backlog()), (SeqNo(5), 0), "as good as it gets");
 }
 
+/// A durable write covers only itself: what `everysec` has written before is synced as well.
+#[test]
+fn what_was_written_before_always_is_synced() {
+    let mut run = Run1::new(Fsync::EverySecond);
+    run.push(1);
+    run.settle(None);
+    run.push(1);
+    run.proceed();
+    run.complete(0, None);
+    run.proceed();
+    assert_eq!((run.writer.durable(), run.in_flight.len()), (SeqNo(1), 0), "written, not synced");
+    run.terms.fsync = Fsync::Always;
+    run.push(1);
+    run.settle(None);
+    assert_eq!((run.writer.durable(), run.writer.backlog()), (SeqNo(3), 0));
+}
+
 /// Regression: with no-appendfsync-on-rewrite, and while a step or a write was under way, the
 /// writer was to be woken at a time that had passed, again and again.
 #[test]

@@ -126,7 +126,7 @@ impl Disk {
     fn fail(&mut self, op: FileOp, loss: Loss, unwritten: &mut Vec<u8>) -> FileError {
         let mut written = 0;
         match op {
-            FileOp::Write { file, at, bytes } => {
+            FileOp::Write { file, at, bytes } | FileOp::WriteDurably { file, at, bytes } => {
                 if loss == Loss::Half {
                     written = bytes.len() / 2;
                     let part = bytes[..written].to_vec();
@@ -168,6 +168,13 @@ impl Disk {
             }
             FileOp::Write { file, at, bytes } => {
                 self.file(file).write(at as usize, &bytes);
+                return FileValue::Written(bytes);
+            }
+            FileOp::WriteDurably { file, at, bytes } => {
+                let file = self.file(file);
+                assert_eq!(file.durable, file.current, "it does not cover what was before");
+                file.write(at as usize, &bytes);
+                file.sync();
                 return FileValue::Written(bytes);
             }
             FileOp::SyncData { file } => self.file(file).sync(),
