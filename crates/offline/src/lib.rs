@@ -11,6 +11,7 @@ mod check_rdb;
 mod progress;
 mod repeats;
 mod report;
+mod restore;
 mod sink;
 
 pub use backup::copy::{Copied, Digest};
@@ -73,6 +74,7 @@ pub fn run(program: Option<&OsStr>, arguments: &[Vec<u8>]) -> Option<ExitCode> {
         b"check-aof" => Some(run_check_aof(rest)),
         b"backup" => Some(backup::run_backup(rest)),
         b"verify-backup" => Some(backup::run_verify(rest)),
+        b"restore" => Some(restore::run(rest)),
         _ => None,
     }
 }
