@@ -34,13 +34,14 @@ use journal::manifest::FileKind;
 use choice::{Chain, Opened, choose};
 use cut::Cut;
 use listing::Place;
-pub use options::Source;
 use options::{Parsed, parse};
+pub use options::{Source, plain};
 use pass::{End, pass};
 use point::Point;
 use report::Part;
 pub use report::Restored;
 use target::Target;
+pub use target::about;
 
 /// How often the files are looked for again when one is gone, and the pause between.
 const TRIES: usize = 40;

@@ -50,16 +50,21 @@ impl Restored {
                 writeln!(text, "incr  {name}: {} records, {kept}", part.records)
             };
         }
-        if self.parts.iter().any(|part| part.records > 0) {
-            let _ = writeln!(text, "last record: {}", choice::text(self.last));
-        } else {
-            text += "last record: that of the base\n";
-        }
+        let _ = writeln!(text, "{}", self.last_text());
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
         }
         let bytes: u64 = self.parts.iter().map(|part| part.bytes).sum();
         let _ = writeln!(text, "{bytes} bytes; start it: {}", self.start);
         text
+    }
+
+    /// Which record is the last one.
+    pub fn last_text(&self) -> String {
+        if self.parts.iter().any(|part| part.records > 0) {
+            format!("last record: {}", choice::text(self.last))
+        } else {
+            format!("last record: that of the base, {}", choice::text(self.moment))
+        }
     }
 }

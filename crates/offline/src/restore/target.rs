@@ -1,6 +1,7 @@
 //! The new folder.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -55,15 +56,12 @@ impl Target {
     /// Makes the file which holds the next part, as readable as `source` is.
     pub fn add(&mut self, kind: FileKind, is_rdb: bool, source: &File) -> Result<File, String> {
         let name = &self.place.name;
-        let info = match kind {
-            FileKind::Base => {
-                let format = if is_rdb { BaseFormat::Rdb } else { BaseFormat::Commands };
-                FileInfo::new(base_name(name, 1, format), 1, FileKind::Base)
-            }
-            _ => {
-                let seq = self.manifest.incr.len() as u64 + 1;
-                FileInfo::new(incr_name(name, seq), seq, FileKind::Incr)
-            }
+        let info = if kind == FileKind::Base {
+            let format = if is_rdb { BaseFormat::Rdb } else { BaseFormat::Commands };
+            FileInfo::new(base_name(name, 1, format), 1, kind)
+        } else {
+            let seq = self.manifest.incr.len() as u64 + 1;
+            FileInfo::new(incr_name(name, seq), seq, FileKind::Incr)
         };
         let path = self.place.file(&info.name);
         let mode = source.metadata().map_err(|error| about(&path, &error))?.permissions().mode();
@@ -129,10 +127,10 @@ fn sync(folder: &Path) -> Result<(), String> {
 pub fn start_line(dir: &Path, folder: Option<&OsStr>, name: &[u8]) -> String {
     let mut line = format!("sheafdb --dir {} --appendonly yes", word(dir.as_os_str()));
     if let Some(folder) = folder.filter(|folder| *folder != FOLDER) {
-        line += &format!(" --appenddirname {}", word(folder));
+        let _ = write!(line, " --appenddirname {}", word(folder));
     }
     if name != NAME.as_bytes() {
-        line += &format!(" --appendfilename {}", word(OsStr::from_bytes(name)));
+        let _ = write!(line, " --appendfilename {}", word(OsStr::from_bytes(name)));
     }
     line
 }

@@ -42,7 +42,7 @@ fn each_number_is_cut_behind_its_record() {
         let mut cut = Cut::new(Point::Number(number), behind(10));
         let (end, copy) = passed(&example.bytes, false, &mut cut).expect("it is whole");
         let counted = example.ends.iter().filter(|(at, _)| *at <= number);
-        let expected = counted.clone().last().map_or(0, |(_, end)| *end);
+        let expected = counted.clone().next_back().map_or(0, |(_, end)| *end);
         assert_eq!(copy, &example.bytes[..expected], "{number}");
         assert_eq!(cut.records, counted.count() as u64, "{number}");
         assert_eq!(end, End::Reached, "{number}");
@@ -109,7 +109,7 @@ fn an_end_within_a_record_keeps_the_records_before_it() {
     for cut_at in 0..example.bytes.len() {
         let mut cut = Cut::new(Point::Time(9_999), Last::default());
         let (end, copy) = passed(&example.bytes[..cut_at], false, &mut cut).expect("no damage");
-        let expected = example.ends.iter().filter(|(_, end)| *end <= cut_at).next_back();
+        let expected = example.ends.iter().rfind(|(_, end)| *end <= cut_at);
         assert_eq!(copy.len(), expected.map_or(0, |(_, end)| *end), "{cut_at}");
         assert!(matches!(end, End::Whole | End::Truncated(_)));
     }
