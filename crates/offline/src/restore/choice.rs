@@ -193,7 +193,8 @@ fn rdb_moment(head: &[u8]) -> Moment {
     found
 }
 
-/// Adds what the first annotation behind the base says, if the base does not say what `point` needs.
+/// Adds what the first annotation behind the base says, if the base does not say what `point`
+/// needs.
 fn complete(
     place: &Place,
     generation: &Generation,

@@ -1,3 +1,5 @@
+//! Tests of whole restores, on folders made by hand.
+
 use super::made::{Folder, Incr, rdb};
 use super::*;
 

@@ -1,3 +1,5 @@
+//! Tests of the choice of a base.
+
 use super::super::made::{Folder, Incr, rdb};
 use super::*;
 

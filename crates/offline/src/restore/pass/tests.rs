@@ -1,3 +1,5 @@
+//! Tests of the pass over one file: where it is cut, damage, random bytes.
+
 use super::super::cut::{Last, Made};
 use super::super::made::{Incr, rdb};
 use super::super::point::Point;

@@ -1,3 +1,5 @@
+//! Tests of the transaction, with servers that reply by a script.
+
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
