@@ -86,6 +86,7 @@ const STEPS: &[Step] = &[
     ("snapshots", BUILT, |root| suite(root, "snapshots", &[])),
     ("backup", BUILT, |root| suite(root, "backup", &[])),
     ("backup_schedule", BUILT, |root| suite(root, "backup_schedule", &[])),
+    ("point_in_time", BUILT, |root| suite(root, "point_in_time", &[])),
     ("moment", BUILT, |root| suite(root, "moment", &[])),
     ("clock", BUILT, |root| suite(root, "clock", &[])),
     ("intset", BUILT, |root| suite(root, "intset", &[])),

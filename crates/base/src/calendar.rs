@@ -29,6 +29,24 @@ impl Date {
         let year = era * 400 + year_of_era + i64::from(month <= 2);
         Self { year, month: month as u8, day: day as u8 }
     }
+
+    /// So many days after the first of January 1970 this day begins. `None` if there is no such
+    /// day. O(1).
+    pub fn days(self) -> Option<i64> {
+        let Self { year, month, day } = self;
+        if !(0..=9999).contains(&year) {
+            return None;
+        }
+        // As in `of_day`, years begin in March.
+        let from_march = (i64::from(month) + 9) % 12;
+        let year = year - i64::from(month <= 2);
+        let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+        let day_of_year = (153 * from_march + 2) / 5 + i64::from(day) - 1;
+        let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+        let days = era * 146_097 + day_of_era - 719_468;
+        // (A day which the month does not have is one of the next month.)
+        (Self::of_day(days) == self).then_some(days)
+    }
 }
 
 /// The day of the week, 0 for Sunday, of a day that begins so many days after 1970 began.
@@ -47,12 +65,23 @@ pub fn split(unix_s: i64) -> (Date, [u8; 3]) {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_day_which_no_month_has_is_none() {
+        for (year, month, day) in
+            [(2026, 2, 29), (2026, 0, 1), (2026, 13, 1), (2026, 4, 31), (2026, 1, 0), (-1, 1, 1)]
+        {
+            assert_eq!(Date { year, month, day }.days(), None, "{year}-{month}-{day}");
+        }
+        assert!(Date { year: 2024, month: 2, day: 29 }.days().is_some());
+    }
+
     /// Each day follows the one before by the rules of the calendar.
     #[test]
     fn days_follow_each_other() {
         let mut expected = Date { year: 1970, month: 1, day: 1 };
         for day in 0..400 * 366 {
             assert_eq!(Date::of_day(day), expected, "day {day}");
+            assert_eq!(expected.days(), Some(day), "day {day}");
             let year = expected.year;
             let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
             let days = match expected.month {

@@ -72,6 +72,8 @@ pub fn help() -> String {
          \x20      sheafdb check-aof [--fix] MANIFEST|FILE\n\
          \x20      sheafdb backup DIR|- [OPTION]...\n\
          \x20      sheafdb verify-backup DIR|FILE.tar|-\n\
+         \x20      sheafdb restore --until TIME|NUMBER DIR -o NEWDIR\n\
+         \x20      sheafdb undo --keys PATTERN --to TIME|NUMBER [OPTION]...\n\
          \n\
          \x20 FILE            read settings from a file in redis.conf syntax\n\
          \x20 --NAME VALUE    set one setting; options win over the file\n\
@@ -81,6 +83,8 @@ pub fn help() -> String {
          \x20 check-aof       as the first word: check an append-only file, and repair its end\n\
          \x20 backup          as the first word: back up a running server; see backup --help\n\
          \x20 verify-backup   as the first word: check such a backup\n\
+         \x20 restore         as the first word: the data of an append-only file as it was at a point\n\
+         \x20 undo            as the first word: bring keys of a running server back to a point\n\
          \x20 -v, --version   print the version\n\
          \x20 -h, --help      print this text\n\
          \n\

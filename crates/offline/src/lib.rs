@@ -1,5 +1,5 @@
-//! What the program does when it is no server: it checks and repairs files of data, and makes and
-//! checks backups.
+//! What the program does when it is no server: it checks and repairs files of data, makes and
+//! checks backups, and brings data back as it was at some point.
 //!
 //! The first argument says what, or the name by which the program is called (a symbolic link).
 
@@ -8,10 +8,13 @@ mod backup;
 mod check;
 mod check_aof;
 mod check_rdb;
+mod connection;
 mod progress;
 mod repeats;
 mod report;
+mod restore;
 mod sink;
+mod undo;
 
 pub use backup::copy::{Copied, Digest};
 pub use backup::manifest::{self, Manifest};
@@ -73,6 +76,8 @@ pub fn run(program: Option<&OsStr>, arguments: &[Vec<u8>]) -> Option<ExitCode> {
         b"check-aof" => Some(run_check_aof(rest)),
         b"backup" => Some(backup::run_backup(rest)),
         b"verify-backup" => Some(backup::run_verify(rest)),
+        b"restore" => Some(restore::run(rest)),
+        b"undo" => Some(undo::run(rest)),
         _ => None,
     }
 }

@@ -18,12 +18,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::connection::Failure;
 use crate::report::bytes_text;
 use manifest::Manifest;
 use options::{Options, Parsed};
-
-/// What a failed step says to the user.
-type Failure = String;
 
 const BACKUP_USAGE: &str = "\
 Usage: sheafdb backup DIR|- [OPTION]...

@@ -5,10 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use client::{Address, Client, Value};
+use client::Value;
 
 use super::options::Options;
 use super::{Failure, about, manifest};
+use crate::connection::{Asked, field, path, said};
 
 /// Longest wait for a reply. BGSAVE replies when the moment is taken.
 const REPLY: Duration = Duration::from_secs(120);
@@ -59,7 +60,7 @@ struct Saves {
 
 /// Has the server save, and opens the file. It shows a moment after this call began.
 pub fn fresh_snapshot(options: &Options) -> Result<Snapshot, Failure> {
-    let mut server = Asked::connect(options)?;
+    let mut server = Asked::connect(&options.login, REPLY)?;
     let about_it = server.describe()?;
     let path = about_it.folder.join(&about_it.file_name);
     for _ in 0..TRIES {
@@ -73,51 +74,12 @@ pub fn fresh_snapshot(options: &Options) -> Result<Snapshot, Failure> {
     Err("the server gives up or replaces each save that is asked for".into())
 }
 
-/// A connection.
-struct Asked(Client);
-
+/// What a backup asks for.
 impl Asked {
-    fn connect(options: &Options) -> Result<Self, Failure> {
-        let place = match &options.address {
-            Address::Tcp(text) => text.clone(),
-            Address::Unix(path) => path.display().to_string(),
-        };
-        let client = Client::connect(&options.address, REPLY)
-            .map_err(|error| format!("no connection to {place}: {error}"))?;
-        let mut asked = Self(client);
-        if let Some(password) = &options.password {
-            let words: Vec<&[u8]> = [b"AUTH".as_slice()]
-                .into_iter()
-                .chain(options.user.as_deref())
-                .chain([password.as_slice()])
-                .collect();
-            asked.call(&words)?;
-        }
-        Ok(asked)
-    }
-
-    /// The reply, if it is no error.
-    fn call(&mut self, words: &[&[u8]]) -> Result<Value, Failure> {
-        match self.try_call(words)? {
-            Value::Error(text) => Err(said(words[0], &text)),
-            reply => Ok(reply),
-        }
-    }
-
-    fn try_call(&mut self, words: &[&[u8]]) -> Result<Value, Failure> {
-        let lost = |error| format!("{}: the connection is lost: {error}", words[0].escape_ascii());
-        self.0.call(words).map_err(lost)
-    }
-
-    fn info(&mut self, section: &str) -> Result<String, Failure> {
-        let reply = self.call(&[b"INFO", section.as_bytes()])?;
-        Ok(reply.as_str().unwrap_or_default().to_owned())
-    }
-
     fn describe(&mut self) -> Result<Server, Failure> {
         let info = self.info("server")?;
         let version = field(&info, "sheafdb_version").map_err(|_| "this is no SheafDB server")?;
-        let (folder, file_name) = (self.setting("dir")?, self.setting("dbfilename")?);
+        let (folder, file_name) = (path(&self.setting("dir")?), path(&self.setting("dbfilename")?));
         if !folder.is_absolute() || !file_name.to_str().is_some_and(manifest::is_plain) {
             let path = folder.join(file_name);
             return Err(format!("a snapshot named {} cannot be backed up", path.display()));
@@ -128,14 +90,6 @@ impl Asked {
             file_name: file_name.to_string_lossy().into_owned(),
             folder,
         })
-    }
-
-    fn setting(&mut self, name: &str) -> Result<PathBuf, Failure> {
-        use std::os::unix::ffi::OsStrExt;
-        let reply = self.call(&[b"CONFIG", b"GET", name.as_bytes()])?;
-        let value = reply.as_members().and_then(|members| members.get(1)).and_then(Value::as_bytes);
-        let value = value.ok_or_else(|| format!("the server has no setting {name}"))?;
-        Ok(PathBuf::from(std::ffi::OsStr::from_bytes(value)))
     }
 
     fn saves(&mut self) -> Result<Saves, Failure> {
@@ -198,14 +152,4 @@ impl Asked {
             std::thread::sleep(POLL);
         }
     }
-}
-
-fn said(command: &[u8], text: &[u8]) -> Failure {
-    format!("the server refuses {}: {}", command.escape_ascii(), String::from_utf8_lossy(text))
-}
-
-/// A field of INFO.
-fn field<'t>(info: &'t str, name: &str) -> Result<&'t str, Failure> {
-    let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    value.map(str::trim_end).ok_or_else(|| format!("INFO has no {name}"))
 }
