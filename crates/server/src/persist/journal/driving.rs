@@ -2,7 +2,7 @@
 //! operations on files, and publishes what is durable.
 
 use crate::log;
-use crate::persist::journal::writer::{Fsync, Part, Terms};
+use crate::persist::journal::writer::{Fsync, Part, Terms, Writer};
 use crate::persist::journal::{BACKLOG_BYTES_MAX, Journal};
 use crate::worker::Worker;
 use crate::worker::core::Core;
@@ -22,7 +22,8 @@ impl Core {
         };
         let spares_syncs =
             self.settings.no_appendfsync_on_rewrite && self.shared.saves.state().run.is_some();
-        Terms { fsync, timestamps: self.settings.aof_timestamp_enabled, spares_syncs }
+        let timestamps = self.settings.aof_timestamp_enabled;
+        Terms { fsync, timestamps, spares_syncs, keep: self.settings.aof_history }
     }
 
     /// Takes what was handed over, and does what can be done with it.
@@ -35,9 +36,9 @@ impl Core {
         for batch in journal.taken.drain(..) {
             journal.writer.push(batch);
         }
-        let (now, unix_s) = (self.turn.now(), self.turn.unix_ms().0 / 1000);
+        let (now, unix_ms) = (self.turn.now(), self.turn.unix_ms().0);
         let is_ending = self.shutdown.has_begun() || journal.is_ending;
-        journal.writer.proceed(terms, now, unix_s, is_ending);
+        journal.writer.proceed(terms, now, unix_ms, is_ending);
         if terms.fsync == Fsync::No && !is_ending {
             journal.writer.forget_written();
         }
@@ -54,6 +55,7 @@ impl Core {
         let next = journal.writer.next_wake(terms);
         journal.wake_at = [next, Some(journal.check_at)].into_iter().flatten().min();
         self.publish_journal(&journal, terms);
+        self.warn_of_history(&mut journal.writer);
         self.tasks.journal = Some(journal);
     }
 
@@ -75,6 +77,16 @@ impl Core {
             status.held.fetch_add(u64::from(!was_holding), Relaxed);
         }
         self.note_trouble(journal);
+    }
+
+    /// Says that the setting is too small for what it is about.
+    fn warn_of_history(&self, writer: &mut Writer) {
+        if std::mem::take(&mut writer.is_history_too_small) {
+            log::warning(format_args!(
+                "aof-history is too small for what this rewrite of the append-only file has \
+                 replaced: nothing of it is kept"
+            ));
+        }
     }
 
     /// Writes that the disk fails, or works again, to the log once.
