@@ -1,17 +1,18 @@
 //! The list of kept history: files which rewrites have replaced, and which nobody removes yet.
 //!
 //! ```text
-//! file appendonly.aof.1.base.rdb seq 1 type b until 1700000000123    a generation: the data at
-//! file appendonly.aof.1.incr.aof seq 1 type i                        some moment, and the changes
-//! file appendonly.aof.2.incr.aof seq 2 type i                        until its base was replaced
-//! file appendonly.aof.2.base.rdb seq 2 type b until 1700000900456    the next one
+//! file appendonly.aof.1.base.rdb seq 1 type b until 16:1700000000123  a generation: the data at
+//! file appendonly.aof.1.incr.aof seq 1 type i                         some moment, the changes until
+//! file appendonly.aof.2.incr.aof seq 2 type i                         the next base
+//! file appendonly.aof.2.base.rdb seq 2 type b until 40:1700000900456  the next one
 //! file appendonly.aof.3.incr.aof seq 3 type i
 //! ```
 //!
 //! Lines are those of a manifest. Behind the last generation follow the files of the manifest.
 
 use crate::manifest::{Fault, FileInfo, FileKind, ManifestError, parse_lines};
-use base::{num, words};
+use crate::moment::Moment;
+use base::words;
 
 /// A base and the changes since, up to the moment of the base which has replaced it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +21,8 @@ pub struct Generation {
     pub base: FileInfo,
     /// The changes since, oldest first.
     pub incr: Vec<FileInfo>,
-    /// The moment of the base which has replaced it, milliseconds since 1970; `None` if the list
-    /// does not say it.
-    pub until_ms: Option<i64>,
+    /// The moment of the base which has replaced it; `None` if the list does not say it.
+    pub until: Option<Moment>,
 }
 
 /// Generations, oldest first.
@@ -55,11 +55,11 @@ impl History {
         Ok(history)
     }
 
-    fn add(&mut self, file: FileInfo, until_ms: Option<i64>) -> Result<(), Fault> {
+    fn add(&mut self, file: FileInfo, until: Option<Moment>) -> Result<(), Fault> {
         let incr = match (file.kind, self.generations.last_mut()) {
             (FileKind::Base, _) => {
                 let incr = Vec::new();
-                self.generations.push(Generation { base: file, incr, until_ms });
+                self.generations.push(Generation { base: file, incr, until });
                 return Ok(());
             }
             (FileKind::Incr, Some(last)) => &mut last.incr,
@@ -78,9 +78,9 @@ impl History {
         let mut out = Vec::new();
         for generation in &self.generations {
             generation.base.print(&mut out);
-            if let Some(until_ms) = generation.until_ms {
+            if let Some(until) = generation.until {
                 out.extend_from_slice(b" until ");
-                num::write_i64(&mut out, until_ms);
+                out.extend_from_slice(until.text().as_bytes());
             }
             out.push(b'\n');
             for file in &generation.incr {
@@ -92,19 +92,19 @@ impl History {
     }
 }
 
-/// The time which a line says.
-fn until(line: &[u8]) -> Option<i64> {
+/// The moment which a line says.
+fn until(line: &[u8]) -> Option<Moment> {
     let words = words::split(line)?;
     let (pairs, _) = words.as_chunks::<2>();
     let pair = pairs.iter().find(|[key, _]| key.eq_ignore_ascii_case(b"until"))?;
-    num::parse_i64(&pair[1])
+    Moment::parse(&pair[1])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LIST: &[u8] = b"file a.1.base.rdb seq 1 type b until 1700000000123\n\
+    const LIST: &[u8] = b"file a.1.base.rdb seq 1 type b until 16:1700000000123\n\
         file a.1.incr.aof seq 1 type i\n\
         file a.2.incr.aof seq 2 type i\n\
         file \"b c.base.rdb\" seq 2 type b\n";
@@ -113,8 +113,9 @@ mod tests {
     fn what_is_written_is_read() {
         let history = History::parse(LIST).expect("a list");
         let [first, second] = &history.generations[..] else { panic!("{history:?}") };
-        assert_eq!((first.until_ms, first.incr.len()), (Some(1_700_000_000_123), 2));
-        assert_eq!((second.until_ms, second.files().count()), (None, 1));
+        let until = Moment { number: 16, unix_ms: 1_700_000_000_123 };
+        assert_eq!((first.until, first.incr.len()), (Some(until), 2));
+        assert_eq!((second.until, second.files().count()), (None, 1));
         assert_eq!(second.base.name, b"b c.base.rdb");
         assert_eq!(history.text(), LIST);
         assert_eq!(History::parse(b""), Ok(History::default()));

@@ -65,7 +65,10 @@ impl Core {
 
     /// A writer for the folder that was found, whose first number is the next one.
     fn new_journal(&self, found: Found, opens_server: bool) -> Box<Journal> {
-        let next = SeqNo(self.shared.keyspace.numbers().last().0 + 1);
+        // The files may be of another server, which wrote no numbers.
+        let numbers = self.shared.keyspace.numbers();
+        numbers.resume_behind(SeqNo(found.history.last_number()));
+        let next = SeqNo(numbers.last().0 + 1);
         Box::new(Journal {
             writer: Writer::new(found, next),
             taken: Vec::new(),
@@ -183,7 +186,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         status.is_rewriting.store(true, Relaxed);
         status.rewrite_since_s.store(core.turn.unix_ms().0 / 1000, Relaxed);
         let journal = core.tasks.journal.as_mut().expect("it was made above");
-        let base = journal.writer.begin_rewrite(BaseFormat::Rdb, moment.unix_ms);
+        let base = journal.writer.begin_rewrite(BaseFormat::Rdb, moment);
         let place = BasePlace {
             folder: journal.writer.folder().clone(),
             name: PathBuf::from(String::from_utf8_lossy(&base.name).into_owned()),

@@ -21,6 +21,7 @@ use crate::persist::load::kept::{Kept, Replaced};
 use base::{MonoNs, SeqNo};
 use config::Retention;
 use driver::{FileDone, FileError, FileId, FileOp, FileValue};
+use journal::Moment;
 use journal::manifest::{BaseFormat, FileInfo, Manifest};
 use keyspace::journal::Batch;
 use rustix::io::Errno;
@@ -112,8 +113,8 @@ struct Piece {
 #[derive(Clone, Debug)]
 struct Rewrite {
     format: BaseFormat,
-    /// The moment of its base, milliseconds since 1970.
-    moment_ms: i64,
+    /// The moment of its base.
+    moment: Moment,
     /// Its cut, of all cuts.
     cut: u64,
     /// The segment behind the cut, once it is open.
@@ -248,11 +249,11 @@ impl Writer {
 
     /// The base of the rewrite whose moment is about to be taken: a file of this name in the
     /// folder. The cut follows.
-    pub(crate) fn begin_rewrite(&mut self, format: BaseFormat, moment_ms: i64) -> FileInfo {
+    pub(crate) fn begin_rewrite(&mut self, format: BaseFormat, moment: Moment) -> FileInfo {
         let base = self.manifest.clone().next_base(&self.name, format);
         self.cuts_begun += 1;
         let (cut, incr) = (self.cuts_begun, None);
-        self.rewrite = Some(Rewrite { format, moment_ms, cut, incr, is_done: false });
+        self.rewrite = Some(Rewrite { format, moment, cut, incr, is_done: false });
         base
     }
 
@@ -532,7 +533,7 @@ impl Writer {
             self.manifest.next_base(&self.name, rewrite.format);
             self.manifest.retire(incr.seq);
             if keep != Retention::Nothing {
-                self.keep(replaced, left_over, rewrite.moment_ms);
+                self.keep(replaced, left_over, rewrite.moment);
             }
             self.ends_rewrite = true;
             self.replace_files(keep, unix_ms);
@@ -541,11 +542,11 @@ impl Writer {
 
     /// Adds what a base has replaced to the history. The list names it before the manifest leaves
     /// it out: so a crash leaves no file which nobody knows.
-    fn keep(&mut self, mut replaced: Replaced, left_over: usize, moment_ms: i64) {
+    fn keep(&mut self, mut replaced: Replaced, left_over: usize, until: Moment) {
         // Changes of which the beginning is missing are of no use.
         let Some(base) = replaced.base.take() else { return };
         self.manifest.history.truncate(left_over);
-        self.history.add(base, replaced, moment_ms);
+        self.history.add(base, replaced, until);
         if self.history.take_damage() {
             self.steps.set_list_aside(&self.folder, &self.name);
         }

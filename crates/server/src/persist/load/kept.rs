@@ -4,7 +4,7 @@
 use config::Retention;
 use journal::history::Generation;
 use journal::manifest::{FileInfo, FileKind};
-use journal::{History, Manifest};
+use journal::{History, Manifest, Moment};
 use std::collections::HashSet;
 
 /// What a new base replaces.
@@ -93,6 +93,12 @@ impl Kept {
         self.damage.take().is_some()
     }
 
+    /// The number of the last record; 0 if the list does not say it.
+    pub(crate) fn last_number(&self) -> u64 {
+        let until = self.history.generations.iter().filter_map(|generation| generation.until);
+        until.map(|moment| moment.number).max().unwrap_or(0)
+    }
+
     /// Bytes of all files.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.iter().sum()
@@ -104,9 +110,9 @@ impl Kept {
     }
 
     /// Adds what a base of this moment has replaced.
-    pub(crate) fn add(&mut self, base: FileInfo, replaced: Replaced, moment_ms: i64) {
+    pub(crate) fn add(&mut self, base: FileInfo, replaced: Replaced, until: Moment) {
         let Replaced { incr, bytes, .. } = replaced;
-        self.history.generations.push(Generation { base, incr, until_ms: Some(moment_ms) });
+        self.history.generations.push(Generation { base, incr, until: Some(until) });
         self.bytes.push(bytes);
         self.is_listed = true;
     }
@@ -120,8 +126,9 @@ impl Kept {
                 Retention::Bytes(bytes_max) => self.bytes() > bytes_max,
                 Retention::Ms(ms_max) => {
                     // The next base shows every moment from its own on.
-                    let until_ms = *oldest.until_ms.get_or_insert(now_ms);
-                    now_ms.saturating_sub(until_ms) > i64::try_from(ms_max).unwrap_or(i64::MAX)
+                    let unknown = Moment { number: 0, unix_ms: now_ms };
+                    let until = *oldest.until.get_or_insert(unknown);
+                    now_ms.saturating_sub(until.unix_ms) > i64::try_from(ms_max).unwrap_or(i64::MAX)
                 }
             };
             if !goes {
@@ -145,9 +152,9 @@ impl Kept {
 mod tests {
     use super::*;
 
-    const LIST: &[u8] = b"file a.1.base.rdb seq 1 type b until 1000\n\
+    const LIST: &[u8] = b"file a.1.base.rdb seq 1 type b until 7:1000\n\
         file a.1.incr.aof seq 1 type i\n\
-        file a.2.base.rdb seq 2 type b until 5000\n\
+        file a.2.base.rdb seq 2 type b until 9:5000\n\
         file a.3.base.rdb seq 3 type b\n";
 
     fn kept(lens: [u64; 4]) -> Kept {
@@ -168,7 +175,8 @@ mod tests {
     #[test]
     fn the_oldest_go_first_until_the_bound_is_kept() {
         let mut all = kept([10, 20, 30, 40]);
-        assert_eq!((all.bytes(), all.expel(Retention::Bytes(100), 0)), (100, Vec::new()));
+        assert_eq!((all.bytes(), all.last_number()), (100, 9));
+        assert!(all.expel(Retention::Bytes(100), 0).is_empty());
         let gone = all.expel(Retention::Bytes(99), 0);
         assert_eq!(names(&gone), ["a.1.base.rdb", "a.1.incr.aof"]);
         assert_eq!(names(&all.expel(Retention::Bytes(40), 0)), ["a.2.base.rdb"]);
@@ -184,7 +192,7 @@ mod tests {
         assert_eq!(names(&all.expel(Retention::Ms(500), 1501)), ["a.1.base.rdb", "a.1.incr.aof"]);
         assert_eq!(names(&all.expel(Retention::Ms(500), 9000)), ["a.2.base.rdb"]);
         let text = String::from_utf8(all.text().expect("one is left")).expect("text");
-        assert!(text.contains("until 9000"), "its end was not known: {text}");
+        assert!(text.contains("until 0:9000"), "its end was not known: {text}");
         assert_eq!(names(&all.expel(Retention::Ms(500), 9501)), ["a.3.base.rdb"]);
         let mut all = kept([1; 4]);
         assert!(all.expel(Retention::Ms(u64::MAX), i64::MAX).is_empty());

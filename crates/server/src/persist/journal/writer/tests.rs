@@ -83,7 +83,8 @@ impl Run1 {
     fn cut(&mut self) {
         self.last += 1;
         self.cuts.push(self.last);
-        let base = self.writer.begin_rewrite(BaseFormat::Rdb, (self.now.0 / MS) as i64);
+        let moment = Moment { number: self.last, unix_ms: (self.now.0 / MS) as i64 };
+        let base = self.writer.begin_rewrite(BaseFormat::Rdb, moment);
         let path = Path::new("/d/f").join(String::from_utf8_lossy(&base.name).as_ref());
         self.disk.install(&path, self.last);
         self.writer.push(batch(self.last, self.last, true));

@@ -148,7 +148,7 @@ fn kept_history_is_found_and_not_refused() {
         ("/d/f/a.1.base.rdb", Some("12")),
         ("/d/f/a.1.incr.aof", Some("345")),
     ];
-    let list = "file a.1.base.rdb seq 1 type b until 5\nfile a.1.incr.aof seq 1 type i\n";
+    let list = "file a.1.base.rdb seq 1 type b until 4:5\nfile a.1.incr.aof seq 1 type i\n";
     let with = |list: Option<&'static str>, files: usize| {
         let list = ("/d/f/a.history", list);
         let all: Vec<_> = data[..files].iter().copied().chain([list]).collect();

@@ -76,8 +76,9 @@ fn the_oldest_go_when_there_is_too_much_or_they_are_too_old() {
     };
     assert_eq!(kept(&run), names(1, 3), "the first files had no base");
     let all = run.disk.history().generations;
-    let until = |at: usize| all[at].until_ms.expect("it was written");
-    assert_eq!(until(1) - until(0), 1000, "the moments of the next bases");
+    let until = |at: usize| all[at].until.expect("it was written");
+    assert_eq!(until(1).unix_ms - until(0).unix_ms, 1000, "the moments of the next bases");
+    assert_eq!([0, 1, 2].map(|at| until(at).number), [1, 2, 3].map(|at| run.cuts[at]));
     let bytes = run.writer.history_bytes();
     let segment = |n: u64| run.disk.current(&run.disk.segments[n as usize - 1]).len() as u64;
     assert_eq!(bytes, 3 * BASE + (2..=4).map(segment).sum::<u64>());
@@ -97,7 +98,7 @@ fn the_oldest_go_when_there_is_too_much_or_they_are_too_old() {
 /// What was found in the folder is kept or removed as the setting says then.
 #[test]
 fn what_was_there_before_goes_on() {
-    let list = b"file a.aof.1.base.rdb seq 1 type b until 1000\n";
+    let list = b"file a.aof.1.base.rdb seq 1 type b until 3:1000\n";
     let manifest = b"file a.aof.2.base.rdb seq 2 type b\n";
     let begin = |keep, list: &[u8]| {
         let mut run = Run1::new(Fsync::Always);
