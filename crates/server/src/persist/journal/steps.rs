@@ -40,6 +40,8 @@ enum Step {
     SyncFolder(PathBuf, bool),
     /// A file that no manifest names any more.
     Remove(PathBuf),
+    /// The list of kept history, before its files are removed.
+    RemoveList(PathBuf),
 }
 
 #[derive(Debug)]
@@ -148,7 +150,7 @@ impl Steps {
 
     /// Removes the list of kept history.
     pub(crate) fn remove_list(&mut self, folder: &Path, name: &[u8]) {
-        self.remove(within(folder, &history::history_name(name)));
+        self.steps.push_back(Step::RemoveList(within(folder, &history::history_name(name))));
         self.sync_folder(folder);
     }
 
@@ -194,7 +196,7 @@ impl Steps {
             }
             Step::SyncFolder(folder, _) => FileOp::SyncFolder { folder: folder.clone() },
             Step::SetAside(from, to) => FileOp::Rename { from: from.clone(), to: to.clone() },
-            Step::Remove(path) => FileOp::Unlink { path: path.clone() },
+            Step::Remove(path) | Step::RemoveList(path) => FileOp::Unlink { path: path.clone() },
         };
         self.in_flight = true;
         Some(op)
@@ -229,9 +231,9 @@ impl Steps {
             (Step::WriteList(new, file), Ok(_)) => Ok(self.follow(Step::SyncList(new, file))),
             (Step::SyncList(new, file), Ok(_)) => Ok(self.follow(Step::CloseList(new, file))),
             (Step::CloseList(new, _), _) => Ok(self.follow(Step::RenameList(new))),
-            // (A list that is moved again is there already.)
+            // (A list may have gone the first time.)
             (Step::CreateFolder(_), Err(Errno::EXIST))
-            | (Step::SetAside(..), Err(Errno::NOENT))
+            | (Step::SetAside(..) | Step::RemoveList(_), Err(Errno::NOENT))
             | (Step::Close(_) | Step::Remove(_), _) => Ok(Done::Nothing),
             (_, Ok(_)) => Ok(Done::Nothing),
             (step, Err(errno)) => Err((self.again(step), errno)),
@@ -253,7 +255,7 @@ impl Steps {
             Step::Truncate(..) | Step::SyncCut(_) => "cut the append-only file",
             Step::SyncFolder(..) => "sync the folder of the append-only file",
             Step::Close(_) | Step::Remove(_) => unreachable!("these do not fail"),
-            Step::SetAside(..) => HISTORY,
+            Step::SetAside(..) | Step::RemoveList(_) => HISTORY,
             Step::CreateList(new)
             | Step::WriteList(new, _)
             | Step::SyncList(new, _)
