@@ -368,3 +368,49 @@ fn a_bound_holds_and_a_list_that_is_damaged_stops_nothing() {
     assert!(names.contains(&"appendonly.aof.history.damaged".to_owned()), "{names:?}");
     assert_eq!(generations(&folder).len(), 1);
 }
+
+/// Numbers and times are no timestamps: a file is cut at a second as if they were not there.
+#[test]
+fn a_time_cuts_as_without_numbers() {
+    let folder = Folder::new("aof-numbers-time");
+    let more = ["--aof-timestamp-enabled", "yes"];
+    let server = ours(&folder, &more);
+    let mut wire = server.connect();
+    let mut lines: Vec<String> = Vec::new();
+    let mut n = 0;
+    until("three seconds", || {
+        n += 1;
+        ask(&mut wire, &format!("SET key{n} {n}"));
+        ask(&mut wire, "MULTI");
+        ask(&mut wire, "INCR a");
+        ask(&mut wire, "INCR b");
+        ask(&mut wire, "EXEC");
+        let text = fs::read(segments(&folder).pop().expect("a segment")).expect("readable");
+        let text = String::from_utf8_lossy(&text).into_owned();
+        lines = text.lines().filter(|line| line.starts_with('#')).map(str::to_owned).collect();
+        lines.iter().filter(|line| line.starts_with("#TS:")).count() >= 3
+    });
+    drop(server);
+    let (seconds, numbers): (Vec<_>, Vec<_>) =
+        lines.iter().partition(|line| line.starts_with("#TS:"));
+    assert!(numbers.len() > 20 && numbers.iter().all(|line| line.starts_with("#NUM:")));
+    let last = segments(&folder).pop().expect("a segment");
+    let whole = fs::read(&last).expect("readable");
+    let text = String::from_utf8_lossy(&whole).into_owned();
+    for next in &seconds[1..] {
+        let time = next["#TS:".len()..].parse::<u64>().expect("a time") - 1;
+        let ours = Binary::under_test().path;
+        for program in [vec![Path::new("redis-check-aof")], vec![&ours, Path::new("check-aof")]] {
+            fs::write(&last, &whole).expect("a file");
+            let mut command = Command::new(program[0]);
+            command.args(&program[1..]).args(["--truncate-to-timestamp", &time.to_string()]);
+            let out = command.arg(folder.at(MANIFEST)).output().expect("it runs");
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+            let cut = fs::read(&last).expect("readable");
+            let expected = text.find(next.as_str()).expect("it is there");
+            assert_eq!(cut.len(), expected, "{program:?} at {time}");
+        }
+        let server = redis(&folder);
+        assert!(server.log().contains("Ready to accept connections"));
+    }
+}
