@@ -2,7 +2,7 @@
 //! operations on files, and publishes what is durable.
 
 use crate::log;
-use crate::persist::journal::writer::{Fsync, Part, Terms, Writer};
+use crate::persist::journal::writer::{Fsync, Part, Terms};
 use crate::persist::journal::{BACKLOG_BYTES_MAX, Journal};
 use crate::worker::Worker;
 use crate::worker::core::Core;
@@ -55,7 +55,12 @@ impl Core {
         let next = journal.writer.next_wake(terms);
         journal.wake_at = [next, Some(journal.check_at)].into_iter().flatten().min();
         self.publish_journal(&journal, terms);
-        self.warn_of_history(&mut journal.writer);
+        if std::mem::take(&mut journal.writer.is_history_too_small) {
+            log::warning(format_args!(
+                "aof-history is too small for what this rewrite of the append-only file has \
+                 replaced: nothing of it is kept"
+            ));
+        }
         self.tasks.journal = Some(journal);
     }
 
@@ -77,16 +82,6 @@ impl Core {
             status.held.fetch_add(u64::from(!was_holding), Relaxed);
         }
         self.note_trouble(journal);
-    }
-
-    /// Says that the setting is too small for what it is about.
-    fn warn_of_history(&self, writer: &mut Writer) {
-        if std::mem::take(&mut writer.is_history_too_small) {
-            log::warning(format_args!(
-                "aof-history is too small for what this rewrite of the append-only file has \
-                 replaced: nothing of it is kept"
-            ));
-        }
     }
 
     /// Writes that the disk fails, or works again, to the log once.

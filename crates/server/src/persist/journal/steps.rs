@@ -234,8 +234,8 @@ impl Steps {
             // (A list may have gone the first time.)
             (Step::CreateFolder(_), Err(Errno::EXIST))
             | (Step::SetAside(..) | Step::RemoveList(_), Err(Errno::NOENT))
-            | (Step::Close(_) | Step::Remove(_), _) => Ok(Done::Nothing),
-            (_, Ok(_)) => Ok(Done::Nothing),
+            | (Step::Close(_) | Step::Remove(_), _)
+            | (_, Ok(_)) => Ok(Done::Nothing),
             (step, Err(errno)) => Err((self.again(step), errno)),
         }
     }

@@ -567,12 +567,11 @@ impl Writer {
         self.manifest.history.extend(expelled);
         self.steps.manifest(&self.folder, &self.name, self.manifest.text(), true);
         if is_shorter {
-            match self.history.text() {
-                Some(text) => self.steps.list(&self.folder, &self.name, text),
-                None => {
-                    self.history.forget_list();
-                    self.steps.remove_list(&self.folder, &self.name);
-                }
+            if let Some(text) = self.history.text() {
+                self.steps.list(&self.folder, &self.name, text);
+            } else {
+                self.history.forget_list();
+                self.steps.remove_list(&self.folder, &self.name);
             }
         }
         self.remove_retired();
