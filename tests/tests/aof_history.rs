@@ -115,7 +115,7 @@ fn records(file: &Path) -> Vec<(u64, Vec<String>)> {
                 open = None;
             }
             ("SELECT", None) => continue,
-            (_, Some(all_words)) => all_words.extend(words.drain(..)),
+            (_, Some(all_words)) => all_words.append(&mut words),
             (_, None) => {}
         }
         if open.is_none() {
@@ -242,13 +242,13 @@ fn numbers_go_on_behind_a_restart() {
 fn only(folder: &Folder, generation: &[String], name: &str) -> Folder {
     let copy = Folder::new(name);
     fs::create_dir(copy.at(FILES)).expect("a folder");
-    let mut manifest = String::new();
+    let mut lines = Vec::new();
     for (at, name) in generation.iter().enumerate() {
         fs::copy(folder.at(FILES).join(name), copy.at(FILES).join(name)).expect("a copy");
         let kind = if at == 0 { 'b' } else { 'i' };
-        manifest.push_str(&format!("file {name} seq {} type {kind}\n", at.max(1)));
+        lines.push(format!("file {name} seq {} type {kind}\n", at.max(1)));
     }
-    fs::write(copy.at(MANIFEST), manifest).expect("a manifest");
+    fs::write(copy.at(MANIFEST), lines.concat()).expect("a manifest");
     copy
 }
 

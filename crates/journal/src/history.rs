@@ -1,14 +1,15 @@
 //! The list of kept history: files which rewrites have replaced, and which nobody removes yet.
 //!
 //! ```text
-//! file appendonly.aof.1.base.rdb seq 1 type b until 16:1700000000123  a generation: the data at
-//! file appendonly.aof.1.incr.aof seq 1 type i                         some moment, the changes until
-//! file appendonly.aof.2.incr.aof seq 2 type i                         the next base
-//! file appendonly.aof.2.base.rdb seq 2 type b until 40:1700000900456  the next one
+//! file appendonly.aof.1.base.rdb seq 1 type b until 16:1700000000123   a generation
+//! file appendonly.aof.1.incr.aof seq 1 type i
+//! file appendonly.aof.2.incr.aof seq 2 type i
+//! file appendonly.aof.2.base.rdb seq 2 type b until 40:1700000900456   the next one
 //! file appendonly.aof.3.incr.aof seq 3 type i
 //! ```
 //!
-//! Lines are those of a manifest. Behind the last generation follow the files of the manifest.
+//! A generation is the data at some moment and the changes until the next base. Lines are those of
+//! a manifest. Behind the last generation follow the files of the manifest.
 
 use crate::manifest::{Fault, FileInfo, FileKind, ManifestError, parse_lines};
 use crate::moment::Moment;

@@ -1,10 +1,9 @@
 //! Numbers and times of records.
 //!
 //! ```text
-//! #NUM:17:1700000000123\r\n     an annotation: the record behind it has the number 17; it and those
-//!                               up to the next annotation were made not later than this time
-//! sheafdb-moment 16:1700000000099
-//!                               a field of a base: it holds every record up to the number 16
+//! #NUM:17:1700000000123\r\n         an annotation: the record behind it has the number 17; it and
+//!                                   those up to the next one were made not later than this
+//! sheafdb-moment 16:1700000000099   a field of a base: it holds the records up to the number 16
 //! ```
 //!
 //! A record is a command outside of a transaction, other than SELECT, or a whole transaction.

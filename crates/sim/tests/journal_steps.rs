@@ -169,30 +169,36 @@ fn crash(world: &mut World, (story, history): Told, operations: u64, fate: Fate)
     let has_ended = !stopped(world);
     world.machine.disk.crash_with(fate);
     kill(world);
-    world.machine.check_history().unwrap_or_else(|e| panic!("{e}: {why}"));
+    kept(world, &why);
     world.plan.journal = Some(journal);
     let conn = start(world, &why);
     let found = ask(world, &conn, &words("GET n")).expect("it is answered");
     let found = if found == Value::Null { 0 } else { number(&found).expect("a number") };
     assert!((least..=most).contains(&found), "{found} of {least} to {most}: {why}");
-    if !operations.is_multiple_of(4) {
-        kill(world);
-        return has_ended;
+    if operations.is_multiple_of(4) {
+        go_on(world, &conn, (found, history == "1gb"), &why);
     }
-    // What the crash has left is not in the way of what follows.
-    count(world, &conn, 2);
-    ask(world, &conn, &words("BGREWRITEAOF")).expect("it is answered");
-    until(world, &why, is_appending);
-    let kept = world.machine.check_history().unwrap_or_else(|e| panic!("{e}: {why}"));
-    assert_eq!(kept > 0, history == "1gb", "{why}");
-    count(world, &conn, 1);
-    kill(world);
-    world.machine.disk.crash();
-    let conn = start(world, &why);
-    let after = ask(world, &conn, &words("GET n")).expect("it is answered");
-    assert_eq!(number(&after), Some(found + 3), "{why}");
     kill(world);
     has_ended
+}
+
+/// The generations of kept history, whose files are all there.
+fn kept(world: &World, why: &str) -> usize {
+    world.machine.check_history().unwrap_or_else(|e| panic!("{e}: {why}"))
+}
+
+/// What the crash has left is not in the way of what follows.
+fn go_on(world: &mut World, conn: &SimClient, (found, keeps): (i64, bool), why: &str) {
+    count(world, conn, 2);
+    ask(world, conn, &words("BGREWRITEAOF")).expect("it is answered");
+    until(world, why, is_appending);
+    assert_eq!(kept(world, why) > 0, keeps, "{why}");
+    count(world, conn, 1);
+    kill(world);
+    world.machine.disk.crash();
+    let conn = start(world, why);
+    let after = ask(world, &conn, &words("GET n")).expect("it is answered");
+    assert_eq!(number(&after), Some(found + 3), "{why}");
 }
 
 #[test]

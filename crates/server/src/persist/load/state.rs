@@ -59,7 +59,7 @@ pub struct Load {
     failed: AtomicU64,
     /// `used-mem` of the file.
     used_memory: AtomicU64,
-    /// The number of the last record which the base of an append-only file holds; 0 if it says none.
+    /// The number of the last record in the base of an append-only file; 0 if it says none.
     base_number: AtomicU64,
     /// Libraries of functions, which this version keeps and does not run.
     functions: Mutex<Functions>,
