@@ -1,6 +1,7 @@
 //! The types of the typed fields, and how each stores a value of its setting.
 
 use super::ingest::IngestListen;
+use super::retention::Retention;
 use super::schedule::Schedule;
 use super::value::{BufferLimit, Value};
 use super::{Access, Bind, IoBackend, LogFormat, LogLevel, LogTimes, Supervised};
@@ -80,6 +81,12 @@ impl Field for Vec<(u64, u64)> {
         if let Value::SavePoints(points) = value {
             self.clone_from(points);
         }
+    }
+}
+
+impl Field for Retention {
+    fn store(&mut self, value: &Value) {
+        *self = Retention::parse(value.bytes()).unwrap_or_default();
     }
 }
 

@@ -13,6 +13,7 @@ pub mod get_set;
 pub mod ingest;
 pub mod load;
 pub mod parse;
+mod retention;
 pub mod rewrite;
 mod row;
 pub mod schedule;
@@ -31,6 +32,7 @@ use crate::value::Value;
 use table::{Class, DIR, DIRECTIVES, Index, MAXMEMORY_POLICY, SETTINGS, Setting};
 
 pub use field::{AppendFsync, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
+pub use retention::Retention;
 pub use table::{Config, HandlerSettings, WorkerCopy};
 
 /// Maximum number of worker threads.

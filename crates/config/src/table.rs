@@ -5,6 +5,7 @@
 
 use super::field::{AppendFsync, Field, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 use super::ingest::{INGEST_WINDOW_MAX, INGEST_WINDOW_MIN, IngestListen};
+use super::retention::Retention;
 use super::row::{inert, refused, settings, wired};
 use super::schedule::Schedule;
 use super::value::{BufferLimit, Kind};
@@ -157,6 +158,11 @@ settings! {
     "always-show-logo" = inert(Kind::Bool, "no", "the banner is always the same").start();
     "aof-disable-auto-gc" = inert(
         Kind::Bool, "no", "files which a rewrite has replaced are always removed"
+    );
+    "aof-history" worker(aof_history: Retention) = wired(
+        Kind::Retention, "0",
+        "Keep files which a rewrite of the append-only file has replaced: so many bytes, or as many \
+         as are needed to go back so long. 0: none."
     );
     "aof-load-truncated" server(aof_load_truncated: bool) = wired(
         Kind::Bool, "yes",

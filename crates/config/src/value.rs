@@ -2,6 +2,7 @@
 //! for values that do not fit.
 
 use super::ingest::{INGEST_LISTENERS_MAX, IngestListen};
+use super::retention::Retention;
 use super::schedule::Schedule;
 use base::num::parse_i64;
 use std::fmt::Write as _;
@@ -32,6 +33,8 @@ pub enum Kind {
     Backlog,
     /// Bytes, or a percentage of `maxmemory`.
     Share,
+    /// Nothing, a size or a time: how much of something old is kept.
+    Retention,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// Some of these words; the first one means "none of the others".
@@ -206,6 +209,7 @@ impl Kind {
                 .find(|w| w.as_bytes().eq_ignore_ascii_case(text))
                 .map(|w| Value::Word(w))
                 .ok_or_else(|| one_of(words)),
+            Kind::Retention => parse_retention(text),
             Kind::NameOf(_) if text.is_empty() => Err("can't be empty".to_owned()),
             Kind::NameOf(what) if text.contains(&b'/') => {
                 Err(format!("can't be a path, just a {what}"))
@@ -338,6 +342,12 @@ fn parse_share(text: &[u8]) -> Result<Value, String> {
         Some(n) if n > 0 => Ok(Value::Percent(n as u64)),
         _ => Err(bad()),
     }
+}
+
+fn parse_retention(text: &[u8]) -> Result<Value, String> {
+    let wrong = || "argument must be 0, a size (1gb) or a time (7d, 12h, 30min, 90s)".to_owned();
+    Retention::parse(text).ok_or_else(wrong)?;
+    Ok(Value::Text(text.to_vec()))
 }
 
 fn parse_flags(known: &'static [&'static str], words: &[Vec<u8>]) -> Result<Value, String> {

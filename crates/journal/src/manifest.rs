@@ -120,7 +120,8 @@ impl FileInfo {
         Self { name, seq, kind, start_offset: None, end_offset: None }
     }
 
-    fn print(&self, out: &mut Vec<u8>) {
+    /// Appends its line without the end.
+    pub(crate) fn print(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"file ");
         // (Redis leaves a name with ' unquoted, and cannot read it back.)
         let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'\'');
@@ -136,7 +137,6 @@ impl FileInfo {
                 out.extend_from_slice(format!(" {name} {offset}").as_bytes());
             }
         }
-        out.push(b'\n');
     }
 }
 
@@ -154,25 +154,7 @@ impl Manifest {
     /// It is not one, or not all of one.
     pub fn parse(text: &[u8]) -> Result<Self, ManifestError> {
         let mut manifest = Self::default();
-        let mut names = HashSet::new();
-        for (index, line) in text.split_inclusive(|&byte| byte == b'\n').enumerate() {
-            let fail = |fault| ManifestError::new(index + 1, line, fault);
-            if line.len() > LINE_MAX {
-                return Err(fail(Fault::LongLine));
-            }
-            if line.last() != Some(&b'\n') {
-                return Err(fail(Fault::Unended));
-            }
-            if line[0] == b'#' {
-                continue;
-            }
-            let file = parse_line(line).map_err(fail)?;
-            if !names.insert(file.name.clone()) {
-                return Err(fail(Fault::SameName));
-            }
-            manifest.add(file).map_err(fail)?;
-        }
-        if names.is_empty() {
+        if parse_lines(text, |file, _| manifest.add(file))? == 0 {
             return Err(ManifestError::new(0, b"", Fault::Empty));
         }
         Ok(manifest)
@@ -196,6 +178,7 @@ impl Manifest {
         let mut out = Vec::new();
         for file in self.base.iter().chain(&self.history).chain(&self.incr) {
             file.print(&mut out);
+            out.push(b'\n');
         }
         out
     }
@@ -250,6 +233,32 @@ impl Manifest {
             seq += 1;
         }
     }
+}
+
+/// Reads lines and passes each file on with its line. Returns their number.
+pub(crate) fn parse_lines(
+    text: &[u8],
+    mut add: impl FnMut(FileInfo, &[u8]) -> Result<(), Fault>,
+) -> Result<usize, ManifestError> {
+    let mut names = HashSet::new();
+    for (index, line) in text.split_inclusive(|&byte| byte == b'\n').enumerate() {
+        let fail = |fault| ManifestError::new(index + 1, line, fault);
+        if line.len() > LINE_MAX {
+            return Err(fail(Fault::LongLine));
+        }
+        if line.last() != Some(&b'\n') {
+            return Err(fail(Fault::Unended));
+        }
+        if line[0] == b'#' {
+            continue;
+        }
+        let file = parse_line(line).map_err(fail)?;
+        if !names.insert(file.name.clone()) {
+            return Err(fail(Fault::SameName));
+        }
+        add(file, line).map_err(fail)?;
+    }
+    Ok(names.len())
 }
 
 /// Reads the file which a line lists.
@@ -337,6 +346,8 @@ pub enum Fault {
     SecondBase,
     /// The number of an INCR file is not above the one before.
     Order,
+    /// Of a list of history: no BASE file stands before an INCR file.
+    NoBase,
 }
 
 /// Bytes of a line that are shown.
@@ -365,6 +376,7 @@ impl fmt::Display for Fault {
             Self::SameName => "an earlier line has the same name",
             Self::SecondBase => "an earlier line has a base file; there can be only one",
             Self::Order => "the number of an incremental file is not above the one before",
+            Self::NoBase => "no base file stands before it",
         })
     }
 }

@@ -36,7 +36,8 @@ pub struct Batch {
     pub runs: Vec<Run>,
 }
 
-/// Records of consecutive numbers, whose bytes follow each other.
+/// Records of consecutive numbers, whose bytes follow each other. Each of them is one command, or a
+/// transaction between MULTI and EXEC; or none of them has a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The number of the first record.

@@ -46,6 +46,11 @@ impl Numbers {
         SeqNo(self.last.load(Ordering::SeqCst))
     }
 
+    /// The next number will be above this one: those up to it were drawn by an earlier process.
+    pub fn resume_behind(&self, last: SeqNo) {
+        self.last.fetch_max(last.0, Ordering::SeqCst);
+    }
+
     pub(crate) fn draw(&self) -> SeqNo {
         SeqNo(self.last.fetch_add(1, Ordering::SeqCst) + 1)
     }

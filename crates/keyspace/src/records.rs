@@ -188,12 +188,12 @@ impl Records {
             && cut == 0
             && run.last().0 + 1 == seq.0
             && run.count < u32::MAX
-            && (db_in.is_none() || run.db_out.is_none() || run.db_out == db_in)
+            && run.db_out == db_in
         {
+            // So a run has a command for each of its numbers, or for none.
             run.count += 1;
             run.end = end;
-            run.db_in = run.db_in.or(db_in);
-            run.db_out = db_out.or(run.db_out);
+            run.db_out = db_out;
             return;
         }
         self.batch.runs.push(Run { first: seq, count: 1, db_in, db_out, end, cut });

@@ -239,8 +239,10 @@ fn a_change_without_a_record_is_counted() {
         guard.finish();
     });
     assert_eq!(all[0].keyspace().journal().unrecorded(), 1);
-    assert_eq!(texts(&batch), ["SET a 1"], "an empty run joins others");
-    assert_eq!((batch.runs[0].first, batch.runs[0].db_in), (SeqNo(1), Some(DbIndex(3))));
+    assert_eq!(texts(&batch), ["", "SET a 1"], "an empty run joins no other");
+    let [empty, set] = &batch.runs[..] else { panic!("{:?}", batch.runs) };
+    assert_eq!((empty.first, empty.db_in, empty.db_out), (SeqNo(1), None, None));
+    assert_eq!((set.first, set.db_in), (SeqNo(empty.last().0 + 1), Some(DbIndex(3))));
 }
 
 #[test]

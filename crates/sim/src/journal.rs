@@ -8,6 +8,8 @@ use driver::sim::DiskFaults;
 /// Makes these draws another sequence than all others, so that a seed without an append-only file
 /// is the run that it was before there were any.
 const JOURNAL: u64 = 0x5a5e_0002;
+/// Of history, too.
+const HISTORY: u64 = 0x5a5e_0003;
 /// So much slower are the clients, and so much longer do they make requests, where the server
 /// waits for seconds: for the next sync, or behind a failure.
 const SLOWER: u64 = 6;
@@ -38,6 +40,8 @@ pub struct Journal {
     pub timestamps: bool,
     /// CONFIG SET appendonly, no and yes.
     pub switches: bool,
+    /// `aof-history`.
+    pub history: &'static str,
 }
 
 impl Journal {
@@ -54,6 +58,7 @@ impl Journal {
             (b"appendfsync", fsync.to_vec()),
             (b"auto-aof-rewrite-min-size", self.rewrite_bytes.to_string().into_bytes()),
             (b"aof-timestamp-enabled", timestamps.to_vec()),
+            (b"aof-history", self.history.into()),
         ]
     }
 }
@@ -69,11 +74,13 @@ impl Plan {
         }
         let fsync = [Fsync::Always, Fsync::Always, Fsync::EverySecond, Fsync::No];
         let fsync = fsync[p.below(4) as usize];
+        let bounds = ["0", "1gb", "20kb", "2s"];
         self.journal = Some(Journal {
             fsync,
             rewrite_bytes: [1 << 10, 16 << 10, 64 << 20][p.below(3) as usize],
             timestamps: p.chance(1, 3),
             switches: fsync != Fsync::Always && p.chance(1, 4),
+            history: bounds[Prng::new(self.seed ^ HISTORY).below(4) as usize],
         });
         let shutdowns = p.chance(1, 3);
         let none = Saves { points: false, flushes: false, shutdowns, key_delay_us: 0 };

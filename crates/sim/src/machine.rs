@@ -3,6 +3,8 @@
 
 use crate::plan::MS;
 use driver::sim::{DiskFaults, SimDisk};
+use journal::History;
+use journal::history::Generation;
 use std::path::Path;
 
 /// The configuration file of every server.
@@ -16,6 +18,9 @@ const LAST_LINE: &str = "# The last line.";
 pub const DATA_FOLDER: &str = "/data";
 /// The file with the data.
 pub const DATA_FILE: &str = "/data/dump.rdb";
+/// The folder of the append-only file, and in it the list of files which rewrites have replaced.
+const JOURNAL_FOLDER: &str = "/data/appendonlydir";
+const HISTORY: &str = "appendonly.aof.history";
 /// Operations on files of one CONFIG REWRITE at most, with one that it has to wait for.
 const OPERATIONS_MAX: u64 = 40;
 
@@ -58,6 +63,19 @@ impl Machine {
     /// Whether there is saved data.
     pub fn has_data(&self) -> bool {
         self.disk.contents(Path::new(DATA_FILE)).is_ok()
+    }
+
+    /// The generations of kept history. The error is what is wrong with it: a crash leaves a whole
+    /// list, and every file which it names.
+    pub fn check_history(&self) -> Result<usize, String> {
+        let read = |name: &str| self.disk.contents(&Path::new(JOURNAL_FOLDER).join(name));
+        let Ok(text) = read(HISTORY) else { return Ok(0) };
+        let history = History::parse(&text).map_err(|e| format!("the list of history: {e}"))?;
+        for file in history.generations.iter().flat_map(Generation::files) {
+            let name = String::from_utf8_lossy(&file.name);
+            read(&name).map_err(|e| format!("{name} is kept, and cannot be read: {e}"))?;
+        }
+        Ok(history.generations.len())
     }
 
     /// The value in the file. The error is what is wrong with the file: it is not whole, or older

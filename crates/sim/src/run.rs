@@ -136,6 +136,11 @@ impl Mishaps {
             world.count("crashes of the machine", WORLD, format_args!("the machine crashes"));
             world.machine.disk.crash();
         }
+        match world.machine.check_history() {
+            Ok(0) => {}
+            Ok(kept) => world.count("kept history", WORLD, format_args!("{kept} generations")),
+            Err(why) => world.fail(why),
+        }
     }
 
     fn end_server(&mut self, world: &mut World) {

@@ -115,6 +115,7 @@ fn restart(world: &mut World, crashes: bool) -> Result<SimClient, String> {
         world.note(WORLD, format_args!("the machine crashes at the end"));
         world.machine.disk.crash();
     }
+    world.machine.check_history()?;
     let at = (world.tick(), world.now());
     world.books.saves.died(world.epoch, at, false);
     world.epoch += 1;

@@ -17,8 +17,13 @@ use sim::world::World;
 
 /// What takes longer than this is stuck, simulated time.
 const LONG_NS: u64 = 20_000 * MS;
-const JOURNAL: Journal =
-    Journal { fsync: Fsync::Always, rewrite_bytes: 64 << 20, timestamps: true, switches: false };
+const JOURNAL: Journal = Journal {
+    fsync: Fsync::Always,
+    rewrite_bytes: 64 << 20,
+    timestamps: true,
+    switches: false,
+    history: "0",
+};
 
 /// A world in which nothing goes wrong by itself.
 fn world() -> World {
@@ -111,12 +116,16 @@ fn is_appending(world: &World) -> bool {
     })
 }
 
+/// A story, and the bound of the history which is kept meanwhile.
+type Told = (Story, &'static str);
+
 /// The machine crashes behind so many operations of a story. True if the story has ended before.
-fn crash(world: &mut World, story: Story, operations: u64, fate: Fate) -> bool {
+fn crash(world: &mut World, (story, history): Told, operations: u64, fate: Fate) -> bool {
     let disk = DiskFaults { in_order: true, ..DiskFaults::NONE };
     world.machine = Machine::new(7 + operations, disk);
-    world.plan.journal = (story != Story::SwitchOn).then_some(JOURNAL);
-    let why = format!("{story:?}, {operations} operations, {fate:?}");
+    let journal = Journal { history, ..JOURNAL };
+    world.plan.journal = (story != Story::SwitchOn).then_some(journal);
+    let why = format!("{story:?}, {history}, {operations} operations, {fate:?}");
     let stop = |w: &World| w.machine.disk.stop_after(operations);
     let stopped = |w: &World| w.machine.disk.has_stopped();
     let (mut least, mut most) = (0, 0);
@@ -160,27 +169,36 @@ fn crash(world: &mut World, story: Story, operations: u64, fate: Fate) -> bool {
     let has_ended = !stopped(world);
     world.machine.disk.crash_with(fate);
     kill(world);
-    world.plan.journal = Some(JOURNAL);
+    kept(world, &why);
+    world.plan.journal = Some(journal);
     let conn = start(world, &why);
     let found = ask(world, &conn, &words("GET n")).expect("it is answered");
     let found = if found == Value::Null { 0 } else { number(&found).expect("a number") };
     assert!((least..=most).contains(&found), "{found} of {least} to {most}: {why}");
-    if !operations.is_multiple_of(4) {
-        kill(world);
-        return has_ended;
+    if operations.is_multiple_of(4) {
+        go_on(world, &conn, (found, history == "1gb"), &why);
     }
-    // What the crash has left is not in the way of what follows.
-    count(world, &conn, 2);
-    ask(world, &conn, &words("BGREWRITEAOF")).expect("it is answered");
-    until(world, &why, is_appending);
-    count(world, &conn, 1);
-    kill(world);
-    world.machine.disk.crash();
-    let conn = start(world, &why);
-    let after = ask(world, &conn, &words("GET n")).expect("it is answered");
-    assert_eq!(number(&after), Some(found + 3), "{why}");
     kill(world);
     has_ended
+}
+
+/// The generations of kept history, whose files are all there.
+fn kept(world: &World, why: &str) -> usize {
+    world.machine.check_history().unwrap_or_else(|e| panic!("{e}: {why}"))
+}
+
+/// What the crash has left is not in the way of what follows.
+fn go_on(world: &mut World, conn: &SimClient, (found, keeps): (i64, bool), why: &str) {
+    count(world, conn, 2);
+    ask(world, conn, &words("BGREWRITEAOF")).expect("it is answered");
+    until(world, why, is_appending);
+    assert_eq!(kept(world, why) > 0, keeps, "{why}");
+    count(world, conn, 1);
+    kill(world);
+    world.machine.disk.crash();
+    let conn = start(world, why);
+    let after = ask(world, &conn, &words("GET n")).expect("it is answered");
+    assert_eq!(number(&after), Some(found + 3), "{why}");
 }
 
 #[test]
@@ -188,19 +206,26 @@ fn a_crash_at_each_operation_loses_nothing_that_was_answered() {
     let mut world = world();
     until(&world, "the first server does not start", World::is_served);
     kill(&world);
-    for (story, least) in
-        [(Story::First, 20), (Story::Rewrite, 15), (Story::Restart, 12), (Story::SwitchOn, 20)]
-    {
+    for (story, history, least) in [
+        (Story::First, "0", 20),
+        (Story::Rewrite, "0", 15),
+        (Story::Rewrite, "1gb", 40),
+        (Story::Rewrite, "1", 50),
+        (Story::Restart, "0", 12),
+        (Story::SwitchOn, "0", 20),
+    ] {
+        // With history, what is lost is drawn.
+        let from = if history == "0" { 0 } else { fates().len() - 1 };
         let mut most = 0;
-        for fate in fates() {
+        for fate in &fates()[from..] {
             for operations in 0.. {
-                if crash(&mut world, story, operations, fate) {
+                if crash(&mut world, (story, history), operations, *fate) {
                     most = most.max(operations);
                     break;
                 }
             }
         }
-        println!("{story:?}: {most} operations");
-        assert!(most >= least, "{story:?}: {most} operations");
+        println!("{story:?}, {history}: {most} operations");
+        assert!(most >= least, "{story:?}, {history}: {most} operations");
     }
 }

@@ -136,7 +136,7 @@ impl<'a> Mirror<'a> {
             (Repeat::Member, Some(_)) => Vec::new(),
             (Repeat::Member, None) => self.missing_member(&key),
             (Repeat::NewId, Some(Value::Bulk(id))) => vec![with_id(command, id)],
-            (Repeat::NewId, _) => vec![with_id(command, &self.next_id(&key))],
+            (Repeat::NewId, _) => vec![with_id(command, &self.id_seen(&key, command))],
             (Repeat::Float, Some(Value::Bulk(value))) => {
                 vec![with(&["HSET"], &key, &[&command[2], value])]
             }
@@ -178,24 +178,18 @@ impl<'a> Mirror<'a> {
         gone.into_iter().collect()
     }
 
-    /// XADD without a reply: the id that is there behind the last one here. (There may be more than
-    /// one such XADD.)
-    fn next_id(&mut self, key: &[u8]) -> Vec<u8> {
-        let here = match self.ask(&with(&["XINFO", "STREAM"], key, &[])) {
-            Value::Array(info) => {
-                let name = Value::Bulk(b"last-generated-id".to_vec());
-                let at = info.iter().position(|value| *value == name).expect("XINFO names it");
-                bytes(&info[at + 1])
-            }
-            _ => b"0-0".to_vec(),
-        };
+    /// The id which the restored server shows for what this XADD has added: several of them may
+    /// have no reply. If it shows none, that of its last entry.
+    fn id_seen(&mut self, key: &[u8], command: &Words) -> Vec<u8> {
         self.version_seen();
-        let behind = [b"(", here.as_slice()].concat();
-        match self.ask_seen(&with(&["XRANGE"], key, &[&behind, b"+", b"COUNT", b"1"])) {
-            Value::Array(entries) => match entries.first() {
-                Some(Value::Array(entry)) => bytes(&entry[0]),
-                _ => b"1-1".to_vec(),
-            },
+        let from = command.iter().position(|word| word == b"*").map_or(0, |at| at + 1);
+        let fields: Vec<Value> = command[from..].iter().cloned().map(Value::Bulk).collect();
+        let Value::Array(entries) = self.ask_seen(&with(&["XREVRANGE"], key, &[b"+", b"-"])) else {
+            return b"1-1".to_vec();
+        };
+        let is_it = |entry: &&Value| matches!(entry, Value::Array(of) if of[1..] == [Value::Array(fields.clone())]);
+        match entries.iter().find(is_it).or(entries.first()) {
+            Some(Value::Array(entry)) => bytes(&entry[0]),
             _ => b"1-1".to_vec(),
         }
     }

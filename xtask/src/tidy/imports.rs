@@ -28,7 +28,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("client", &["base", "resp"]),
     (
         "sim",
-        &["base", "resp", "driver", "ingest", "value", "keyspace", "config", "server", "client"],
+        &[
+            "base", "resp", "driver", "ingest", "value", "keyspace", "journal", "config", "server",
+            "client",
+        ],
     ),
     ("producer", &["ingest"]),
     ("bench", &["base", "resp", "driver", "observe", "ingest", "client"]),

@@ -40,6 +40,7 @@ pub(super) fn journal_fields(t: &mut String, shared: &Shared, now: MonoNs, unix_
     field(t, "journal_last_number", shared.keyspace.numbers().last().0);
     field(t, "journal_durable_number", status.durable.load(Relaxed));
     field(t, "journal_lag_bytes", status.backlog.load(Relaxed));
+    field(t, "journal_history_bytes", status.history.load(Relaxed));
     field(t, "journal_syncs", status.syncs.load(Relaxed));
     field(t, "journal_last_sync_usec", status.last_sync_ns.load(Relaxed) / 1000);
     let synced_at = status.synced_at.load(Relaxed);

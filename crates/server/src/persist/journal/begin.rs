@@ -34,6 +34,7 @@ use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use command::Error;
 use config::load::io_text;
 use driver::{Driver, FileError, FileValue};
+use journal::Moment;
 use journal::manifest::BaseFormat;
 use resp::OutBuf;
 use rustix::io::Errno;
@@ -50,6 +51,8 @@ const CUT: u32 = 1;
 pub(crate) struct BasePlace {
     pub folder: PathBuf,
     pub name: PathBuf,
+    /// The number of the cut, and its time.
+    pub moment: Moment,
 }
 
 const STARTED: &str = "Background append only file rewriting started";
@@ -62,7 +65,10 @@ impl Core {
 
     /// A writer for the folder that was found, whose first number is the next one.
     fn new_journal(&self, found: Found, opens_server: bool) -> Box<Journal> {
-        let next = SeqNo(self.shared.keyspace.numbers().last().0 + 1);
+        // The files may be of another server, which wrote no numbers.
+        let numbers = self.shared.keyspace.numbers();
+        numbers.resume_behind(SeqNo(found.history.last_number()));
+        let next = SeqNo(numbers.last().0 + 1);
         Box::new(Journal {
             writer: Writer::new(found, next),
             taken: Vec::new(),
@@ -173,16 +179,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.access.world(core.turn.unix_ms()).set_recording(true);
             core.shared.journal.is_on.store(true, Relaxed);
         }
-        self.access.world(core.turn.unix_ms()).record_cut(CUT);
+        let number = self.access.world(core.turn.unix_ms()).record_cut(CUT).0;
+        let moment = Moment { number, unix_ms: core.turn.unix_ms().0 };
         let status = &core.shared.journal;
         status.is_scheduled.store(false, Relaxed);
         status.is_rewriting.store(true, Relaxed);
         status.rewrite_since_s.store(core.turn.unix_ms().0 / 1000, Relaxed);
         let journal = core.tasks.journal.as_mut().expect("it was made above");
-        let base = journal.writer.begin_rewrite(BaseFormat::Rdb);
+        let base = journal.writer.begin_rewrite(BaseFormat::Rdb, moment);
         let place = BasePlace {
             folder: journal.writer.folder().clone(),
             name: PathBuf::from(String::from_utf8_lossy(&base.name).into_owned()),
+            moment,
         };
         core.publish_fence(); // whoever enters behind this numbers its changes
         place
@@ -361,8 +369,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Next::Found(found) => {
                 self.core.tasks.finding = None;
                 // An old single file stays where it is: the data in memory counts.
+                let other_bytes = if found.is_old { 0 } else { found.len() };
+                found.warn();
                 let manifest = found.manifest.filter(|_| !found.is_old);
-                self.core.tasks.found = Some(Found { manifest, parts: Vec::new(), ..*found });
+                let parts = Vec::new();
+                self.core.tasks.found = Some(Found { manifest, parts, other_bytes, ..*found });
                 self.make_folder();
             }
             Next::Refused(path, why) => {

@@ -22,7 +22,8 @@ impl Core {
         };
         let spares_syncs =
             self.settings.no_appendfsync_on_rewrite && self.shared.saves.state().run.is_some();
-        Terms { fsync, timestamps: self.settings.aof_timestamp_enabled, spares_syncs }
+        let timestamps = self.settings.aof_timestamp_enabled;
+        Terms { fsync, timestamps, spares_syncs, keep: self.settings.aof_history }
     }
 
     /// Takes what was handed over, and does what can be done with it.
@@ -35,9 +36,9 @@ impl Core {
         for batch in journal.taken.drain(..) {
             journal.writer.push(batch);
         }
-        let (now, unix_s) = (self.turn.now(), self.turn.unix_ms().0 / 1000);
+        let (now, unix_ms) = (self.turn.now(), self.turn.unix_ms().0);
         let is_ending = self.shutdown.has_begun() || journal.is_ending;
-        journal.writer.proceed(terms, now, unix_s, is_ending);
+        journal.writer.proceed(terms, now, unix_ms, is_ending);
         if terms.fsync == Fsync::No && !is_ending {
             journal.writer.forget_written();
         }
@@ -54,6 +55,12 @@ impl Core {
         let next = journal.writer.next_wake(terms);
         journal.wake_at = [next, Some(journal.check_at)].into_iter().flatten().min();
         self.publish_journal(&journal, terms);
+        if std::mem::take(&mut journal.writer.is_history_too_small) {
+            log::warning(format_args!(
+                "aof-history is too small for what this rewrite of the append-only file has \
+                 replaced: nothing of it is kept"
+            ));
+        }
         self.tasks.journal = Some(journal);
     }
 

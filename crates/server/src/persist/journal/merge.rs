@@ -10,11 +10,16 @@
 //!
 //! Numbers have no gaps, so what is written is complete up to its last number whatever the workers
 //! are doing. What is written at a time is bounded: a big value is copied in parts.
+//!
+//! Between records stand annotations (`#NUM:7:1700000000123`): the number of the record behind it,
+//! and a time at which it and those behind it had been made. There is one at the beginning of a
+//! file, one in each millisecond, and one behind numbers which have no command.
 
 use base::DbIndex;
 use base::SeqNo;
 use base::num::{U64_TEXT_MAX, format_u64};
 use base::out::OutPos;
+use journal::Moment;
 use keyspace::journal::{Batch, Run};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,6 +39,10 @@ pub(crate) struct Merger {
     done: Vec<Batch>,
     /// Bytes of the batches that are kept.
     bytes: usize,
+    /// The time of the last annotation, milliseconds since 1970.
+    annotated_ms: i64,
+    /// The number of the record which needs none in that millisecond; 0 at the beginning of a file.
+    annotated_next: u64,
 }
 
 /// A batch, and how far it is written.
@@ -70,6 +79,8 @@ impl Merger {
             free: Vec::new(),
             done: Vec::new(),
             bytes: 0,
+            annotated_ms: 0,
+            annotated_next: 0,
         }
     }
 
@@ -83,9 +94,10 @@ impl Merger {
         self.bytes
     }
 
-    /// A new file begins: its first command is preceded by a SELECT.
-    pub(crate) fn forget_db(&mut self) {
+    /// A new file begins: its first command is preceded by an annotation and a SELECT.
+    pub(crate) fn begin_file(&mut self) {
         self.db = None;
+        self.annotated_next = 0;
     }
 
     /// Takes a batch over.
@@ -119,8 +131,9 @@ impl Merger {
         source.is_some_and(|source| !source.is_at_run())
     }
 
-    /// Appends what is in order to `out`, until that has about `bytes_max` bytes.
-    pub(crate) fn merge(&mut self, out: &mut Vec<u8>, bytes_max: usize) -> Merged {
+    /// Appends what is in order to `out`, until that has about `bytes_max` bytes. Everything was
+    /// made at this time or before it.
+    pub(crate) fn merge(&mut self, out: &mut Vec<u8>, bytes_max: usize, unix_ms: i64) -> Merged {
         while let Some(&Reverse((first, index))) = self.heads.peek()
             && first == self.next
         {
@@ -129,9 +142,16 @@ impl Merger {
             }
             let source = self.batches[index].as_mut().expect("its run is in the heap");
             let run = source.batch.runs[source.run];
-            if let Some(db) = run.db_in.filter(|db| source.is_at_run() && self.db != Some(*db)) {
-                select(out, db);
-                self.db = Some(db);
+            if let Some(db) = run.db_in.filter(|_| source.is_at_run()) {
+                if unix_ms > self.annotated_ms || self.annotated_next != first {
+                    self.annotated_ms = unix_ms.max(self.annotated_ms);
+                    Moment { number: first, unix_ms: self.annotated_ms }.annotate(out);
+                }
+                self.annotated_next = first + u64::from(run.count);
+                if self.db != Some(db) {
+                    select(out, db);
+                    self.db = Some(db);
+                }
             }
             let before = out.len();
             let is_whole = source.copy(&run, out, bytes_max);
@@ -227,8 +247,12 @@ mod tests {
     }
 
     fn merged(merger: &mut Merger) -> (Merged, String) {
+        merged_at(merger, 5)
+    }
+
+    fn merged_at(merger: &mut Merger, unix_ms: i64) -> (Merged, String) {
         let mut out = Vec::new();
-        let merged = merger.merge(&mut out, MAX);
+        let merged = merger.merge(&mut out, MAX, unix_ms);
         (merged, String::from_utf8(out).expect("text").replace("\r\n", " "))
     }
 
@@ -240,14 +264,14 @@ mod tests {
         assert_eq!(merged(&mut merger), (Merged::All, String::new()));
         merger.push(batch(&[(7, 2, 0, "ab"), (11, 1, 3, "d")]));
         assert!(merger.is_ready());
-        let text = "*2 $6 SELECT $1 0 abc*2 $6 SELECT $1 3 d*2 $6 SELECT $1 0 e";
+        let text = "#NUM:7:5 *2 $6 SELECT $1 0 abc*2 $6 SELECT $1 3 d*2 $6 SELECT $1 0 e";
         assert_eq!(merged(&mut merger), (Merged::All, text.into()));
         assert_eq!((merger.last(), merger.bytes()), (SeqNo(12), 0));
         assert_eq!(merger.take_done().count(), 2);
         merger.push(batch(&[(14, 1, 0, "g")]));
         assert_eq!(merged(&mut merger).1, "", "13 was not handed over");
         merger.push(batch(&[(13, 1, 0, "")]));
-        assert_eq!(merged(&mut merger).1, "g", "a number without a command");
+        assert_eq!(merged(&mut merger).1, "#NUM:14:5 g", "behind a number without a command");
     }
 
     #[test]
@@ -256,9 +280,30 @@ mod tests {
         let mut with_cut = batch(&[(1, 1, 0, "a"), (2, 1, 0, ""), (3, 1, 0, "b")]);
         with_cut.runs[1].cut = 5;
         merger.push(with_cut);
-        assert_eq!(merged(&mut merger), (Merged::Cut(5), "*2 $6 SELECT $1 0 a".into()));
-        merger.forget_db();
-        assert_eq!(merged(&mut merger), (Merged::All, "*2 $6 SELECT $1 0 b".into()));
+        let first = "#NUM:1:5 *2 $6 SELECT $1 0 a";
+        assert_eq!(merged(&mut merger), (Merged::Cut(5), first.into()));
+        merger.begin_file();
+        let second = "#NUM:3:5 *2 $6 SELECT $1 0 b";
+        assert_eq!(merged(&mut merger), (Merged::All, second.into()));
+    }
+
+    #[test]
+    fn an_annotation_stands_in_each_millisecond_and_where_numbers_are_left_out() {
+        let mut merger = Merger::new(SeqNo(1));
+        let mut write = |runs: &[(u64, u32, u16, &str)], unix_ms| {
+            merger.push(batch(runs));
+            merged_at(&mut merger, unix_ms).1
+        };
+        assert_eq!(write(&[(1, 1, 0, "a")], 7), "#NUM:1:7 *2 $6 SELECT $1 0 a");
+        assert_eq!(write(&[(2, 3, 0, "bcd"), (5, 1, 0, "e")], 7), "bcde", "the same millisecond");
+        assert_eq!(write(&[(6, 1, 0, "f")], 6), "f", "a clock which was set back");
+        assert_eq!(write(&[(7, 2, 0, "")], 9), "", "nothing has this time");
+        assert_eq!(write(&[(9, 1, 0, "g")], 7), "#NUM:9:7 g");
+        assert_eq!(write(&[(10, 1, 0, "h"), (11, 1, 0, "i")], 8), "#NUM:10:8 hi");
+        merger.begin_file();
+        merger.push(batch(&[(12, 1, 0, "j")]));
+        let text = "#NUM:12:8 *2 $6 SELECT $1 0 j";
+        assert_eq!(merged_at(&mut merger, 3).1, text, "times never fall");
     }
 
     #[test]
@@ -272,7 +317,7 @@ mod tests {
         let (mut all, mut calls) = (Vec::new(), 0);
         loop {
             let mut out = Vec::new();
-            let merged = merger.merge(&mut out, 70_000);
+            let merged = merger.merge(&mut out, 70_000, 5);
             assert!(out.len() < 140_000, "bounded");
             all.extend(out);
             calls += 1;

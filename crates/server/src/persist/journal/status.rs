@@ -56,6 +56,8 @@ pub struct JournalStatus {
     pub last_captured: AtomicU64,
     /// Everything up to this number is durable.
     pub durable: AtomicU64,
+    /// Bytes of files which rewrites have replaced and which are kept.
+    pub history: AtomicU64,
     /// Rewrites so far.
     pub rewrites: AtomicU64,
     /// How often writers had to wait because of the backlog.
@@ -101,6 +103,7 @@ impl JournalStatus {
         self.is_complete.store(writer.is_complete() && !journal.is_ending, Relaxed);
         self.size.store(writer.size(), Relaxed);
         self.base_size.store(writer.base_bytes, Relaxed);
+        self.history.store(writer.history_bytes(), Relaxed);
         let backlog = writer.backlog() + handed_over;
         self.backlog.store(backlog as u64, Relaxed);
         self.unwritten.store((writer.unwritten() + handed_over) as u64, Relaxed);

@@ -3,7 +3,8 @@
 
 use crate::persist::load::folder::Place;
 use driver::{FileId, FileOp, FileValue, OpenHow};
-use journal::manifest::UNBEGUN;
+use journal::history;
+use journal::manifest::{self, UNBEGUN};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -26,24 +27,34 @@ enum Step {
     /// After a failure: the segment is cut to its durable length, and that is made durable.
     Truncate(FileId, u64),
     SyncCut(FileId),
-    /// The manifest is written beside the old one, then renamed over it.
-    CreateManifest(Box<NewManifest>),
-    WriteManifest(Box<NewManifest>, FileId),
-    SyncManifest(Box<NewManifest>, FileId),
-    CloseManifest(Box<NewManifest>, FileId),
-    RenameManifest(Box<NewManifest>),
+    /// A manifest, or the list of kept history, is written beside the old one, then renamed over
+    /// it.
+    CreateList(Box<NewList>),
+    WriteList(Box<NewList>, FileId),
+    SyncList(Box<NewList>, FileId),
+    CloseList(Box<NewList>, FileId),
+    RenameList(Box<NewList>),
+    /// A damaged list of kept history goes where nobody reads it.
+    SetAside(PathBuf, PathBuf),
     /// If it is set, the folder can be loaded from here on, and holds all data.
     SyncFolder(PathBuf, bool),
     /// A file that no manifest names any more.
     Remove(PathBuf),
+    /// The list of kept history, before its files are removed.
+    RemoveList(PathBuf),
 }
 
 #[derive(Debug)]
-struct NewManifest {
+struct NewList {
     beside: PathBuf,
     path: PathBuf,
     text: Vec<u8>,
+    /// What fails if it cannot be written.
+    what: &'static str,
 }
+
+const MANIFEST: &str = "write the manifest of the append-only file";
+const HISTORY: &str = "write the list of kept history of the append-only file";
 
 /// What a step has led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,11 +131,33 @@ impl Steps {
 
     /// Replaces the manifest; `completes`: by one that lists all data, for the first time.
     pub(crate) fn manifest(&mut self, folder: &Path, name: &[u8], text: Vec<u8>, completes: bool) {
-        let file =
-            |prefix: &[u8]| folder.join(OsStr::from_bytes(&[prefix, name, b".manifest"].concat()));
-        let new = NewManifest { beside: file(b"temp-"), path: file(b""), text };
-        self.steps.push_back(Step::CreateManifest(Box::new(new)));
+        self.replace(folder, &manifest::manifest_name(name), text, MANIFEST);
         self.steps.push_back(Step::SyncFolder(folder.to_owned(), completes));
+    }
+
+    /// Replaces the list of kept history.
+    pub(crate) fn list(&mut self, folder: &Path, name: &[u8], text: Vec<u8>) {
+        self.replace(folder, &history::history_name(name), text, HISTORY);
+        self.sync_folder(folder);
+    }
+
+    /// Moves a damaged list of kept history away.
+    pub(crate) fn set_list_aside(&mut self, folder: &Path, name: &[u8]) {
+        let name = history::history_name(name);
+        let aside = [&name[..], b".damaged"].concat();
+        self.steps.push_back(Step::SetAside(within(folder, &name), within(folder, &aside)));
+    }
+
+    /// Removes the list of kept history.
+    pub(crate) fn remove_list(&mut self, folder: &Path, name: &[u8]) {
+        self.steps.push_back(Step::RemoveList(within(folder, &history::history_name(name))));
+        self.sync_folder(folder);
+    }
+
+    fn replace(&mut self, folder: &Path, name: &[u8], text: Vec<u8>, what: &'static str) {
+        let beside = within(folder, &[b"temp-", name].concat());
+        let new = NewList { beside, path: within(folder, name), text, what };
+        self.steps.push_back(Step::CreateList(Box::new(new)));
     }
 
     /// Removes a file; that it cannot be removed is no failure.
@@ -149,20 +182,21 @@ impl Steps {
                 FileOp::CreateFolder { path: path.clone(), mode: FOLDER_MODE }
             }
             Step::Open(path) => FileOp::Open { path: path.clone(), how: empty },
-            Step::Close(file) | Step::CloseManifest(_, file) => FileOp::Close { file: *file },
+            Step::Close(file) | Step::CloseList(_, file) => FileOp::Close { file: *file },
             Step::Truncate(file, to) => FileOp::Truncate { file: *file, to: *to },
-            Step::Sync(file) | Step::SyncCut(file) | Step::SyncManifest(_, file) => {
+            Step::Sync(file) | Step::SyncCut(file) | Step::SyncList(_, file) => {
                 FileOp::SyncData { file: *file }
             }
-            Step::CreateManifest(new) => FileOp::Open { path: new.beside.clone(), how: empty },
-            Step::WriteManifest(new, file) => {
+            Step::CreateList(new) => FileOp::Open { path: new.beside.clone(), how: empty },
+            Step::WriteList(new, file) => {
                 FileOp::Write { file: *file, at: 0, bytes: new.text.clone() }
             }
-            Step::RenameManifest(new) => {
+            Step::RenameList(new) => {
                 FileOp::Rename { from: new.beside.clone(), to: new.path.clone() }
             }
             Step::SyncFolder(folder, _) => FileOp::SyncFolder { folder: folder.clone() },
-            Step::Remove(path) => FileOp::Unlink { path: path.clone() },
+            Step::SetAside(from, to) => FileOp::Rename { from: from.clone(), to: to.clone() },
+            Step::Remove(path) | Step::RemoveList(path) => FileOp::Unlink { path: path.clone() },
         };
         self.in_flight = true;
         Some(op)
@@ -191,20 +225,17 @@ impl Steps {
             (Step::Open(_), Ok(FileValue::Opened { file, .. })) => Ok(Done::Opened(file)),
             (Step::SyncCut(_), Ok(_)) => Ok(Done::Cut),
             (Step::SyncFolder(_, true), Ok(_)) => Ok(Done::Complete),
-            (Step::CreateManifest(new), Ok(FileValue::Opened { file, .. })) => {
-                Ok(self.follow(Step::WriteManifest(new, file)))
+            (Step::CreateList(new), Ok(FileValue::Opened { file, .. })) => {
+                Ok(self.follow(Step::WriteList(new, file)))
             }
-            (Step::WriteManifest(new, file), Ok(_)) => {
-                Ok(self.follow(Step::SyncManifest(new, file)))
-            }
-            (Step::SyncManifest(new, file), Ok(_)) => {
-                Ok(self.follow(Step::CloseManifest(new, file)))
-            }
-            (Step::CloseManifest(new, _), _) => Ok(self.follow(Step::RenameManifest(new))),
-            (Step::CreateFolder(_), Err(Errno::EXIST)) | (Step::Close(_) | Step::Remove(_), _) => {
-                Ok(Done::Nothing)
-            }
-            (_, Ok(_)) => Ok(Done::Nothing),
+            (Step::WriteList(new, file), Ok(_)) => Ok(self.follow(Step::SyncList(new, file))),
+            (Step::SyncList(new, file), Ok(_)) => Ok(self.follow(Step::CloseList(new, file))),
+            (Step::CloseList(new, _), _) => Ok(self.follow(Step::RenameList(new))),
+            // (A list may have gone the first time.)
+            (Step::CreateFolder(_), Err(Errno::EXIST))
+            | (Step::SetAside(..) | Step::RemoveList(_), Err(Errno::NOENT))
+            | (Step::Close(_) | Step::Remove(_), _)
+            | (_, Ok(_)) => Ok(Done::Nothing),
             (step, Err(errno)) => Err((self.again(step), errno)),
         }
     }
@@ -215,7 +246,7 @@ impl Steps {
         Done::Nothing
     }
 
-    /// Puts a step that failed back, the manifest from its beginning. Returns what failed.
+    /// Puts a step that failed back, a manifest or a list from its beginning. Returns what failed.
     fn again(&mut self, step: Step) -> &'static str {
         let what = match &step {
             Step::CreateFolder(_) => "create the folder of the append-only file",
@@ -224,21 +255,27 @@ impl Steps {
             Step::Truncate(..) | Step::SyncCut(_) => "cut the append-only file",
             Step::SyncFolder(..) => "sync the folder of the append-only file",
             Step::Close(_) | Step::Remove(_) => unreachable!("these do not fail"),
-            Step::CreateManifest(_)
-            | Step::WriteManifest(..)
-            | Step::SyncManifest(..)
-            | Step::CloseManifest(..)
-            | Step::RenameManifest(_) => "write the manifest of the append-only file",
+            Step::SetAside(..) | Step::RemoveList(_) => HISTORY,
+            Step::CreateList(new)
+            | Step::WriteList(new, _)
+            | Step::SyncList(new, _)
+            | Step::CloseList(new, _)
+            | Step::RenameList(new) => new.what,
         };
         match step {
             Step::SyncCut(file) => self.steps.push_front(Step::SyncCut(file)),
-            Step::WriteManifest(new, file) | Step::SyncManifest(new, file) => {
-                self.steps.push_front(Step::CreateManifest(new));
+            Step::WriteList(new, file) | Step::SyncList(new, file) => {
+                self.steps.push_front(Step::CreateList(new));
                 self.steps.push_front(Step::Close(file));
             }
-            Step::RenameManifest(new) => self.steps.push_front(Step::CreateManifest(new)),
+            Step::RenameList(new) => self.steps.push_front(Step::CreateList(new)),
             step => self.steps.push_front(step),
         }
         what
     }
+}
+
+/// A file in the folder.
+fn within(folder: &Path, name: &[u8]) -> PathBuf {
+    folder.join(OsStr::from_bytes(name))
 }

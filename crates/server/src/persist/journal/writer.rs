@@ -18,8 +18,11 @@ use crate::persist::journal::merge::{Merged, Merger};
 use crate::persist::journal::pieces::Pieces;
 use crate::persist::journal::steps::{Done, Steps};
 use crate::persist::load::folder::{Found, Place};
+use crate::persist::load::kept::{Kept, Replaced};
 use base::{MonoNs, SeqNo};
+use config::Retention;
 use driver::{FileDone, FileError, FileId, FileOp, FileValue};
+use journal::Moment;
 use journal::manifest::{BaseFormat, FileInfo, Manifest};
 use keyspace::journal::Batch;
 use rustix::io::Errno;
@@ -67,6 +70,8 @@ pub(crate) struct Terms {
     pub timestamps: bool,
     /// `no-appendfsync-on-rewrite` is set, and a rewrite or another save is under way.
     pub spares_syncs: bool,
+    /// `aof-history`.
+    pub keep: Retention,
 }
 
 /// What is wrong with the disk.
@@ -94,6 +99,8 @@ struct Segment {
 #[derive(Clone, Debug)]
 struct Rewrite {
     format: BaseFormat,
+    /// The moment of its base.
+    moment: Moment,
     /// Its cut, of all cuts.
     cut: u64,
     /// The segment behind the cut, once it is open.
@@ -108,6 +115,8 @@ pub(crate) struct Writer {
     folder: PathBuf,
     name: Vec<u8>,
     manifest: Manifest,
+    /// Files which rewrites have replaced, and which are kept.
+    history: Kept,
     merger: Merger,
     segment: Option<Segment>,
     steps: Steps,
@@ -119,6 +128,8 @@ pub(crate) struct Writer {
     cuts_ended: u64,
     /// The manifest of a rewrite that is complete is being written.
     ends_rewrite: bool,
+    /// `aof-history` did not even allow what the last rewrite has replaced.
+    pub is_history_too_small: bool,
     /// The folder holds all data: it can be loaded.
     is_complete: bool,
     gathered: Vec<u8>,
@@ -143,6 +154,9 @@ pub(crate) struct Writer {
     /// Bytes of the base and of all segments but the last, as far as they count for a rewrite.
     pub base_bytes: u64,
     pub before_bytes: u64,
+    /// Bytes of files which the next base replaces and which do not count for a rewrite: that of
+    /// the base before, and those which were there when the file was turned on.
+    replaced_bytes: u64,
     stamped_s: i64,
     ops: Vec<(Part, FileOp)>,
 }
@@ -157,6 +171,7 @@ impl Writer {
             name: found.place.name_bytes().to_vec(),
             place: found.place,
             manifest: found.manifest.unwrap_or_default(),
+            history: found.history,
             merger: Merger::new(next),
             segment: None,
             steps: Steps::default(),
@@ -165,6 +180,7 @@ impl Writer {
             cuts_begun: 0,
             cuts_ended: 0,
             ends_rewrite: false,
+            is_history_too_small: false,
             is_complete: false,
             gathered: Vec::new(),
             gathered_last: SeqNo(next.0 - 1),
@@ -181,6 +197,7 @@ impl Writer {
             durable: SeqNo(next.0 - 1),
             base_bytes,
             before_bytes: all - base_bytes,
+            replaced_bytes: found.other_bytes,
             stamped_s: 0,
             ops: Vec::new(),
         }
@@ -222,10 +239,11 @@ impl Writer {
 
     /// The base of the rewrite whose moment is about to be taken: a file of this name in the
     /// folder. The cut follows.
-    pub(crate) fn begin_rewrite(&mut self, format: BaseFormat) -> FileInfo {
+    pub(crate) fn begin_rewrite(&mut self, format: BaseFormat, moment: Moment) -> FileInfo {
         let base = self.manifest.clone().next_base(&self.name, format);
         self.cuts_begun += 1;
-        self.rewrite = Some(Rewrite { format, cut: self.cuts_begun, incr: None, is_done: false });
+        let (cut, incr) = (self.cuts_begun, None);
+        self.rewrite = Some(Rewrite { format, moment, cut, incr, is_done: false });
         base
     }
 
@@ -234,7 +252,7 @@ impl Writer {
         match (&mut self.rewrite, bytes) {
             (Some(rewrite), Some(bytes)) => {
                 rewrite.is_done = true;
-                self.base_bytes = bytes;
+                self.replaced_bytes += std::mem::replace(&mut self.base_bytes, bytes);
             }
             _ => self.rewrite = None,
         }
@@ -290,6 +308,11 @@ impl Writer {
         self.base_bytes + self.before_bytes + self.segment.map_or(0, |segment| segment.end)
     }
 
+    /// Bytes of the files of kept history.
+    pub(crate) fn history_bytes(&self) -> u64 {
+        self.history.bytes()
+    }
+
     /// Nothing is in flight, and nothing waits to be written, or synced if there are syncs.
     pub(crate) fn is_idle(&self) -> bool {
         let is_still = !self.is_writing && self.syncing.is_none() && self.steps.is_empty();
@@ -316,7 +339,7 @@ impl Writer {
     }
 
     /// Starts what can be started. Everything durable is wanted at once if `is_ending`.
-    pub(crate) fn proceed(&mut self, terms: Terms, now: MonoNs, unix_s: i64, is_ending: bool) {
+    pub(crate) fn proceed(&mut self, terms: Terms, now: MonoNs, unix_ms: i64, is_ending: bool) {
         if self.trouble.is_some() {
             if now < self.retry_at || self.is_writing || self.syncing.is_some() {
                 return;
@@ -336,12 +359,12 @@ impl Writer {
             self.trouble = None;
         }
         self.ends_rewrite = false;
-        self.end_cut();
+        self.end_cut(terms.keep, unix_ms);
         if !self.steps.is_empty() {
             self.run_steps();
             return;
         }
-        self.gather(terms, unix_s);
+        self.gather(terms, unix_ms);
         self.write(terms, now);
         self.sync(terms, now, is_ending);
         self.reach_cut();
@@ -363,7 +386,8 @@ impl Writer {
     }
 
     /// Merges what is in order.
-    fn gather(&mut self, terms: Terms, unix_s: i64) {
+    fn gather(&mut self, terms: Terms, unix_ms: i64) {
+        let unix_s = unix_ms / 1000;
         if self.segment.is_none() && self.rewrite.is_none() {
             return;
         }
@@ -375,7 +399,7 @@ impl Writer {
                 self.gathered.extend_from_slice(format!("#TS:{unix_s}\r\n").as_bytes());
             }
             let stamped = self.gathered.len();
-            let merged = self.merger.merge(&mut self.gathered, WRITE_BYTES);
+            let merged = self.merger.merge(&mut self.gathered, WRITE_BYTES, unix_ms);
             if self.gathered.len() == stamped {
                 // Numbers without a command, such as that of a cut, have no time.
                 self.gathered.truncate(before.0);
@@ -469,32 +493,83 @@ impl Writer {
         self.at_cut = false;
         self.cuts_ended += 1;
         self.durable = self.gathered_last;
-        self.merger.forget_db();
+        self.merger.begin_file();
         self.stamped_s = 0;
         self.begin_segment();
     }
 
     /// The base of a rewrite and the segment behind its cut are there: they take the place of what
-    /// was before.
-    fn end_cut(&mut self) {
+    /// was before, which is kept or removed.
+    fn end_cut(&mut self, keep: Retention, unix_ms: i64) {
         let is_over = |rewrite: &Rewrite| rewrite.is_done && rewrite.incr.is_some();
         if !self.at_cut
             && self.segment.is_some()
             && let Some(rewrite) = self.rewrite.take_if(|rewrite| is_over(rewrite))
         {
             let incr = rewrite.incr.expect("it was just tested");
+            let older = self.manifest.incr.iter().filter(|file| file.seq < incr.seq);
+            let replaced = Replaced {
+                base: self.manifest.base.clone(),
+                incr: older.cloned().collect(),
+                bytes: std::mem::take(&mut self.replaced_bytes) + self.before_bytes,
+            };
+            self.before_bytes = 0;
+            let left_over = self.manifest.history.len();
             self.manifest.next_base(&self.name, rewrite.format);
             self.manifest.retire(incr.seq);
-            self.before_bytes = 0;
+            if keep != Retention::Nothing {
+                self.keep(replaced, left_over, rewrite.moment);
+            }
             self.ends_rewrite = true;
-            self.steps.manifest(&self.folder, &self.name, self.manifest.text(), true);
-            let gone = std::mem::take(&mut self.manifest.history);
-            for file in &gone {
-                self.steps.remove(self.path(&file.name));
+            self.replace_files(keep, unix_ms);
+        }
+    }
+
+    /// Adds what a base has replaced to the history. The list names it before the manifest leaves
+    /// it out: so a crash leaves no file which nobody knows.
+    fn keep(&mut self, mut replaced: Replaced, left_over: usize, until: Moment) {
+        // Changes of which the beginning is missing are of no use.
+        let Some(base) = replaced.base.take() else { return };
+        self.manifest.history.truncate(left_over);
+        self.history.add(base, replaced, until);
+        if self.history.take_damage() {
+            self.steps.set_list_aside(&self.folder, &self.name);
+        }
+        if let Some(text) = self.history.text() {
+            self.steps.list(&self.folder, &self.name, text);
+        }
+    }
+
+    /// Writes the manifest, and removes files: those which it names for that, and those which are
+    /// not kept any more. It names them before the list leaves them out.
+    fn replace_files(&mut self, keep: Retention, now_ms: i64) {
+        let had_files = self.history.bytes() > 0;
+        let expelled = self.history.expel(keep, now_ms);
+        self.is_history_too_small =
+            had_files && self.history.bytes() == 0 && keep != Retention::Nothing;
+        let is_shorter =
+            !expelled.is_empty() || keep == Retention::Nothing && self.history.is_listed();
+        self.manifest.history.extend(expelled);
+        self.steps.manifest(&self.folder, &self.name, self.manifest.text(), true);
+        if is_shorter {
+            if let Some(text) = self.history.text() {
+                self.steps.list(&self.folder, &self.name, text);
+            } else {
+                self.history.forget_list();
+                self.steps.remove_list(&self.folder, &self.name);
             }
-            if !gone.is_empty() {
-                self.steps.manifest(&self.folder, &self.name, self.manifest.text(), false);
-            }
+        }
+        self.remove_retired();
+    }
+
+    /// Removes the files which the manifest names for that, then takes them out of it.
+    fn remove_retired(&mut self) {
+        let gone = std::mem::take(&mut self.manifest.history);
+        for file in &gone {
+            self.steps.remove(self.path(&file.name));
+        }
+        if !gone.is_empty() {
+            self.steps.manifest(&self.folder, &self.name, self.manifest.text(), false);
         }
     }
 
@@ -599,7 +674,8 @@ impl Writer {
     /// What the folder holds, for whoever begins again.
     pub(crate) fn found(&self) -> Found {
         let (place, manifest) = (self.place.clone(), Some(self.manifest.clone()));
-        Found { place, manifest, ..Found::default() }
+        let (history, other_bytes) = (self.history.clone(), self.size() + self.replaced_bytes);
+        Found { place, manifest, history, other_bytes, ..Found::default() }
     }
 
     /// Closes the segment: the journal ends, or the server.

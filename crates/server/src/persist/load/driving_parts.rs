@@ -20,7 +20,9 @@ use crate::persist::load::report;
 use crate::worker::Worker;
 use crate::worker::message::Message;
 use crate::worker::tasks::FileUser;
+use base::SeqNo;
 use driver::{Driver, FileError, FileValue};
+use journal::Numbering;
 use std::path::Path;
 
 impl<D: Driver<Message = Message>> Worker<D> {
@@ -48,6 +50,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 self.core.shared.load.set_total(found.len());
                 let Some(parts) = &mut loading.parts else { return };
                 parts.finding = None;
+                found.warn();
                 parts.found = *found;
                 self.begin_part(0);
             }
@@ -87,7 +90,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             log::notice(format_args!("Reading RDB base file on AOF loading..."));
             return self.start_builders();
         }
-        let (shared, from) = (self.core.shared.clone(), parts.from);
+        let (shared, from) = (self.core.shared.clone(), (parts.from, parts.numbering));
         let lanes = replay::start(&mut self.access, &shared, &loading.path, from);
         loading.feed = Feed::Commands(lanes);
         loading.stage = Stage::Building;
@@ -117,6 +120,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             Ok(End::Snapshot(summary)) => {
                 let load = &self.core.shared.load;
+                if let Some(parts) = &mut loading.parts {
+                    parts.numbering = Numbering::behind(load.base_number());
+                }
                 report::base(&loading.path, load.loaded(), &summary, load.functions().len());
                 if summary.bytes < loading.reading.len() {
                     self.begin_part(summary.bytes);
@@ -131,6 +137,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn end_commands(&mut self, replayed: Replayed) {
         let Some(loading) = &mut self.core.tasks.loading else { return };
         let Some(parts) = &mut loading.parts else { return };
+        parts.numbering = replayed.numbering;
         let Some(damage) = replayed.truncated else { return self.next_part() };
         let may_cut = {
             let config = self.core.shared.config.lock();
@@ -210,6 +217,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let Some(parts) = loading.parts.take() else { return };
         let shared = self.core.shared.clone();
         let mut found = parts.found;
+        // Numbers go on: what is in these files has others than what is recorded from now on.
+        shared.keyspace.numbers().resume_behind(SeqNo(parts.numbering.highest()));
         if found.is_old {
             let place = &found.place;
             log::notice(format_args!(

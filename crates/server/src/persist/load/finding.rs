@@ -9,9 +9,12 @@
 //! no manifest                the old single file, if it is there, becomes the base;
 //!                            parts of an append-only file in the folder are refused: they are data
 //!                            which nobody would load, and a new file would replace
+//! list of kept history       read it; the length of each file that it lists. Nothing about it is
+//!                            refused: the data does not need it
 //! ```
 
 use crate::persist::load::folder::{Found, Part, Place, to_read};
+use crate::persist::load::kept::Kept;
 use driver::{FileError, FileId, FileOp, FileValue};
 use journal::manifest::{Manifest, UNBEGUN};
 use rustix::io::Errno;
@@ -29,6 +32,12 @@ pub(crate) struct Finding {
     found: Found,
     /// Names of files in the folder which are parts of an append-only file.
     strays: Vec<OsString>,
+    /// There is a list of kept history, which was not read yet.
+    has_list: bool,
+    /// That is being read, not the manifest.
+    is_at_list: bool,
+    /// How many of its files were looked at.
+    kept_files: usize,
     step: Step,
 }
 
@@ -40,6 +49,8 @@ enum Step {
     Close(Result<Vec<u8>, Errno>),
     /// The length of the next file of the manifest.
     Length,
+    /// The length of the next file of kept history.
+    KeptLength,
     /// Whether the base of the manifest is still the old single file.
     Unmoved,
     /// Whether there is an old single file.
@@ -66,7 +77,15 @@ impl Finding {
     pub(crate) fn begin(place: Place) -> (Self, FileOp) {
         let folder = place.folder();
         let found = Found { place, ..Found::default() };
-        (Self { found, strays: Vec::new(), step: Step::List }, FileOp::List { folder })
+        let finding = Self {
+            found,
+            strays: Vec::new(),
+            has_list: false,
+            is_at_list: false,
+            kept_files: 0,
+            step: Step::List,
+        };
+        (finding, FileOp::List { folder })
     }
 
     /// The operation in flight has completed.
@@ -80,7 +99,7 @@ impl Finding {
                     self.op(Step::Read(file), FileOp::Read { file, at: 0, bytes })
                 }
                 Ok(other) => unreachable!("an open returns a file: {other:?}"),
-                Err(errno) => self.on_manifest(Err(errno)),
+                Err(errno) => self.on_text(Err(errno)),
             },
             Step::Read(file) => {
                 let text = outcome.map(|value| match value {
@@ -89,8 +108,9 @@ impl Finding {
                 });
                 self.op(Step::Close(text), FileOp::Close { file })
             }
-            Step::Close(text) => self.on_manifest(text),
+            Step::Close(text) => self.on_text(text),
             Step::Length => self.on_length(outcome),
+            Step::KeptLength => self.on_kept_length(outcome),
             Step::Unmoved => self.on_unmoved(outcome),
             Step::Old => self.on_old(outcome),
             Step::Stray(name) => match length(outcome) {
@@ -113,6 +133,8 @@ impl Finding {
             Err(Errno::NOENT) => Vec::new(),
             Err(errno) => return Next::Refused(folder, io_text(errno)),
         };
+        let list = self.found.place.history();
+        self.has_list = names.iter().any(|name| Some(name.as_os_str()) == list.file_name());
         let manifest = self.found.place.manifest();
         if names.iter().any(|name| Some(name.as_os_str()) == manifest.file_name()) {
             let how = to_read();
@@ -144,6 +166,10 @@ impl Finding {
             Path::new(name).display()
         );
         Next::Refused(manifest, why)
+    }
+
+    fn on_text(&mut self, text: Result<Vec<u8>, Errno>) -> Next {
+        if self.is_at_list { self.on_list(text) } else { self.on_manifest(text) }
     }
 
     fn on_manifest(&mut self, text: Result<Vec<u8>, Errno>) -> Next {
@@ -239,8 +265,42 @@ impl Finding {
         }
     }
 
+    /// The files of the data are known: what is left is the list of kept history.
     fn end(&mut self) -> Next {
+        if std::mem::take(&mut self.has_list) {
+            self.is_at_list = true;
+            let path = self.found.place.history();
+            return self.op(Step::Open, FileOp::Open { path, how: to_read() });
+        }
+        self.next_kept()
+    }
+
+    fn on_list(&mut self, text: Result<Vec<u8>, Errno>) -> Next {
+        self.found.history = match text {
+            Ok(text) if text.len() > MANIFEST_MAX => {
+                Kept::damaged(format!("a list has {MANIFEST_MAX} bytes at most"))
+            }
+            Ok(text) => Kept::of_list(&text, self.found.manifest.as_ref()),
+            Err(errno) => Kept::damaged(io_text(errno)),
+        };
+        self.next_kept()
+    }
+
+    fn next_kept(&mut self) -> Next {
+        if let Some((_, file)) = self.found.history.file(self.kept_files) {
+            let path = self.found.place.file(&file.name);
+            return self.op(Step::KeptLength, FileOp::Status { path });
+        }
         Next::Found(Box::new(std::mem::take(&mut self.found)))
+    }
+}
+
+impl Finding {
+    fn on_kept_length(&mut self, outcome: Result<FileValue, Errno>) -> Next {
+        let (generation, _) = self.found.history.file(self.kept_files).expect("it was asked for");
+        self.found.history.set_length(generation, length(outcome).ok());
+        self.kept_files += 1;
+        self.next_kept()
     }
 }
 

@@ -1,6 +1,9 @@
 //! What there is of an append-only file, for whoever loads it and whoever goes on writing it.
 
+use crate::log;
+use crate::persist::load::kept::Kept;
 use driver::OpenHow;
+use journal::history;
 use journal::manifest::{self, Manifest};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -42,6 +45,11 @@ impl Place {
         self.file(&manifest::manifest_name(self.name_bytes()))
     }
 
+    /// The list of kept history.
+    pub fn history(&self) -> PathBuf {
+        self.file(&history::history_name(self.name_bytes()))
+    }
+
     /// The single file of a server before Redis 7.
     pub fn old_file(&self) -> PathBuf {
         self.dir.join(&self.name)
@@ -74,9 +82,20 @@ pub struct Found {
     /// The base is still where servers before Redis 7 have their file, and there is no manifest or
     /// only that.
     pub is_old: bool,
+    /// Files which rewrites have replaced.
+    pub history: Kept,
+    /// Bytes of files of the manifest which are not in `parts`.
+    pub other_bytes: u64,
 }
 
 impl Found {
+    /// Writes what is wrong with the list of kept history to the log.
+    pub(crate) fn warn(&self) {
+        if let Some(why) = self.history.trouble() {
+            log::warning(format_args!("{}: {why}", self.place.history().display()));
+        }
+    }
+
     /// The length of the base file; 0 without one.
     pub fn base_len(&self) -> u64 {
         let has_base = self.manifest.as_ref().is_some_and(|manifest| manifest.base.is_some());

@@ -24,6 +24,7 @@ pub(crate) mod fault;
 pub(crate) mod finding;
 pub mod folder;
 pub(crate) mod functions;
+pub mod kept;
 pub(crate) mod loading;
 pub(crate) mod mending;
 pub(crate) mod parts;

@@ -3,6 +3,7 @@
 use crate::persist::load::finding::Finding;
 use crate::persist::load::folder::Found;
 use crate::persist::load::mending::Mending;
+use journal::Numbering;
 use std::path::PathBuf;
 
 /// The files of an append-only file, and how far they are loaded.
@@ -15,6 +16,8 @@ pub(crate) struct Parts {
     pub(crate) at: usize,
     /// Where its commands begin.
     pub(crate) from: u64,
+    /// The numbers of the records which are loaded.
+    pub(crate) numbering: Numbering,
     /// What is left of the last file, if its end is cut off.
     pub(crate) cut: Option<u64>,
 }

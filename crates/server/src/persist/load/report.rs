@@ -2,6 +2,7 @@
 
 use crate::log;
 use crate::persist::load::state::{Load, Loaded, Progress};
+use journal::{Moment, moment};
 use rdb::file::{Shown, Summary};
 use std::fmt;
 use std::path::Path;
@@ -45,6 +46,9 @@ pub(crate) fn aux(name: &[u8], text: &[u8], load: &Load) {
             load.set_used_memory(bytes);
             let mib = bytes as f64 / MIB;
             log::notice(format_args!("RDB memory usage when created {mib:.2} Mb"));
+        }
+        name if name == moment::AUX.as_bytes() => {
+            load.set_base_number(Moment::parse(text).map_or(0, |moment| moment.number));
         }
         _ => {}
     }

@@ -59,6 +59,8 @@ pub struct Load {
     failed: AtomicU64,
     /// `used-mem` of the file.
     used_memory: AtomicU64,
+    /// The number of the last record in the base of an append-only file; 0 if it says none.
+    base_number: AtomicU64,
     /// Libraries of functions, which this version keeps and does not run.
     functions: Mutex<Functions>,
     /// The append-only file that was loaded.
@@ -171,7 +173,12 @@ impl Load {
         self.started_ns.store(now.0, Relaxed);
         self.started_ms.store(unix_ms.0, Relaxed);
         let keys = [&self.keys, &self.expired, &self.empty, &self.failed];
-        for count in keys.into_iter().chain([&self.total_bytes, &self.bytes, &self.used_memory]) {
+        for count in keys.into_iter().chain([
+            &self.total_bytes,
+            &self.bytes,
+            &self.used_memory,
+            &self.base_number,
+        ]) {
             count.store(0, Relaxed);
         }
     }
@@ -187,6 +194,16 @@ impl Load {
 
     pub(crate) fn set_used_memory(&self, bytes: u64) {
         self.used_memory.store(bytes, Relaxed);
+    }
+
+    /// The file says that it holds the records up to this number.
+    pub(crate) fn set_base_number(&self, number: u64) {
+        self.base_number.store(number, Relaxed);
+    }
+
+    /// That number, if the file says one.
+    pub(crate) fn base_number(&self) -> Option<u64> {
+        Some(self.base_number.load(Relaxed)).filter(|number| *number > 0)
     }
 
     /// Counts a part of the file whose keys are in the keyspace.

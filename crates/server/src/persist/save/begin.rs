@@ -52,7 +52,7 @@ struct Terms {
 
 impl Terms {
     fn output(&self, why: Why, moment_s: i64, base: Option<BasePlace>) -> Output {
-        if let Some(BasePlace { folder, name }) = base {
+        if let Some(BasePlace { folder, name, .. }) = base {
             return Output::File(Box::new(Writing::begin(&folder, &name, self.base_syncs_early)));
         }
         if why == Why::Backup {
@@ -238,6 +238,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             clock: self.core.clock.clone(),
             functions: shared.load.functions(),
             used_bytes: (shared.facts.allocator)().0,
+            base_of: base.as_ref().map(|base| base.moment),
             manifest_of: (wanted.why == Why::Backup).then(|| shared.facts.run_id.clone()),
             is_delayed: terms.is_delayed,
         };

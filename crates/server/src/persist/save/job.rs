@@ -5,6 +5,7 @@ use base::UnixMs;
 use base::sync::{Arc, Mutex};
 use command::save::{FileOptions, Recorded};
 use driver::Clock;
+use journal::Moment;
 use keyspace::Access;
 use keyspace::snapshot::Snapshot;
 
@@ -21,6 +22,8 @@ pub(crate) struct Job {
     pub functions: Vec<Arc<[u8]>>,
     /// Memory in use, for the file.
     pub used_bytes: u64,
+    /// Of the base of the append-only file: what it holds.
+    pub base_of: Option<Moment>,
     /// Of a backup: the identity of the server's run. The thread makes the manifest.
     pub manifest_of: Option<String>,
     /// `rdb-key-save-delay` is set: the thread reads it for each key, and sleeps.
@@ -43,6 +46,7 @@ impl Job {
             clock,
             functions: Vec::new(),
             used_bytes: 0,
+            base_of: None,
             manifest_of: None,
             is_delayed: false,
         }

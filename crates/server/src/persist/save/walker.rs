@@ -14,6 +14,8 @@ use base::{DbIndex, MonoNs};
 use command::REDIS_VERSION;
 use command::save::{FileOptions, SnapshotFile};
 use driver::Clock;
+use journal::Moment;
+use journal::moment;
 use keyspace::Entry;
 use keyspace::snapshot::{Root, Sink, Step};
 use offline::{Copied, Digest, Manifest};
@@ -198,15 +200,17 @@ impl Burst {
 fn begin(job: &Job, options: FileOptions) -> SnapshotFile {
     let (ctime, used) = ((job.now.0 / 1000).to_string(), job.used_bytes.to_string());
     let bits = usize::BITS.to_string();
-    let aux: [(&str, &[u8]); 5] = [
+    let base_of = job.base_of.map(Moment::text);
+    let mut aux: Vec<(&str, &[u8])> = vec![
         ("redis-ver", REDIS_VERSION.as_bytes()),
         ("redis-bits", bits.as_bytes()),
         ("ctime", ctime.as_bytes()),
         ("used-mem", used.as_bytes()),
         ("aof-base", b"0"),
     ];
-    let moment = (job.snapshot.databases(), job.now);
-    SnapshotFile::begin(options, moment, job.recorded, &aux, &job.functions)
+    aux.extend(base_of.as_ref().map(|text| (moment::AUX, text.as_bytes())));
+    let of = (job.snapshot.databases(), job.now);
+    SnapshotFile::begin(options, of, job.recorded, &aux, &job.functions)
 }
 
 /// The manifest of a complete backup.

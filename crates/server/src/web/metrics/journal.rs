@@ -95,6 +95,12 @@ pub(crate) const METRICS: &[Metric] = &[
         "changes which are not durable"
     ),
     journal!(
+        "sheafdb_journal_history_bytes",
+        Gauge,
+        |j| j.history.load(Relaxed) as f64,
+        "files which rewrites of the append-only file have replaced and which are kept"
+    ),
+    journal!(
         "sheafdb_journal_syncs_total",
         Counter,
         |j| j.syncs.load(Relaxed) as f64,

@@ -3,6 +3,7 @@
 //! the writer has promised.
 
 mod disk;
+mod history;
 
 use super::*;
 use base::Blob;
@@ -14,9 +15,10 @@ use std::path::Path;
 
 const NAME: &str = "a.aof";
 const S: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
 
 fn terms(fsync: Fsync) -> Terms {
-    Terms { fsync, timestamps: false, spares_syncs: false }
+    Terms { fsync, timestamps: false, spares_syncs: false, keep: Retention::Nothing }
 }
 
 /// The bytes of a record. Each says which it is.
@@ -81,15 +83,16 @@ impl Run1 {
     fn cut(&mut self) {
         self.last += 1;
         self.cuts.push(self.last);
-        let base = self.writer.begin_rewrite(BaseFormat::Rdb);
+        let moment = Moment { number: self.last, unix_ms: (self.now.0 / MS) as i64 };
+        let base = self.writer.begin_rewrite(BaseFormat::Rdb, moment);
         let path = Path::new("/d/f").join(String::from_utf8_lossy(&base.name).as_ref());
         self.disk.install(&path, self.last);
         self.writer.push(batch(self.last, self.last, true));
     }
 
     fn proceed(&mut self) {
-        let unix_s = (self.now.0 / S) as i64;
-        self.writer.proceed(self.terms, self.now, unix_s, self.is_ending);
+        let unix_ms = (self.now.0 / MS) as i64;
+        self.writer.proceed(self.terms, self.now, unix_ms, self.is_ending);
         if self.terms.fsync == Fsync::No && !self.is_ending {
             self.writer.forget_written();
         }
@@ -100,6 +103,7 @@ impl Run1 {
         assert!(steps <= 1 && writes <= 1 && syncs <= 1, "{:?}", self.in_flight);
         assert!(steps == 0 || writes + syncs == 0, "beside a step: {:?}", self.in_flight);
         self.check();
+        self.disk.check_history();
     }
 
     /// Completes one of what is in flight.
@@ -395,7 +399,7 @@ fn a_timestamp_stands_between_records() {
     let record = [&record(1)[..1], &value, &record(1)[1..]].concat();
     run.writer.push(batch);
     for _ in 0..20 {
-        run.writer.proceed(run.terms, run.now, (run.now.0 / S) as i64, false);
+        run.writer.proceed(run.terms, run.now, (run.now.0 / MS) as i64, false);
         run.in_flight.extend(run.writer.take_ops());
         if !run.in_flight.is_empty() {
             run.complete(0, None);

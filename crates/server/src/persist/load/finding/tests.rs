@@ -16,7 +16,8 @@ fn failed(errno: Errno) -> Outcome {
 
 /// Answers an operation as a disk would.
 fn answer(disk: &Disk, op: &FileOp) -> Outcome {
-    const FILE: FileId = FileId { index: 0, generation: 0 };
+    let file = |path: &PathBuf| FileId { index: path.ends_with("a.history").into(), generation: 0 };
+    let texts = ["/d/f/a.manifest", "/d/f/a.history"];
     let at = |path: &PathBuf| disk.get(path.to_str().expect("plain"));
     match op {
         FileOp::List { folder } => match at(folder) {
@@ -29,10 +30,12 @@ fn answer(disk: &Disk, op: &FileOp) -> Outcome {
             }
         },
         FileOp::Open { path, .. } => match at(path) {
-            Some(Some(text)) => Ok(FileValue::Opened { file: FILE, len: text.len() as u64 }),
+            Some(Some(text)) => Ok(FileValue::Opened { file: file(path), len: text.len() as u64 }),
             _ => failed(Errno::NOENT),
         },
-        FileOp::Read { .. } => Ok(FileValue::Bytes(disk["/d/f/a.manifest"].unwrap_or("").into())),
+        FileOp::Read { file, .. } => {
+            Ok(FileValue::Bytes(disk[texts[file.index as usize]].unwrap_or("").into()))
+        }
         FileOp::Close { .. } => Ok(FileValue::Done),
         FileOp::Status { path } => match at(path) {
             None => failed(Errno::NOENT),
@@ -133,4 +136,34 @@ fn an_old_single_file_is_the_base() {
     assert_eq!((parts(&found), found.is_old), (vec![("/d/a", 4), ("/d/f/b", 2)], true));
     let found = search(&[folder, manifest, old, incr, ("/d/f/a", Some("5"))]).expect("it is found");
     assert_eq!((parts(&found), found.is_old), (vec![("/d/f/a", 1), ("/d/f/b", 2)], false));
+}
+
+/// Nothing about kept history is refused: the data does not need it.
+#[test]
+fn kept_history_is_found_and_not_refused() {
+    let data = [
+        ("/d/f", None),
+        ("/d/f/a.manifest", Some("file a.2.base.rdb seq 2 type b\n")),
+        ("/d/f/a.2.base.rdb", Some("12345")),
+        ("/d/f/a.1.base.rdb", Some("12")),
+        ("/d/f/a.1.incr.aof", Some("345")),
+    ];
+    let list = "file a.1.base.rdb seq 1 type b until 4:5\nfile a.1.incr.aof seq 1 type i\n";
+    let with = |list: Option<&'static str>, files: usize| {
+        let list = ("/d/f/a.history", list);
+        let all: Vec<_> = data[..files].iter().copied().chain([list]).collect();
+        let found = search(&all).expect("nothing is refused");
+        assert_eq!(found.len(), 5);
+        found.history
+    };
+    let found = with(Some(list), 5);
+    assert_eq!((found.bytes(), found.trouble(), found.is_listed()), (5, None, true));
+    let missing = with(Some(list), 4);
+    assert_eq!(missing.bytes(), 2);
+    assert!(missing.trouble().expect("a file is missing").starts_with("1 of its files"));
+    for damaged in [Some("file a.1.base.rdb"), Some("\0"), None] {
+        let damaged = with(damaged, 5);
+        assert!(damaged.trouble().expect("it is damaged").starts_with("it cannot be read"));
+        assert!(!damaged.is_listed() && damaged.bytes() == 0);
+    }
 }

@@ -38,7 +38,8 @@ fn run(mut mending: Mending, fails: Option<(usize, Errno)>) -> (Vec<String>, Nex
 fn found() -> Found {
     let place = Place { dir: "/d".into(), folder: "f".into(), name: "a".into() };
     let parts = vec![Part { path: "/d/a".into(), len: 9 }];
-    Found { place, manifest: Some(Manifest::of_old_file(b"a")), parts, is_old: true }
+    let manifest = Some(Manifest::of_old_file(b"a"));
+    Found { place, manifest, parts, is_old: true, ..Found::default() }
 }
 
 const MOVED: [&str; 11] = [

@@ -15,7 +15,7 @@ use base::sync::Arc;
 use base::{DbIndex, SlotId};
 use command::spec::LockClass;
 use command::{CommandId, First, Handler, SessionOp};
-use journal::{Damage, DamageKind, Item, Reader, Words};
+use journal::{Damage, DamageKind, Item, Numbering, Reader, Words};
 use keyspace::Keyspace;
 use resp::{Args, Span};
 
@@ -56,6 +56,8 @@ pub(crate) struct Replayed {
     pub(crate) valid_up_to: u64,
     /// It ends within a command or a transaction.
     pub(crate) truncated: Option<Damage>,
+    /// The numbers of its records.
+    pub(crate) numbering: Numbering,
 }
 
 /// The reader of a file, and what it sorts into.
@@ -69,6 +71,7 @@ struct Sorter {
     keyspace: Arc<Keyspace>,
     databases: u16,
     db: DbIndex,
+    numbering: Numbering,
     /// What is filled for each thread.
     lanes: Vec<Chunk>,
     /// What is filled to run alone; the lanes are empty meanwhile.
@@ -106,6 +109,7 @@ impl Dispatcher {
             keyspace,
             databases,
             db: DbIndex(0),
+            numbering: Numbering::default(),
             lanes: (0..threads).map(|_| Chunk::default()).collect(),
             alone: None,
             behind: 0,
@@ -116,6 +120,12 @@ impl Dispatcher {
             functions: Vec::new(),
         };
         Self { reader: Reader::new(at), sorter }
+    }
+
+    /// Records stand before this file, with these numbers.
+    pub(crate) fn behind(mut self, numbering: Numbering) -> Self {
+        self.sorter.numbering = numbering;
+        self
     }
 
     /// Reads a block. `spare` are empty chunks. Ends at the next command once `is_cancelled`.
@@ -142,7 +152,7 @@ impl Dispatcher {
                         break Err(error);
                     }
                 }
-                Ok(Some(Item::Annotation { .. })) => {}
+                Ok(Some(Item::Annotation { text, .. })) => self.sorter.numbering.annotation(text),
                 Ok(None) => break Ok(()),
                 Err(damage) => break Err(LoadError::damaged(&damage)),
             }
@@ -156,11 +166,11 @@ impl Dispatcher {
     /// # Errors
     /// What follows the last good command is none.
     pub(crate) fn finish(&self) -> Result<Replayed, LoadError> {
-        let valid_up_to = self.reader.valid_up_to();
+        let (valid_up_to, numbering) = (self.reader.valid_up_to(), self.sorter.numbering);
         match self.reader.finish() {
-            Ok(()) => Ok(Replayed { valid_up_to, truncated: None }),
+            Ok(()) => Ok(Replayed { valid_up_to, truncated: None, numbering }),
             Err(damage) if damage.kind == DamageKind::Truncated => {
-                Ok(Replayed { valid_up_to, truncated: Some(damage) })
+                Ok(Replayed { valid_up_to, truncated: Some(damage), numbering })
             }
             Err(damage) => Err(LoadError::damaged(&damage)),
         }
@@ -196,11 +206,14 @@ impl Sorter {
 
     fn sort(&mut self, words: &Words<'_>, spans: &[Span]) -> Result<(), LoadError> {
         let args = Args::new(words.raw, spans, &[]);
-        let Some(id) = self.find(words.at, args)? else { return Ok(()) };
+        let Some(id) = self.find(words.at, args)? else {
+            self.count_record();
+            return Ok(());
+        };
         let spec = id.spec();
         match spec.handler {
             Handler::Session(parse) => match parse(args) {
-                Ok(SessionOp::Select(db)) => self.select(words.at, db)?,
+                Ok(SessionOp::Select(db)) => return self.select(words.at, db),
                 Ok(SessionOp::Multi) => {
                     let chunk = self.spare.pop().unwrap_or_default();
                     let functions = Vec::new();
@@ -221,7 +234,16 @@ impl Sorter {
             }
             Handler::Container => return Err(LoadError::unknown(words.at, args)),
         }
+        self.count_record();
         Ok(())
+    }
+
+    /// A command was read which is a record, unless it stands in a transaction or begins one.
+    #[inline]
+    fn count_record(&mut self) {
+        if self.transaction.is_none() {
+            self.numbering.record();
+        }
     }
 
     /// The command; `None` if it was about functions, which are not in the table.

@@ -1,10 +1,15 @@
 //! A disk which keeps apart what is durable, and fails as it is told.
 
 use driver::{FileDone, FileError, FileId, FileOp, FileValue};
+use journal::History;
+use journal::history::Generation;
 use journal::manifest::{Manifest, UNBEGUN};
 use rustix::io::Errno;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// A list of history which cannot be read, and which was there before.
+pub(super) const DAMAGED: &[u8] = b"damaged";
 
 /// Paths and contents.
 pub(super) type Files = Vec<(PathBuf, Vec<u8>)>;
@@ -61,6 +66,10 @@ pub(super) struct Disk {
     pub(super) has_lost: bool,
     /// Operations so far.
     pub(super) operations: u64,
+    /// Files which a manifest has listed as data.
+    known: BTreeSet<Vec<u8>>,
+    /// Files which could not be removed.
+    unremoved: BTreeSet<PathBuf>,
 }
 
 impl Disk {
@@ -70,6 +79,15 @@ impl Disk {
         self.files.push(File::default());
         self.names.insert(path.to_owned(), self.files.len() - 1);
         self.durable_names.insert(path.to_owned(), self.files.len() - 1);
+    }
+
+    /// A durable file in the folder.
+    pub(super) fn put(&mut self, name: &str, text: &[u8]) {
+        let path = Path::new("/d/f").join(name);
+        let bytes = text.to_vec();
+        self.files.push(File { current: bytes.clone(), durable: bytes, lost_from: None });
+        self.names.insert(path.clone(), self.files.len() - 1);
+        self.durable_names.insert(path, self.files.len() - 1);
     }
 
     /// Names in the folder.
@@ -112,6 +130,47 @@ impl Disk {
         Some((base, found.collect()))
     }
 
+    /// The text of a file with this name once the machine has crashed.
+    fn durable(&self, name: &str) -> Option<&[u8]> {
+        let (_, at) = self.durable_names.iter().find(|(path, _)| path.ends_with(name))?;
+        Some(&self.files[*at].durable)
+    }
+
+    /// The list of kept history once the machine has crashed.
+    pub(super) fn history(&self) -> History {
+        let text = self.durable("a.aof.history").filter(|text| *text != DAMAGED);
+        text.map_or_else(History::default, |text| History::parse(text).expect("a whole list"))
+    }
+
+    /// What a crash at this moment must leave: each file which was data, and which is there, is
+    /// listed; and what the list of history names is there.
+    pub(super) fn check_history(&mut self) {
+        let Some(text) = self.durable("a.aof.manifest").filter(|text| *text != UNBEGUN) else {
+            return;
+        };
+        let manifest = Manifest::parse(text).expect("a whole manifest");
+        let history = self.history();
+        let data: Vec<_> = manifest.loaded().map(|file| file.name.clone()).collect();
+        self.known.extend(data.iter().cloned());
+        let kept: Vec<_> = history.generations.iter().flat_map(Generation::files).collect();
+        let is_there = |name: &[u8]| {
+            let name = std::str::from_utf8(name).expect("a plain name");
+            self.durable_names.keys().any(|path| path.ends_with(name))
+        };
+        let is_stuck = |name: &[u8]| {
+            self.unremoved.iter().any(|path| path.to_string_lossy().as_bytes().ends_with(name))
+        };
+        for name in self.known.iter().filter(|name| is_there(name) && !is_stuck(name)) {
+            let mut named = data.iter().chain(manifest.history.iter().map(|file| &file.name));
+            let is_named = named.any(|named| named == name);
+            let is_kept = kept.iter().any(|file| file.name == *name);
+            assert!(is_named || is_kept, "nobody lists {}", name.escape_ascii());
+        }
+        for file in kept {
+            assert!(is_there(&file.name), "{} is kept, not there", file.name.escape_ascii());
+        }
+    }
+
     /// Executes an operation.
     pub(super) fn run(&mut self, op: FileOp, loss: Option<Loss>) -> FileDone {
         self.operations += 1;
@@ -144,6 +203,7 @@ impl Disk {
                 self.has_lost |= has_lost;
             }
             FileOp::Close { file } => _ = self.open.remove(&file.index),
+            FileOp::Unlink { path } => _ = self.unremoved.insert(path),
             _ => {}
         }
         FileError { errno: Errno::IO, written }
@@ -200,8 +260,18 @@ impl Disk {
         let at = self.names.remove(from).expect("it was created");
         let file = &self.files[at];
         assert_eq!(file.durable, file.current, "renamed before it is durable");
+        if to.ends_with("a.aof.history.damaged") {
+            self.names.insert(to, at);
+            return;
+        }
         let folder = to.parent().expect("a folder").to_owned();
-        for listed in Manifest::parse(&file.durable).expect("a manifest").loaded() {
+        let listed: Vec<_> = if to.ends_with("a.aof.history") {
+            let history = History::parse(&file.durable).expect("a list");
+            history.generations.iter().flat_map(Generation::files).cloned().collect()
+        } else {
+            Manifest::parse(&file.durable).expect("a manifest").loaded().cloned().collect()
+        };
+        for listed in listed {
             let path = folder.join(String::from_utf8_lossy(&listed.name).as_ref());
             assert!(self.durable_names.contains_key(&path), "{} may be lost", path.display());
         }

@@ -167,3 +167,21 @@ fn a_file_may_end_in_the_middle_of_a_command() {
         assert_eq!(replayed.valid_up_to, if is_whole { end as u64 } else { first });
     }
 }
+
+/// A record is a command outside of a transaction, other than SELECT, or a whole transaction.
+#[test]
+fn records_are_numbered_behind_annotations() {
+    let number = |before: Numbering, pieces: &[&[u8]]| {
+        let mut dispatcher = Dispatcher::new(0, keyspace(), 4, 1).behind(before);
+        dispatcher.block(&pieces.concat(), Vec::new(), || false).expect("it is good");
+        dispatcher.finish().expect("no damage but its end").numbering
+    };
+    let records =
+        bytes(&["SELECT 1", "SET a 1", "MULTI", "SELECT 0", "SET b 2", "SET c 3", "EXEC"]);
+    let (old, cut) = (Numbering::default(), bytes(&["GET a", "MULTI", "SET a 1"]));
+    assert_eq!(number(old, &[&records]).last(), None);
+    assert_eq!(number(old, &[b"#NUM:7:1\r\n", &records, &cut]).last(), Some(9));
+    let before = Numbering::behind(Some(20));
+    assert_eq!(number(before, &[&records, b"#NUM:40:1\r\n", &records]).last(), Some(41));
+    assert_eq!(number(before, &[]).last(), Some(20));
+}

@@ -1,0 +1,136 @@
+//! Numbers and times of records.
+//!
+//! ```text
+//! #NUM:17:1700000000123\r\n         an annotation: the record behind it has the number 17; it and
+//!                                   those up to the next one were made not later than this
+//! sheafdb-moment 16:1700000000099   a field of a base: it holds the records up to the number 16
+//! ```
+//!
+//! A record is a command outside of a transaction, other than SELECT, or a whole transaction.
+
+use base::num;
+
+/// The name of the field in a base.
+pub const AUX: &str = "sheafdb-moment";
+/// How an annotation begins.
+const PREFIX: &[u8] = b"#NUM:";
+
+/// A number, and a time in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The number of a record.
+    pub number: u64,
+    /// The time.
+    pub unix_ms: i64,
+}
+
+impl Moment {
+    /// What an annotation without its line end says; `None` if it is another one.
+    pub fn of_annotation(text: &[u8]) -> Option<Self> {
+        Self::parse(text.strip_prefix(PREFIX)?)
+    }
+
+    /// Reads `NUMBER:MS`, the value of the field of a base.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let colon = text.iter().position(|byte| *byte == b':')?;
+        let unix_ms = num::parse_i64(&text[colon + 1..])?;
+        Some(Self { number: num::parse_u64(&text[..colon])?, unix_ms })
+    }
+
+    /// The value of the field of a base.
+    pub fn text(self) -> String {
+        format!("{}:{}", self.number, self.unix_ms)
+    }
+
+    /// Appends the annotation of the record which follows.
+    pub fn annotate(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(PREFIX);
+        num::write_u64(out, self.number);
+        out.push(b':');
+        num::write_i64(out, self.unix_ms);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Counts the records of files, in the order in which they are loaded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Numbering {
+    /// The number of the last record; `None` until something says a number.
+    last: Option<u64>,
+    highest: u64,
+}
+
+impl Numbering {
+    /// Behind a base which says its number, or of one which does not.
+    pub fn behind(base: Option<u64>) -> Self {
+        Self { last: base, highest: base.unwrap_or(0) }
+    }
+
+    /// An annotation was read.
+    pub fn annotation(&mut self, text: &[u8]) {
+        if let Some(moment) = Moment::of_annotation(text) {
+            self.highest = self.highest();
+            self.last = Some(moment.number.saturating_sub(1));
+        }
+    }
+
+    /// A whole record was read.
+    #[inline]
+    pub fn record(&mut self) {
+        self.last = self.last.map(|last| last.saturating_add(1));
+    }
+
+    /// The number of the last record; `None` if nothing has said a number.
+    pub fn last(&self) -> Option<u64> {
+        self.last
+    }
+
+    /// The highest number so far; 0 if nothing has said one.
+    pub fn highest(&self) -> u64 {
+        self.highest.max(self.last.unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_all_else_is_no_moment() {
+        for (number, unix_ms) in [(0, 0), (17, 1_700_000_000_123), (u64::MAX, i64::MIN)] {
+            let moment = Moment { number, unix_ms };
+            let mut line = Vec::new();
+            moment.annotate(&mut line);
+            let text = line.strip_suffix(b"\r\n").expect("a line");
+            assert_eq!(Moment::of_annotation(text), Some(moment));
+            assert_eq!(Moment::parse(moment.text().as_bytes()), Some(moment));
+        }
+        let others: [&[u8]; 8] =
+            [b"", b"#TS:5", b"#NUM:", b"#NUM:5", b"#NUM:5:", b"#NUM::5", b"#NUM:-1:5", b"#num:5:5"];
+        for other in others {
+            assert_eq!(Moment::of_annotation(other), None, "{}", other.escape_ascii());
+        }
+        assert_eq!(Moment::parse(b"18446744073709551616:5"), None);
+    }
+
+    #[test]
+    fn records_are_counted_behind_what_says_a_number() {
+        let mut old = Numbering::behind(None);
+        old.record();
+        assert_eq!((old.last(), old.highest()), (None, 0), "an old file has no numbers");
+        let mut numbering = Numbering::behind(Some(7));
+        numbering.record();
+        numbering.record();
+        assert_eq!((numbering.last(), numbering.highest()), (Some(9), 9));
+        numbering.annotation(b"#TS:5");
+        numbering.annotation(b"#NUM:15:1");
+        assert_eq!((numbering.last(), numbering.highest()), (Some(14), 14));
+        numbering.record();
+        numbering.annotation(b"#NUM:3:1");
+        numbering.record();
+        assert_eq!((numbering.last(), numbering.highest()), (Some(3), 15), "what nobody writes");
+        let mut end = Numbering::behind(Some(u64::MAX));
+        end.record();
+        assert_eq!(end.highest(), u64::MAX);
+    }
+}
