@@ -188,7 +188,7 @@ settings! {
         "When the append-only file is synced. always: before a client is answered; many share one \
          sync. everysec: once a second. no: when the system likes."
     );
-    "appendonly" server(appendonly: bool) = wired(
+    "appendonly" worker(appendonly: bool) = wired(
         Kind::Bool, "no",
         "Write every change to the append-only file, and load that at the start."
     ).effect(Effect::AppendOnly);

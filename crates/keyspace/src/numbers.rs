@@ -75,6 +75,7 @@ impl Guard<'_> {
         }
         let seq = if self.is_recording() { self.number_recorded() } else { self.ks.numbers.draw() };
         self.stamp(seq);
+        self.w.drawn = seq;
         if self.is_world() {
             self.ks.numbers.pass_over(seq.0);
         }
@@ -91,6 +92,17 @@ impl Guard<'_> {
             Change::Edited { mark, .. } => std::mem::replace(&mut end, mark) != mark,
             _ => true,
         })
+    }
+
+    /// The last number that was drawn under this Access since the last call; 0 if none was.
+    #[inline]
+    pub fn take_drawn(&mut self) -> SeqNo {
+        std::mem::take(&mut self.w.drawn)
+    }
+
+    /// True if something was changed, and has no number yet.
+    pub fn has_unnumbered(&self) -> bool {
+        self.draws_number(0) || self.has_pending_records()
     }
 
     /// Number of keys of a database.

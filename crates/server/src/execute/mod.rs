@@ -10,6 +10,7 @@
 //! | the end of its changes | `finish`, `fence` |
 //! | what is left for later | `outcome`, `steps` |
 //! | waiting for keys, and serving those that wait | `waiting`, `blocked`, `serving` |
+//! | waiting for a sync | `synced` |
 //! | several as one | `transaction`, `queue` |
 //! | what is recorded of it | `record`, `sizes`, `redact` |
 
@@ -34,6 +35,7 @@ pub mod running;
 pub(crate) mod serving;
 pub mod sizes;
 pub(crate) mod steps;
+pub(crate) mod synced;
 pub(crate) mod transaction;
 pub(crate) mod waiting;
 pub(crate) mod window;

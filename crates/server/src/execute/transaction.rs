@@ -293,6 +293,8 @@ impl Core {
         // The changes of the commands before a panic are committed.
         let hold = self.finish_noted(guard);
         self.turn.output.hold(hold);
+        let s = caller.session(self);
+        s.wrote = s.wrote.max(guard.take_drawn());
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }

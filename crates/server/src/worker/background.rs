@@ -194,6 +194,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.follow_appendonly();
         }
         self.step_journal();
+        self.end_syncs();
         if self.core.gates & closed::HELD != 0 {
             self.extend_final_save();
         }

@@ -15,7 +15,7 @@ use crate::persist::save::Saving;
 use crate::settings::rewriting::Rewriting;
 use crate::worker::left::Releases;
 use crate::worker::retry::{Retries, Work};
-use base::MonoNs;
+use base::{MonoNs, SeqNo};
 use driver::{ConnId, FileOp};
 use keyspace::Ready;
 use std::collections::{BTreeSet, VecDeque};
@@ -153,6 +153,8 @@ impl Tasks {
 pub struct Waiting {
     /// The timeouts of blocked sessions.
     pub timeouts: BTreeSet<(MonoNs, u64, u32)>,
+    /// Those in WAITAOF: the number that must be synced, the ticket, the place of the session.
+    pub syncs: BTreeSet<(SeqNo, u64, u32)>,
     /// Keys whose waiters the worker serves later: the key expired and was removed by a step that
     /// has released its slot, or serving needs a slot that is held for long.
     pub deferred: VecDeque<Ready>,

@@ -65,6 +65,8 @@ impl Core {
         let holds = terms.fsync == Fsync::Always && writer.is_complete();
         let safe = if holds { writer.durable().0 } else { u64::MAX };
         let is_news = status.holds_replies.swap(holds, Relaxed) != holds;
+        let is_whole = writer.is_complete() && !journal.is_ending;
+        let is_news = status.publish_synced(is_whole.then(|| writer.synced())) || is_news;
         if shared.safe_seq.swap(safe, Release) != safe || is_news {
             shared.post_others(self.id, || Message::Released);
         }

@@ -110,6 +110,8 @@ struct Rewrite {
     format: BaseFormat,
     /// Its cut, of all cuts.
     cut: u64,
+    /// The number at which the journal was cut, once the writer has come there.
+    last: SeqNo,
     /// The segment behind the cut, once it is open.
     incr: Option<FileInfo>,
     /// The base is complete.
@@ -150,6 +152,10 @@ pub(crate) struct Writer {
     trouble: Option<Trouble>,
     retry_at: MonoNs,
     durable: SeqNo,
+    /// Everything up to this number was synced. Less than `durable` while nobody syncs.
+    synced: SeqNo,
+    /// Where the rewrite was cut whose manifest is being written.
+    base_last: SeqNo,
     /// Bytes of the base and of all segments but the last, as far as they count for a rewrite.
     pub base_bytes: u64,
     pub before_bytes: u64,
@@ -188,6 +194,8 @@ impl Writer {
             trouble: None,
             retry_at: MonoNs(0),
             durable: SeqNo(next.0 - 1),
+            synced: SeqNo(next.0 - 1),
+            base_last: SeqNo(0),
             base_bytes,
             before_bytes: all - base_bytes,
             stamped_s: 0,
@@ -214,6 +222,7 @@ impl Writer {
             && rewrite.cut == self.cuts_ended
         {
             rewrite.incr = Some(incr);
+            rewrite.last = self.durable;
         }
         if self.is_complete {
             self.steps.manifest(&self.folder, &self.name, self.manifest.text(), false);
@@ -235,7 +244,13 @@ impl Writer {
     pub(crate) fn begin_rewrite(&mut self, format: BaseFormat) -> FileInfo {
         let base = self.manifest.clone().next_base(&self.name, format);
         self.cuts_begun += 1;
-        self.rewrite = Some(Rewrite { format, cut: self.cuts_begun, incr: None, is_done: false });
+        self.rewrite = Some(Rewrite {
+            format,
+            cut: self.cuts_begun,
+            last: SeqNo(0),
+            incr: None,
+            is_done: false,
+        });
         base
     }
 
@@ -280,6 +295,11 @@ impl Writer {
         self.durable
     }
 
+    /// Everything up to this number was synced, with or without the promise of `appendfsync`.
+    pub(crate) fn synced(&self) -> SeqNo {
+        self.synced
+    }
+
     /// What is wrong with the disk, if something is.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.trouble
@@ -315,6 +335,11 @@ impl Writer {
         self.syncing.is_some()
     }
 
+    /// What was written while nobody synced is not in memory any more, and was not synced.
+    fn has_forgotten(&self, segment: Segment) -> bool {
+        self.pieces.is_empty() && segment.synced < segment.end
+    }
+
     /// When something is to be done although nothing completes.
     pub(crate) fn next_wake(&self, terms: Terms) -> Option<MonoNs> {
         if self.trouble.is_some() {
@@ -324,7 +349,8 @@ impl Writer {
         // What is in flight wakes the worker when it completes.
         let is_timed = terms.fsync == Fsync::EverySecond && !terms.spares_syncs;
         let waits = is_timed && self.syncing.is_none() && self.steps.is_empty();
-        (waits && self.pieces.front().is_some_and(|piece| piece.is_written))
+        let has_forgotten = self.segment.is_some_and(|segment| self.has_forgotten(segment));
+        (waits && (has_forgotten || self.pieces.front().is_some_and(|piece| piece.is_written)))
             .then(|| self.sync_began.plus(SYNC_EVERY_NS))
     }
 
@@ -424,7 +450,7 @@ impl Writer {
             let empty = self.pieces.remove(at).expect("it is there");
             match self.pieces.back_mut() {
                 Some(before) => before.last = empty.last,
-                None => self.durable = empty.last,
+                None => self.pass(empty.last),
             }
             self.spare.push(empty.bytes);
             return;
@@ -441,7 +467,8 @@ impl Writer {
             return;
         }
         let written = self.pieces.iter().take_while(|piece| piece.is_written);
-        let forgotten = (is_ending && self.pieces.is_empty() && segment.synced < segment.end)
+        let is_wanted = is_ending || terms.fsync != Fsync::No;
+        let forgotten = (is_wanted && self.has_forgotten(segment))
             .then_some((0, segment.end, self.durable));
         let Some((bytes, end, last)) = written
             .fold(None, |sum: Option<(usize, u64, SeqNo)>, p| {
@@ -483,7 +510,7 @@ impl Writer {
         }
         self.at_cut = false;
         self.cuts_ended += 1;
-        self.durable = self.gathered_last;
+        self.pass(self.gathered_last);
         self.merger.forget_db();
         self.stamped_s = 0;
         self.begin_segment();
@@ -502,6 +529,7 @@ impl Writer {
             self.manifest.retire(incr.seq);
             self.before_bytes = 0;
             self.ends_rewrite = true;
+            self.base_last = rewrite.last;
             self.steps.manifest(&self.folder, &self.name, self.manifest.text(), true);
             let gone = std::mem::take(&mut self.manifest.history);
             for file in &gone {
@@ -528,7 +556,10 @@ impl Writer {
             Ok(Done::Opened(file)) => {
                 self.segment = Some(Segment { file, end: 0, durable: 0, synced: 0 });
             }
-            Ok(Done::Complete) => self.is_complete = true,
+            Ok(Done::Complete) => {
+                self.is_complete = true;
+                self.synced = self.synced.max(self.base_last);
+            }
             Ok(Done::Cut) => {
                 self.is_dirty = false;
                 self.retry_at = now;
@@ -572,6 +603,7 @@ impl Writer {
                 segment.synced = end;
             }
             self.make_durable(end, last);
+            self.synced = last;
         }
     }
 
@@ -599,6 +631,14 @@ impl Writer {
                 self.spare.push(bytes);
             }
         }
+    }
+
+    /// Everything up to this number is as durable as what is before it: there is no byte between.
+    fn pass(&mut self, last: SeqNo) {
+        if self.synced == self.durable {
+            self.synced = last;
+        }
+        self.durable = last;
     }
 
     fn fail(&mut self, what: &'static str, errno: Errno, now: MonoNs) {
