@@ -77,6 +77,7 @@ const STEPS: &[Step] = &[
     ("streams", BUILT, |root| suite(root, "streams", &[])),
     ("rdb_files", BUILT, |root| suite(root, "rdb_files", &[])),
     ("aof_load", BUILT, |root| suite(root, "aof_load", &[])),
+    ("waitaof", BUILT, |root| suite(root, "waitaof", &[])),
     ("check_aof", BUILT, |root| suite(root, "check_aof", &[])),
     ("loading", BUILT, |root| suite(root, "loading", &[])),
     ("saving", BUILT, |root| suite(root, "saving", &[])),
