@@ -64,6 +64,8 @@ pub enum Suspended {
     Parked(Parked),
     /// CLIENT PAUSE; retried when it ends.
     Pause,
+    /// It would read what cannot be made durable at the moment; retried when that changes.
+    Disk,
     /// DEBUG SLEEP: this session holds World until then.
     Sleep(MonoNs),
     /// A long command goes on in steps.

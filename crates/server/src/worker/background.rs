@@ -195,6 +195,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         self.step_journal();
         self.end_syncs();
+        self.end_disk_waits();
         if self.core.gates & closed::HELD != 0 {
             self.extend_final_save();
         }

@@ -5,6 +5,7 @@
 //! session is closed, its timeout is removed and its DEBUG SLEEP ends at once; whatever else it has
 //! here is dropped by the next step, which finds it closed.
 
+use crate::execute::disk::DiskState;
 use crate::migrate::conversation::Trip;
 use crate::persist::journal::Journal;
 use crate::persist::journal::steps::Steps;
@@ -70,6 +71,8 @@ pub struct Tasks {
     pub sleeping: Option<(ConnId, MonoNs)>,
     /// Sessions that wait in blocking commands.
     pub waiting: Waiting,
+    /// Sessions wait for the disk, since it was in this state.
+    pub(crate) disk: Option<DiskState>,
     /// Watches and tickets to take out of their slots as soon as no lock is held.
     pub releases: Releases,
     /// MIGRATEs whose transfer is over, to be ended as soon as their slots can be locked.

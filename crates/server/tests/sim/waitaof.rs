@@ -1,4 +1,5 @@
-//! WAITAOF on a simulated disk whose machine crashes: what it has said 1 of is on the disk.
+//! WAITAOF on a simulated disk whose machine crashes: what it has said 1 of is on the disk. And what
+//! LATENCY says of a slow one.
 
 use crate::sim_world::{BREATH, PATIENCE, Reply, Sim};
 use driver::sim::{DiskFaults, Faults};
@@ -107,4 +108,66 @@ fn waited_behind(sim: &mut Sim, timeout_ms: &str) -> Option<(bool, bool)> {
         }
     }
     Some((replies[0] == Reply::ok(), replies[2] == synced(true)))
+}
+
+/// The events of which LATENCY LATEST has spikes, and the longest of each in milliseconds.
+fn spikes(sim: &mut Sim) -> Vec<(String, i64)> {
+    let Reply::Array(events) = sim.ask(0, &["LATENCY", "LATEST"]) else { panic!("no list") };
+    let event = |event| match event {
+        Reply::Array(parts) => match parts.as_slice() {
+            [Reply::Bulk(name), _, _, longest] => (name.clone(), longest.integer()),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    events.into_iter().map(event).filter(|(name, _)| name.starts_with("aof-")).collect()
+}
+
+#[test]
+fn latency_has_the_operations_on_the_file_that_took_long() {
+    let slow = DiskFaults {
+        slow_one_in: 1,
+        slow_ns_max: 50_000_000,
+        delay_ns_max: 1_000,
+        ..DiskFaults::NONE
+    };
+    for (fsync, expected) in [
+        ("always", &["aof-write", "aof-write-alone", "aof-fsync-always", "aof-rename"][..]),
+        ("everysec", &["aof-write", "aof-rename"]),
+    ] {
+        let mut sim = begin(7, fsync);
+        sim.net.disk().set_faults(slow);
+        sim.ask(0, &["SET", "key", "value"]);
+        sim.run_for(200_000_000);
+        assert_eq!(spikes(&mut sim), [], "nothing is watched");
+        assert_eq!(
+            sim.ask(0, &["CONFIG", "SET", "latency-monitor-threshold", "5"]),
+            Reply::ok()
+        );
+        for write in 0..60 {
+            sim.ask(0, &["SET", "key", &write.to_string()]);
+            sim.run_for(20_000_000);
+            sim.forget_steps();
+        }
+        sim.ask(0, &["BGREWRITEAOF"]);
+        sim.ask(0, &["SET", "key", "behind"]);
+        assert_eq!(waited(&mut sim, "0"), synced(true));
+        let began = Instant::now();
+        loop {
+            let Reply::Bulk(info) = sim.ask(0, &["INFO", "persistence"]) else { panic!("text") };
+            if info.contains("aof_rewrite_in_progress:0") {
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end");
+            sim.forget_steps();
+            std::thread::sleep(BREATH);
+        }
+        let found = spikes(&mut sim);
+        for event in expected {
+            let longest = found.iter().find(|(name, _)| name == event).map(|(_, ms)| *ms);
+            assert!(longest.is_some_and(|ms| (5..=60).contains(&ms)), "{fsync}: {event}: {found:?}");
+        }
+        let has_sync = found.iter().any(|(name, _)| name == "aof-fsync-always");
+        assert_eq!(has_sync, fsync == "always", "{found:?}");
+    }
 }

@@ -19,6 +19,8 @@ pub struct JournalStatus {
     /// Writers wait: too much is in memory.
     pub(crate) holds_writes: AtomicBool,
     has_trouble: AtomicBool,
+    /// It has been so for `disk-wait-ms`: what is not durable is not shown to readers.
+    pub(crate) is_stuck: AtomicBool,
     trouble: Mutex<Option<String>>,
     /// Bytes of the folder's files, and of its base.
     pub size: AtomicU64,

@@ -142,6 +142,9 @@ pub(crate) struct Writer {
     gathered_last: SeqNo,
     pieces: VecDeque<Piece>,
     is_writing: bool,
+    write_began: MonoNs,
+    /// When the step in flight began.
+    step_began: MonoNs,
     /// What the sync in flight makes durable: a length and a number.
     syncing: Option<(u64, SeqNo)>,
     sync_began: MonoNs,
@@ -187,6 +190,8 @@ impl Writer {
             gathered_last: SeqNo(next.0 - 1),
             pieces: VecDeque::new(),
             is_writing: false,
+            write_began: MonoNs(0),
+            step_began: MonoNs(0),
             syncing: None,
             sync_began: MonoNs(0),
             last_sync_ns: 0,
@@ -330,6 +335,16 @@ impl Writer {
         is_still && is_synced && is_written && !self.merger.is_ready()
     }
 
+    /// How long the operation of this part is under way; of the steps, only a rename counts.
+    pub(crate) fn took_ns(&self, part: Part, now: MonoNs) -> u64 {
+        match part {
+            Part::Write => now.since(self.write_began),
+            Part::Sync => now.since(self.sync_began),
+            Part::Step if self.steps.is_renaming() => now.since(self.step_began),
+            Part::Step => 0,
+        }
+    }
+
     /// A sync is under way.
     pub(crate) fn is_syncing(&self) -> bool {
         self.syncing.is_some()
@@ -356,6 +371,12 @@ impl Writer {
 
     /// Starts what can be started. Everything durable is wanted at once if `is_ending`.
     pub(crate) fn proceed(&mut self, terms: Terms, now: MonoNs, unix_s: i64, is_ending: bool) {
+        if !self.steps.is_in_flight() {
+            self.step_began = now;
+        }
+        if !self.is_writing {
+            self.write_began = now;
+        }
         if self.trouble.is_some() {
             if now < self.retry_at || self.is_writing || self.syncing.is_some() {
                 return;
