@@ -11,8 +11,7 @@ use sheafdb_tests::wire::{Value, Wire, encode};
 
 const SYNCED: &str = "*2 :1 :0";
 const NOT_SYNCED: &str = "*2 :0 :0";
-const OFF: &str =
-    "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+const OFF: &str = "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
 /// Connections, so that each of the two workers has some.
 const CLIENTS: usize = 6;
 

@@ -410,7 +410,8 @@ settings! {
     "latency-monitor-threshold" server(latency_monitor_ms: u64) = wired(
         I64,
         "0",
-        "LATENCY records commands and expiry steps of at least so many milliseconds. 0: none.",
+        "LATENCY records commands, expiry steps and operations on the append-only file of at least \
+         so many milliseconds. 0: none.",
     );
     "latency-tracking" worker(latency_tracking: bool) = wired(
         Kind::Bool, "yes", "Keep a latency histogram per command."

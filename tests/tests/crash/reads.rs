@@ -52,9 +52,8 @@ fn make_space(mount: &Mount) {
 /// Requests that would show the key which is in memory only. The last one of each is a read.
 fn reads(key: &str) -> Vec<Vec<String>> {
     let one = |text: &str| vec![text.replace('@', key)];
-    let exec = |text: &str| {
-        ["MULTI", text, "EXEC"].iter().map(|text| text.replace('@', key)).collect()
-    };
+    let exec =
+        |text: &str| ["MULTI", text, "EXEC"].iter().map(|text| text.replace('@', key)).collect();
     vec![
         one("STRLEN @"),
         one("GET @"),

@@ -110,7 +110,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     fn answer_synced(&mut self, conn: ConnId, blocked: &Blocked) {
         let caller = caller_of(&blocked.ticket);
-        let (is_on, at_once) = (self.core.settings.appendonly, request_of(&blocked.ticket).wait.at_once);
+        let (is_on, at_once) =
+            (self.core.settings.appendonly, request_of(&blocked.ticket).wait.at_once);
         self.core.record_unblocked(caller, blocked, 0, 0, !is_on);
         self.answer(conn, |core, out| {
             let mut reply = caller.reply(out);

@@ -140,10 +140,7 @@ fn latency_has_the_operations_on_the_file_that_took_long() {
         sim.ask(0, &["SET", "key", "value"]);
         sim.run_for(200_000_000);
         assert_eq!(spikes(&mut sim), [], "nothing is watched");
-        assert_eq!(
-            sim.ask(0, &["CONFIG", "SET", "latency-monitor-threshold", "5"]),
-            Reply::ok()
-        );
+        assert_eq!(sim.ask(0, &["CONFIG", "SET", "latency-monitor-threshold", "5"]), Reply::ok());
         for write in 0..60 {
             sim.ask(0, &["SET", "key", &write.to_string()]);
             sim.run_for(20_000_000);
@@ -165,7 +162,10 @@ fn latency_has_the_operations_on_the_file_that_took_long() {
         let found = spikes(&mut sim);
         for event in expected {
             let longest = found.iter().find(|(name, _)| name == event).map(|(_, ms)| *ms);
-            assert!(longest.is_some_and(|ms| (5..=60).contains(&ms)), "{fsync}: {event}: {found:?}");
+            assert!(
+                longest.is_some_and(|ms| (5..=60).contains(&ms)),
+                "{fsync}: {event}: {found:?}"
+            );
         }
         let has_sync = found.iter().any(|(name, _)| name == "aof-fsync-always");
         assert_eq!(has_sync, fsync == "always", "{found:?}");

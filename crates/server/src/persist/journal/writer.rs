@@ -489,8 +489,8 @@ impl Writer {
         }
         let written = self.pieces.iter().take_while(|piece| piece.is_written);
         let is_wanted = is_ending || terms.fsync != Fsync::No;
-        let forgotten = (is_wanted && self.has_forgotten(segment))
-            .then_some((0, segment.end, self.durable));
+        let forgotten =
+            (is_wanted && self.has_forgotten(segment)).then_some((0, segment.end, self.durable));
         let Some((bytes, end, last)) = written
             .fold(None, |sum: Option<(usize, u64, SeqNo)>, p| {
                 Some((sum.map_or(0, |s| s.0) + p.len, p.at + p.len as u64, p.last))
