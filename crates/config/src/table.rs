@@ -307,18 +307,18 @@ settings! {
     "dbfilename" server(dbfilename: PathBuf) = wired(
         Kind::FileName, "dump.rdb", "Name of the snapshot file in `dir`. Empty: none is written."
     ).protected();
-    "disk-wait-ms" worker(disk_wait_ms: u64) = wired(
-        I32, "1000",
-        "With `appendfsync always`: once the append-only file cannot be written for so long, reads \
-         of what is not on the disk yet are refused with MISCONF. Until then they wait. 0: they \
-         wait as long as it takes."
-    );
     "dir" server(dir: PathBuf) = wired(
         Kind::Text, ".", "Working folder. Relative file names start there."
     ).effect(Effect::Folder).protected();
     "disable-thp" = inert(
         Kind::Bool, "yes", "huge pages are always used; the server never forks, so they do no harm"
     ).start();
+    "disk-wait-ms" worker(disk_wait_ms: u64) = wired(
+        I32, "1000",
+        "With `appendfsync always`: once the append-only file cannot be written for so long, reads \
+         of what is not on the disk yet are refused with MISCONF. Until then they wait. 0: they \
+         wait as long as it takes."
+    );
     "dual-channel-replication-enabled" = inert(Kind::Bool, "no", REPLICATION);
     "dynamic-hz" = inert(Kind::Bool, "yes", "`hz` does nothing either");
     "enable-debug-command" worker(enable_debug_command: Access) = wired(
