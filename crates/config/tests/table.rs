@@ -15,6 +15,7 @@ const OWN: [&str; 22] = [
     "backup-keep",
     "backup-schedule",
     "busy-poll-us",
+    "disk-wait-ms",
     "ingest-classic",
     "ingest-classic-port",
     "ingest-idle-timeout",
