@@ -40,6 +40,8 @@ struct Run1 {
     writer: Writer,
     disk: Disk,
     terms: Terms,
+    /// `appendfsync` at the beginning.
+    began: Fsync,
     now: MonoNs,
     /// The last number.
     last: u64,
@@ -61,6 +63,7 @@ impl Run1 {
             writer,
             disk: Disk::default(),
             terms: terms(fsync),
+            began: fsync,
             now: MonoNs(5 * S),
             last: 0,
             cuts: Vec::new(),
@@ -143,7 +146,7 @@ impl Run1 {
         assert!(freed <= self.stream(0, durable).len(), "freed before it is durable");
         assert_eq!(self.stream(0, self.last).len(), self.recorded);
         let synced = self.writer.synced().0;
-        assert!(synced == durable || synced < durable && self.terms.fsync == Fsync::No);
+        assert!(synced == durable || synced < durable && self.began == Fsync::No);
         if self.writer.is_complete() {
             // Without syncs, what is forgotten is not durable.
             self.check_crash(synced);
