@@ -65,13 +65,11 @@ impl Core {
         if change <= state.safe {
             return Shown::Yes;
         }
-        match self.shared.journal.trouble().filter(|_| state.is_stuck) {
-            Some(why) => Shown::Never(misconfigured_journal(&why)),
-            None => {
-                self.tasks.disk = Some(state);
-                Shown::Later
-            }
+        if let Some(why) = self.shared.journal.trouble().filter(|_| state.is_stuck) {
+            return Shown::Never(misconfigured_journal(&why));
         }
+        self.tasks.disk = Some(state);
+        Shown::Later
     }
 
     /// A command was called while the disk fails: what it has read may have to wait.
@@ -104,15 +102,13 @@ impl Core {
         guard.finish();
         guard.forget_seen();
         out.truncate(self.running.reply_from());
-        match shown {
-            Shown::Never(error) => Err(error),
-            _ => {
-                let s = caller.session(self);
-                s.end_turn();
-                s.suspend(Suspended::Disk);
-                Ok(Called::Over(Outcome::Retry))
-            }
+        if let Shown::Never(error) = shown {
+            return Err(error);
         }
+        let s = caller.session(self);
+        s.end_turn();
+        s.suspend(Suspended::Disk);
+        Ok(Called::Over(Outcome::Retry))
     }
 
     /// A transaction has locked all that it may read, and begins. (It writes nothing: then it would
