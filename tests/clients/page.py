@@ -167,6 +167,19 @@ def main():
         load = None
         browser.look(False, WIDE)
         wait("calm after the load", lambda: text("ops") == "0")
+        hidden = lambda: browser.js("document.getElementById('journal').hidden && document.getElementById('journal-lag').hidden")
+        assert hidden(), "there is no append-only file"
+        redis("CONFIG", "SET", "appendonly", "yes")
+        redis("SET", "key", "value")
+        wait("the append-only file", lambda: not hidden() and "its base" in text("journal"))
+        wait("a sync of it", lambda: " ago" in text("journal-sync") and text("journal-lag").startswith("0"))
+        browser.look(False, PHONE)
+        wide = browser.js("document.documentElement.scrollWidth")
+        assert wide <= PHONE[0], f"{wide} pixels wide on a phone"
+        browser.look(False, WIDE)
+        browser.picture("journal-light")
+        redis("CONFIG", "SET", "appendonly", "no")
+        wait("the append-only file is gone", hidden)
         assert not browser.console, browser.console
 
         # A stopped process takes connections and answers nothing: the worst kind of silence.

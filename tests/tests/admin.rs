@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use sheafdb_tests::folder::Folder;
 use sheafdb_tests::http;
-use sheafdb_tests::in_time::in_time;
+use sheafdb_tests::in_time::{in_time, until};
 use sheafdb_tests::ports::free_addr;
 use sheafdb_tests::program::{python, root, run};
 use sheafdb_tests::server_process::{Binary, ServerProcess};
@@ -112,6 +113,36 @@ fn the_live_page_updates_and_reports_a_lost_server() {
         command.arg(server.addr.port().to_string()).arg(server.pid().to_string()).arg(pictures);
         print!("{}", run(&mut command, b""));
     }
+}
+
+/// The page has the figures of the append-only file while there is one.
+#[test]
+fn the_figures_of_the_append_only_file_come_and_go() {
+    let folder = Folder::new("admin-journal");
+    let (server, admin) = start(&["--dir", folder.path(), "--appendfsync", "always"]);
+    let mut client = server.connect();
+    let mut ask = |words: &[&str]| {
+        assert_eq!(client.command(words).expect("answered"), Value::Simple(b"OK".into()));
+    };
+    let journal = || {
+        let body = get(admin, "/live.json", &[]).body;
+        let (_, journal) = body.split_once("\"journal\":").expect("it is named");
+        journal.split_once('}').map_or(journal, |(journal, _)| journal).to_owned()
+    };
+    assert!(journal().starts_with("null,"), "{}", journal());
+    ask(&["CONFIG", "SET", "appendonly", "yes"]);
+    ask(&["SET", "key", &"x".repeat(10_000)]);
+    let mut known = String::new();
+    until("all is on the disk", || {
+        known = journal();
+        known.contains("\"lag_bytes\":0,") && !known.contains("\"sync_age_ms\":null")
+    });
+    let (_, bytes) = known.split_once("\"bytes\":").expect("it is named");
+    let bytes: u64 = bytes.split(',').next().expect("a number").parse().expect("a number");
+    assert!(bytes > 10_000, "{known}");
+    assert!(known.contains("\"trouble\":null"), "{known}");
+    ask(&["CONFIG", "SET", "appendonly", "no"]);
+    until("it is gone", || journal().starts_with("null,"));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod crash {
     mod mirror;
     mod ops;
     mod order;
+    mod reads;
     mod same;
     mod shared;
     pub mod world;

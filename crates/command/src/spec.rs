@@ -200,8 +200,13 @@ pub enum AtOnce {
     Null,
     /// 0: no replica has anything.
     Zero,
-    /// Twice 0 in an array: neither here nor on a replica.
-    Zeros,
+    /// Whether what the client has written is synced here, and 0: no replica has anything.
+    Synced {
+        /// It asks for the append-only file: without one, and when that ends, it fails.
+        asks: bool,
+        /// It waits for nothing else.
+        ends: bool,
+    },
 }
 
 /// What runs a command.

@@ -194,7 +194,7 @@ settings! {
         "When the append-only file is synced. always: before a client is answered; many share one \
          sync. everysec: once a second. no: when the system likes."
     );
-    "appendonly" server(appendonly: bool) = wired(
+    "appendonly" worker(appendonly: bool) = wired(
         Kind::Bool, "no",
         "Write every change to the append-only file, and load that at the start."
     ).effect(Effect::AppendOnly);
@@ -319,6 +319,12 @@ settings! {
     "disable-thp" = inert(
         Kind::Bool, "yes", "huge pages are always used; the server never forks, so they do no harm"
     ).start();
+    "disk-wait-ms" worker(disk_wait_ms: u64) = wired(
+        I32, "1000",
+        "With `appendfsync always`: once the append-only file cannot be written for so long, reads \
+         of what is not on the disk yet are refused with MISCONF. Until then they wait. 0: they \
+         wait as long as it takes."
+    );
     "dual-channel-replication-enabled" = inert(Kind::Bool, "no", REPLICATION);
     "dynamic-hz" = inert(Kind::Bool, "yes", "`hz` does nothing either");
     "enable-debug-command" worker(enable_debug_command: Access) = wired(
@@ -410,7 +416,8 @@ settings! {
     "latency-monitor-threshold" server(latency_monitor_ms: u64) = wired(
         I64,
         "0",
-        "LATENCY records commands and expiry steps of at least so many milliseconds. 0: none.",
+        "LATENCY records commands, expiry steps and operations on the append-only file of at least \
+         so many milliseconds. 0: none.",
     );
     "latency-tracking" worker(latency_tracking: bool) = wired(
         Kind::Bool, "yes", "Keep a latency histogram per command."

@@ -16,6 +16,7 @@ const OWN: [&str; 23] = [
     "backup-keep",
     "backup-schedule",
     "busy-poll-us",
+    "disk-wait-ms",
     "ingest-classic",
     "ingest-classic-port",
     "ingest-idle-timeout",

@@ -33,7 +33,7 @@ use crate::workspace::Workspace;
 use crate::{bucket::Word, stats::WorkerStats};
 use base::prng::Prng;
 use base::sync::Arc;
-use base::{Blob, SlotId, UnixMs};
+use base::{Blob, SeqNo, SlotId, UnixMs};
 use std::collections::VecDeque;
 use value::Big;
 
@@ -67,6 +67,8 @@ pub(crate) struct Worker {
     dice: Prng,
     /// The highest sequence number of the slots that the guard has touched.
     pub seq_max: u64,
+    /// The last number that was drawn and that nobody has asked for.
+    pub drawn: SeqNo,
     pub held: Vec<SlotId>,
     pub undo: Undo,
     pub records: Records,
@@ -118,6 +120,7 @@ impl Access {
             uses_version: 0,
             dice: Prng::new(index as u64 + 1),
             seq_max: 0,
+            drawn: SeqNo(0),
             held: Vec::new(),
             undo: Undo::default(),
             records: Records::default(),

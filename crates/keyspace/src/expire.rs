@@ -355,6 +355,7 @@ impl Guard<'_> {
             report.lag_ms_max = report.lag_ms_max.max(now.0.saturating_sub(at).max(0) as u64);
         }
         self.finish();
+        self.take_drawn(); // no client's
         report.expired += removed as u64;
         removed
     }

@@ -74,12 +74,17 @@ impl Guard<'_> {
         if !self.ks.numbers.is_drawing() {
             return;
         }
-        if !(self.draws_number(0) || self.has_pending_records()) {
+        let is_change = self.draws_number(0);
+        if !(is_change || self.has_pending_records()) {
             self.w.records.needs_none = false;
             return;
         }
         let seq = if self.is_recording() { self.number_recorded() } else { self.ks.numbers.draw() };
+        if !is_change {
+            return; // only keys that were due: after a crash they are due again
+        }
         self.stamp(seq);
+        self.w.drawn = seq;
         if self.is_world() {
             self.ks.numbers.pass_over(seq.0);
         }
@@ -96,6 +101,17 @@ impl Guard<'_> {
             Change::Edited { mark, .. } => std::mem::replace(&mut end, mark) != mark,
             _ => true,
         })
+    }
+
+    /// The last number that was drawn under this Access since the last call; 0 if none was.
+    #[inline]
+    pub fn take_drawn(&mut self) -> SeqNo {
+        std::mem::take(&mut self.w.drawn)
+    }
+
+    /// True if something was changed, and has no number yet.
+    pub fn has_unnumbered(&self) -> bool {
+        self.draws_number(0) || self.has_pending_records()
     }
 
     /// Number of keys of a database.
@@ -127,6 +143,11 @@ impl Guard<'_> {
     /// Holds the reply until the changes are safe of the slots which were passed over as empty.
     pub(crate) fn hold_at_passed_over(&mut self) {
         self.hold_at(self.ks.numbers.passed_over());
+    }
+
+    /// Nothing of what was read so far is shown: the reply need not be held for it.
+    pub fn forget_seen(&mut self) {
+        self.w.seq_max = 0;
     }
 
     /// Holds the reply at least until the change with this number is safe.

@@ -18,15 +18,33 @@ pub enum SpikeEvent {
     FastCommand,
     /// A step of the removal of expired keys.
     ExpireCycle,
+    /// A write to the append-only file.
+    AofWrite,
+    /// The same, while nothing else kept the disk busy.
+    AofWriteAlone,
+    /// The same, while a sync was under way.
+    AofWritePendingFsync,
+    /// The same, while the data was saved or the file rewritten.
+    AofWriteActiveChild,
+    /// A sync of the append-only file with `appendfsync always`.
+    AofFsyncAlways,
+    /// The manifest of the append-only file was put in its place.
+    AofRename,
 }
 
 impl SpikeEvent {
     /// All of them, in the order of LATENCY LATEST.
-    pub const ALL: [SpikeEvent; 4] = [
+    pub const ALL: [SpikeEvent; 10] = [
         SpikeEvent::Command,
         SpikeEvent::CommandUnblocking,
         SpikeEvent::FastCommand,
         SpikeEvent::ExpireCycle,
+        SpikeEvent::AofWrite,
+        SpikeEvent::AofWriteAlone,
+        SpikeEvent::AofWritePendingFsync,
+        SpikeEvent::AofWriteActiveChild,
+        SpikeEvent::AofFsyncAlways,
+        SpikeEvent::AofRename,
     ];
 
     /// Its name.
@@ -36,6 +54,12 @@ impl SpikeEvent {
             SpikeEvent::FastCommand => "fast-command",
             SpikeEvent::CommandUnblocking => "command-unblocking",
             SpikeEvent::ExpireCycle => "expire-cycle",
+            SpikeEvent::AofWrite => "aof-write",
+            SpikeEvent::AofWriteAlone => "aof-write-alone",
+            SpikeEvent::AofWritePendingFsync => "aof-write-pending-fsync",
+            SpikeEvent::AofWriteActiveChild => "aof-write-active-child",
+            SpikeEvent::AofFsyncAlways => "aof-fsync-always",
+            SpikeEvent::AofRename => "aof-rename",
         }
     }
 

@@ -14,14 +14,14 @@ use sheafdb_tests::wire::{Value, Wire, encode};
 use super::order::await_written;
 
 /// Size of the disk.
-const SIZE: &str = "size=4m";
+pub(super) const SIZE: &str = "size=4m";
 
 /// A mounted file system, unmounted when it is dropped.
-struct Mount(PathBuf);
+pub(super) struct Mount(pub(super) PathBuf);
 
 impl Mount {
     /// `None` if this process may not mount.
-    fn new(at: PathBuf, options: &str) -> Option<Self> {
+    pub(super) fn new(at: PathBuf, options: &str) -> Option<Self> {
         fs::create_dir_all(&at).expect("a folder");
         let mut command = Command::new("mount");
         let out = command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&at).output();
@@ -47,11 +47,11 @@ fn start(dir: &str, fsync: &str) -> ServerProcess {
     ServerProcess::start(&Binary::under_test(), &words)
 }
 
-fn is_refused(reply: &Value) -> bool {
+pub(super) fn is_refused(reply: &Value) -> bool {
     matches!(reply, Value::Error(text) if text.starts_with(b"MISCONF"))
 }
 
-fn ok() -> Value {
+pub(super) fn ok() -> Value {
     Value::Simple(b"OK".to_vec())
 }
 
@@ -63,21 +63,21 @@ fn info(server: &ServerProcess, line: &str) -> bool {
 }
 
 /// Whether the disk fails. With `appendfsync always` no reply leaves then, so the log tells.
-fn fails(server: &ServerProcess) -> bool {
+pub(super) fn fails(server: &ServerProcess) -> bool {
     let log = server.log();
     log.rfind("Writes are refused") > log.rfind("The append-only file is written again")
 }
 
 /// What was written until the disk failed.
-struct Filled {
+pub(super) struct Filled {
     /// How many keys were acknowledged.
-    keys: usize,
+    pub(super) keys: usize,
     /// Waits for the reply to the key behind these: it is in memory and cannot be written.
-    waits: Option<Wire>,
+    pub(super) waits: Option<Wire>,
 }
 
 /// Writes keys of 20,000 bytes until one is not acknowledged.
-fn fill(server: &ServerProcess, from: usize) -> Filled {
+pub(super) fn fill(server: &ServerProcess, from: usize) -> Filled {
     let text = "x".repeat(20_000);
     for keys in from.. {
         let mut wire = server.connect();
@@ -108,7 +108,7 @@ fn assert_refuses(server: &ServerProcess) {
 }
 
 /// By itself it writes again: also what waited is acknowledged.
-fn await_recovery(server: &ServerProcess, filled: &mut Filled) {
+pub(super) fn await_recovery(server: &ServerProcess, filled: &mut Filled) {
     until("writes work again", || {
         server.connect().command(&["SET", "again", "1"]).expect("an answer") == ok()
     });

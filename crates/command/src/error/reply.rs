@@ -34,6 +34,13 @@ impl Error {
         UnknownCommand { name, args: (&*echo).into() }.into()
     }
 
+    /// EXEC was refused as one of its commands alone would be.
+    pub fn exec_refused(by: &Error) -> Error {
+        let text = String::from_utf8_lossy(&by.text()).into_owned();
+        let why = text.strip_prefix("ERR ").unwrap_or(&text);
+        super::ExecRefused { why: why.into() }.into()
+    }
+
     /// The error for a subcommand that its container does not have.
     pub fn unknown_subcommand(container: &str, name: &[u8]) -> Error {
         let name = Echo::cut(name, ECHO_NAME_MAX);

@@ -1,5 +1,6 @@
-//! WAIT and WAITAOF on a server without replicas and without an append-only file: no
-//! acknowledgement ever arrives, so a client that asks for one waits until its timeout.
+//! WAIT and WAITAOF on a server without replicas: none ever acknowledges anything, so a client that
+//! asks for one waits until its timeout. WAITAOF which asks for the append-only file alone ends when
+//! what the client has written is synced.
 
 use keyspace::Kind;
 use resp::Args;
@@ -27,10 +28,8 @@ pub fn waitaof(args: Args<'_>) -> Result<Wait, Error> {
     let replicas = integer(args.get(2)).ok().filter(|replicas| *replicas >= 0);
     let replicas = replicas.ok_or(Error::NotPositive)?;
     let timeout_ms = timeout(args.get(3))?;
-    if local > 0 {
-        return Err(Error::WaitLocalOff);
-    }
-    Ok(nobody(replicas > 0, timeout_ms, AtOnce::Zeros))
+    let at_once = AtOnce::Synced { asks: local > 0, ends: local > 0 && replicas == 0 };
+    Ok(nobody(local > 0 || replicas > 0, timeout_ms, at_once))
 }
 
 /// Neither has a key that could be taken from.
@@ -81,6 +80,8 @@ mod tests {
         {
             assert_eq!(timeout_of(wait, &["WAIT", replicas, timeout]), expected);
             assert_eq!(timeout_of(waitaof, &["WAITAOF", "0", replicas, timeout]), expected);
+            let waits = timeout_of(waitaof, &["WAITAOF", "1", replicas, timeout]);
+            assert_eq!(waits, if timeout == "0" { None } else { Some(100) });
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::execute::request::Command;
 use crate::execute::steps::run_through;
 use crate::execute::window::KeyRef;
 use crate::worker::core::Core;
-use command::spec::{DataFn, Handler};
+use command::spec::{CommandSpec, DataFn, Handler, LockClass};
 use command::{CommandId, Ctx, Done, Error, Full, record};
 use keyspace::Guard;
 use resp::{Args, OutBuf, Proto, Reply};
@@ -24,12 +24,16 @@ impl Core {
     ) -> Called {
         let Command { caller, id, args, .. } = *command;
         let (from, mark) = (out.position(), guard.mark());
-        let result = if self.gates & closed::ARMED == 0 {
+        let result = if self.gates & (closed::ARMED | closed::UNWRITTEN) == 0 {
             self.handle(guard, out, command)
         } else {
-            self.handle_armed(guard, out, command)
+            let called = self.handle_armed(guard, out, command);
+            called.and_then(|called| self.look_at_read(guard, out, command, called))
         };
-        let runs_again = matches!(result, Ok(Called::Left(Done::Prepare(_) | Done::Park(_))));
+        let runs_again = matches!(
+            result,
+            Ok(Called::Left(Done::Prepare(_) | Done::Park(_)) | Called::Over(Outcome::Retry))
+        );
         if result.is_err() {
             guard.rollback_to(mark);
         } else if self.gates & closed::NUMBERED != 0 {
@@ -141,4 +145,9 @@ impl Core {
         }
         Reply::new(out, proto).error_bytes(&text);
     }
+}
+
+/// A request that reads more than the slots that it locks.
+pub(crate) fn reads_everything(spec: &CommandSpec, args: Args<'_>) -> bool {
+    command::keys::lock_class(spec, args) == LockClass::Each || spec.walk.is_some()
 }

@@ -40,6 +40,7 @@ use crate::worker::core::Core;
 use base::SeqNo;
 use base::sync::Arc;
 use command::CommandId;
+use driver::ConnId;
 use keyspace::{Guard, Numbers};
 use resp::Args;
 
@@ -70,6 +71,10 @@ impl Core {
     pub(crate) fn finish_recorded(&mut self, guard: &mut Guard<'_>) -> SeqNo {
         guard.finish();
         let hold = self.finish_change(guard);
+        let own = guard.take_drawn();
+        if own > SeqNo(0) {
+            self.note_own(own);
+        }
         if self.gates & closed::AWAITED == 0 { SeqNo(0) } else { hold }
     }
 
@@ -109,6 +114,7 @@ impl Core {
             self.turn.output.hold(hold);
             if self.gates & closed::NUMBERED != 0 {
                 self.store_hold(hold);
+                self.note_own(guard.take_drawn());
             }
         }
     }
@@ -121,6 +127,27 @@ impl Core {
             && let Some(s) = self.sessions[session as usize].as_deref_mut()
         {
             s.seen = hold;
+        }
+    }
+
+    /// The session of the running command has made the change with this number, if it is not 0.
+    #[inline]
+    pub(crate) fn note_own(&mut self, own: SeqNo) {
+        if let Some(session) = self.running.session()
+            && let Some(s) = self.sessions[session as usize].as_deref_mut()
+        {
+            s.wrote = s.wrote.max(own);
+        }
+    }
+
+    /// Somebody has made a change for a session: it counts as written with all others so far.
+    pub(crate) fn note_served(&mut self, conn: ConnId) {
+        let numbers = self.shared.keyspace.numbers();
+        if numbers.is_drawing() {
+            let last = numbers.last();
+            if let Some(s) = self.session_mut(conn) {
+                s.wrote = last;
+            }
         }
     }
 

@@ -10,12 +10,14 @@
 //! | the end of its changes | `finish`, `fence` |
 //! | what is left for later | `outcome`, `steps` |
 //! | waiting for keys, and serving those that wait | `waiting`, `blocked`, `serving` |
+//! | waiting for a sync, and for a disk that fails | `synced`, `disk` |
 //! | several as one | `transaction`, `queue` |
 //! | what is recorded of it | `record`, `sizes`, `redact` |
 
 pub(crate) mod blocked;
 pub(crate) mod call;
 pub mod caller;
+pub(crate) mod disk;
 pub(crate) mod fence;
 pub(crate) mod finish;
 pub(crate) mod framed;
@@ -34,6 +36,7 @@ pub mod running;
 pub(crate) mod serving;
 pub mod sizes;
 pub(crate) mod steps;
+pub(crate) mod synced;
 pub(crate) mod transaction;
 pub(crate) mod waiting;
 pub(crate) mod window;

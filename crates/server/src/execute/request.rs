@@ -8,7 +8,6 @@ use crate::execute::window::{Hashed, KeyRef, NO_KEY, key_ref};
 use crate::sessions::session::{Session, gate};
 use crate::worker::core::Core;
 use base::sync::atomic::Ordering::Relaxed;
-use command::error::ExecRefused;
 use command::spec::Traits;
 use command::{CommandId, Error};
 use driver::ConnId;
@@ -163,9 +162,7 @@ impl Core {
             let multi = s.end_transaction();
             self.free_queue(multi);
             self.unwatch_soon(caller);
-            let text = String::from_utf8_lossy(&e.text()).into_owned();
-            let why = text.strip_prefix("ERR ").unwrap_or(&text);
-            e = ExecRefused { why: why.into() }.into();
+            e = Error::exec_refused(&e);
         } else {
             s.fail_transaction();
         }

@@ -99,6 +99,7 @@ impl Core {
             core.turn.output.hold(hold);
             let s = caller.session(core);
             s.seen = s.seen.max(hold);
+            s.wrote = s.wrote.max(guard.take_drawn());
             result
         });
         match stepped {

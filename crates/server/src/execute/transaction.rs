@@ -7,6 +7,7 @@
 //! a single moment (`docs/LOCKS.md`).
 
 use crate::execute::caller::Caller;
+use crate::execute::disk::Shown;
 use crate::execute::outcome::{Called, Outcome};
 use crate::execute::queue::Needs;
 use crate::execute::request::Command;
@@ -31,6 +32,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 const LONG_WATCHED: usize = 256;
 /// A queue of at least this many commands is freed away from the worker.
 const LONG_QUEUE: usize = 256;
+
+/// Why a queue has not run yet.
+enum Waits {
+    /// Its way is not free.
+    Parked(Parked),
+    /// It would show what is not durable, and the disk fails.
+    Disk,
+}
 
 impl Core {
     /// MULTI.
@@ -152,10 +161,16 @@ impl Core {
             let waits = matches!(caller.session(self).suspended, Suspended::Rewriting(_));
             return if waits { Outcome::Waiting } else { Outcome::Done };
         };
+        caller.session(self).multi = Some(multi);
+        let Waits::Parked(why) = why else {
+            let s = caller.session(self);
+            s.end_turn();
+            s.suspend(Suspended::Disk);
+            return Outcome::Retry;
+        };
         if needs == Needs::Walks {
             self.await_growers_turn(caller, &Called::Left(Done::Park(why)));
         }
-        caller.session(self).multi = Some(multi);
         self.park(access, caller, why);
         Outcome::Retry
     }
@@ -167,14 +182,14 @@ impl Core {
         out: &mut OutBuf,
         command: &Command<'_>,
         multi: &Multi,
-    ) -> Result<(), Parked> {
+    ) -> Result<(), Waits> {
         // Which keys such a command changes is not known in advance.
         let may_run = |core: &mut Self| core.may_change_everything(command.caller);
-        let got = self.try_world(access, may_run);
+        let mut got = self.try_world(access, may_run).map_err(Waits::Parked);
         if got.is_ok() {
             let mut guard = access.world(self.turn.unix_ms());
             guard.exempt_from_turns(); // a queue that has begun does not park
-            self.exec_locked(&mut guard, out, command, multi);
+            got = self.exec_locked(&mut guard, out, command, multi);
             drop(guard);
             access.open_world();
         }
@@ -192,23 +207,22 @@ impl Core {
         command: &Command<'_>,
         multi: &Multi,
         needs: Needs,
-    ) -> Result<(), Parked> {
+    ) -> Result<(), Waits> {
         let caller = command.caller;
         let has_many_watches = caller.session(self).watched.len() >= LONG_WATCHED;
         if (has_many_watches || multi.may_be_long()) && access.may_be_long().is_err() {
-            return Err(Parked::Turn);
+            return Err(Waits::Parked(Parked::Turn));
         }
         self.collect_exec_slots(caller, multi);
         let slots = std::mem::take(&mut self.locking.slots);
         let locked = self.lock_queue(access, caller, multi, needs, &slots);
         self.locking.slots = slots;
-        let mut guard = locked?;
+        let mut guard = locked.map_err(Waits::Parked)?;
         guard.exempt_from_turns();
         if multi.is_long() || has_many_watches {
             guard.mark_long();
         }
-        self.exec_locked(&mut guard, out, command, multi);
-        Ok(())
+        self.exec_locked(&mut guard, out, command, multi)
     }
 
     /// Locks the slots of the queue, which are `slots`, and those of its walks.
@@ -255,8 +269,13 @@ impl Core {
         out: &mut OutBuf,
         command: &Command<'_>,
         multi: &Multi,
-    ) {
+    ) -> Result<(), Waits> {
         let Command { caller, id, args, .. } = *command;
+        let refusal = match self.look_at_queue(guard, multi) {
+            Shown::Yes => None,
+            Shown::Later => return Err(Waits::Disk),
+            Shown::Never(error) => Some(error),
+        };
         caller.apply_to(guard);
         let s = caller.session(self);
         let dirty = s.watched.iter().any(|(w, cell)| {
@@ -273,6 +292,11 @@ impl Core {
         }
         let s = caller.session(self);
         _ = s.end_transaction(); // its queue is here
+        if let Some(error) = refusal {
+            guard.forget_seen();
+            _ = self.refuse_exec(out, command, &Error::exec_refused(&error));
+            return Ok(());
+        }
         let (from, mut reply) = (out.position(), caller.reply(out));
         if dirty {
             reply.null_array();
@@ -293,11 +317,14 @@ impl Core {
         // The changes of the commands before a panic are committed.
         let hold = self.finish_noted(guard);
         self.turn.output.hold(hold);
+        let s = caller.session(self);
+        s.wrote = s.wrote.max(guard.take_drawn());
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }
         let hold = Hold { seq: hold, fence: self.turn.output.fence_so_far() };
         self.park_reply(caller, from, out, hold);
+        Ok(())
     }
 
     /// Runs the queue. Its changes stay in the undo log, to be committed together. A command that

@@ -60,8 +60,10 @@ impl Core {
                 }
             }
         }
-        if !caller.may_suspend || wait.timeout_ms == Some(0) {
-            reply_nothing(&mut caller.reply(out), wait.at_once, false);
+        let is_over = self.is_over(guard, caller, wait.at_once)?;
+        if is_over || !caller.may_suspend || wait.timeout_ms == Some(0) {
+            let is_synced = self.shows_as_synced(guard, caller);
+            reply_nothing(&mut caller.reply(out), wait.at_once, is_synced, false);
             return Ok(Outcome::Done.into());
         }
         let words = waits_as.unwrap_or_else(|| OwnedRequest::new(args));
@@ -89,6 +91,7 @@ impl Core {
         if let Some(at) = until {
             self.tasks.waiting.timeouts.insert((at, id, caller.conn().index));
         }
+        let synced = self.list_sync(&caller, request_of(&ticket).wait.at_once, id);
         self.shared.blocked.fetch_add(1, Relaxed);
         let s = caller.session(self);
         s.card.set_flag(
@@ -96,7 +99,7 @@ impl Core {
             true,
         );
         *s.card.ticket.lock().expect("no panic while a card is held") = Some(ticket.clone());
-        s.suspend(Suspended::Blocked(Blocked { ticket, until, ns: 0, request: 0 }));
+        s.suspend(Suspended::Blocked(Blocked { ticket, until, synced, ns: 0, request: 0 }));
     }
 
     /// The session waits no longer; its ticket, if it had one, leaves the queues soon.
@@ -136,6 +139,9 @@ impl Core {
     fn unlist(&mut self, blocked: &Blocked, conn: ConnId) {
         if let Some(at) = blocked.until {
             self.tasks.waiting.timeouts.remove(&(at, blocked.ticket.id, conn.index));
+        }
+        if let Some(number) = blocked.synced {
+            self.tasks.waiting.syncs.remove(&(number, blocked.ticket.id, conn.index));
         }
         self.shared.blocked.fetch_sub(1, Relaxed);
         self.release_ticket(conn, blocked.ticket.clone());
@@ -179,6 +185,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         {
             let reply = out.len_between(OutPos::default(), out.position());
             self.core.record_unblocked(caller_of(&ticket), &blocked, ns, reply, has_failed);
+            self.core.note_served(conn);
             self.answer(conn, |core, own| {
                 own.append(out);
                 core.turn.output.hold_at(hold);
@@ -205,13 +212,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let Some(blocked) = self.core.unblock(conn) else { return };
         let caller = caller_of(ticket);
         self.core.record_unblocked(caller, &blocked, 0, 0, with_error);
+        let is_synced = self.core.is_synced(conn);
         self.answer(conn, |core, out| {
             let mut reply = caller.reply(out);
             if with_error {
                 core.counters().errors.count(UNBLOCKED.as_bytes());
                 reply.error(UNBLOCKED);
             } else {
-                reply_nothing(&mut reply, at_once(ticket), true);
+                reply_nothing(&mut reply, at_once(ticket), is_synced, true);
             }
         });
     }
@@ -251,13 +259,16 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let is_due = matches!(&s.suspended, Suspended::Blocked(b) if b.ticket.id == id && b.ticket.claim());
             if is_due && let Some(blocked) = self.core.unblock(conn) {
                 let (caller, nothing) = (caller_of(&blocked.ticket), at_once(&blocked.ticket));
-                self.answer(conn, |_, out| reply_nothing(&mut caller.reply(out), nothing, true));
+                let is_synced = self.core.is_synced(conn);
+                self.answer(conn, |_, out| {
+                    reply_nothing(&mut caller.reply(out), nothing, is_synced, true);
+                });
             }
         }
     }
 }
 
-fn at_once(ticket: &Ticket) -> AtOnce {
+pub(super) fn at_once(ticket: &Ticket) -> AtOnce {
     request_of(ticket).wait.at_once
 }
 
@@ -268,14 +279,19 @@ fn bytes_in_queues(args: Args<'_>, wait: &Wait) -> u64 {
 }
 
 /// What a command answers that got nothing, after it has waited or because it may not wait.
-fn reply_nothing(reply: &mut Reply<'_>, at_once: AtOnce, has_waited: bool) {
+pub(super) fn reply_nothing(
+    reply: &mut Reply<'_>,
+    at_once: AtOnce,
+    is_synced: bool,
+    has_waited: bool,
+) {
     match at_once {
         AtOnce::Null if !has_waited => reply.null(),
         AtOnce::NullArray | AtOnce::Null => reply.null_array(),
         AtOnce::Zero => reply.integer(0),
-        AtOnce::Zeros => {
+        AtOnce::Synced { .. } => {
             reply.array(2);
-            reply.integer(0);
+            reply.integer(i64::from(is_synced));
             reply.integer(0);
         }
     }

@@ -203,6 +203,7 @@ impl Core {
         guard.finish();
         *committed = count;
         let hold = self.finish_noted(&mut guard);
+        guard.take_drawn(); // no client's
         self.poured = self.poured.max(hold);
         result.map(|_| ())
     }

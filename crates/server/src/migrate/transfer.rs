@@ -169,6 +169,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 let ns = self.core.clock.now().since(trip.started);
                 self.core.record_command(&caller, id, long.request.args(), ns, long.sizes);
             }
+            self.core.note_served(conn);
             self.answer(conn, |core, out| {
                 core.turn.output.hold(trip.hold);
                 match trip.result {

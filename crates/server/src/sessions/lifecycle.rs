@@ -105,7 +105,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
             Suspended::Pause => self.core.end_pause_wait(conn),
             // A target of MIGRATE says for how long its slots are frozen.
-            Suspended::Parked(Parked::Frozen(_) | Parked::Thaw | Parked::Freeze) => {}
+            Suspended::Parked(Parked::Frozen(_) | Parked::Thaw | Parked::Freeze)
+            | Suspended::Disk => {}
             // It runs once it is woken, but keeps no others out until then.
             Suspended::Parked(_) => return session.end_turn(),
             // (A wait which has just been served: the reply is on its way.)

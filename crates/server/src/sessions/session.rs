@@ -64,6 +64,8 @@ pub enum Suspended {
     Parked(Parked),
     /// CLIENT PAUSE; retried when it ends.
     Pause,
+    /// It would read what cannot be made durable at the moment; retried when that changes.
+    Disk,
     /// DEBUG SLEEP: this session holds World until then.
     Sleep(MonoNs),
     /// A long command goes on in steps.
@@ -90,6 +92,9 @@ pub struct Blocked {
     pub ticket: Arc<Ticket>,
     /// When the time is up.
     pub until: Option<MonoNs>,
+    /// WAITAOF: it ends when the change with this number is synced (never with the last number that
+    /// there is), and when the append-only file does.
+    pub synced: Option<SeqNo>,
     /// Time spent before it waited, nanoseconds.
     pub ns: u64,
     /// Bytes of the request.
@@ -353,6 +358,8 @@ pub struct Session {
     /// The highest number of what its running command has read: what it replies later waits for
     /// that.
     pub seen: SeqNo,
+    /// The number of the last change that it has made, for WAITAOF; 0 if none has one.
+    pub wrote: SeqNo,
     /// Replies that may not leave yet; never an empty queue.
     pub outbox: Option<Box<Outbox>>,
     /// Pushes which follow the reply that is being written in steps.
@@ -420,6 +427,7 @@ impl Session {
             authenticated: !need_auth,
             output_blocked: false,
             seen: SeqNo(0),
+            wrote: SeqNo(0),
             outbox: None,
             pushes: None,
             close_after_reply: false,

@@ -4,8 +4,11 @@
 use crate::figures::ingest::ListenerFigures;
 use crate::figures::io::WorkerFigures;
 use crate::figures::{Command, Figures};
+use crate::persist::journal::status::JournalStatus;
 use crate::persist::load::state::Progress;
 use crate::shared::Shared;
+use base::MonoNs;
+use base::sync::atomic::Ordering::Relaxed;
 use command::REDIS_VERSION;
 use driver::stats::Pow2;
 use observe::LatencyTotals;
@@ -30,6 +33,8 @@ struct Live<'a> {
     counts: Counts,
     keys: Keys,
     saves: Saves,
+    /// The append-only file, while there is one.
+    journal: Option<Journal>,
     expire_lag_ms: u64,
     batches: Batches,
     workers: Vec<Worker>,
@@ -127,6 +132,23 @@ struct Saves {
 }
 
 #[derive(Serialize)]
+struct Journal {
+    /// Bytes of its files, and of its base.
+    bytes: u64,
+    base_bytes: u64,
+    /// Bytes which are not durable.
+    lag_bytes: u64,
+    /// How long the last sync took; 0 if there was none.
+    sync_ns: u64,
+    /// How long ago it ended.
+    sync_age_ms: Option<u64>,
+    /// It is being rewritten.
+    rewriting: bool,
+    /// Why it cannot be written.
+    trouble: Option<String>,
+}
+
+#[derive(Serialize)]
 struct Batches {
     /// Polls that brought at least one event.
     polls: u64,
@@ -201,6 +223,7 @@ pub(crate) fn json(
         counts: counts(f),
         keys: keys(f),
         saves: saves(f),
+        journal: shared.journal.is_on().then(|| journal(f, &shared.journal)),
         expire_lag_ms: f.stats.expire_lag_ms,
         batches: batches(f),
         workers: f.io.each.iter().map(worker).collect(),
@@ -291,6 +314,19 @@ fn saves(f: &Figures) -> Saves {
         backup_unix_s: s.backups.last.map_or(0, |last| last.moment_s),
         next_backup_unix_s: s.next_backup_s.unwrap_or(0),
         backup_failed: s.backups.has_failed,
+    }
+}
+
+fn journal(f: &Figures, status: &JournalStatus) -> Journal {
+    let synced_at = status.synced_at.load(Relaxed);
+    Journal {
+        bytes: status.size.load(Relaxed),
+        base_bytes: status.base_size.load(Relaxed),
+        lag_bytes: status.backlog.load(Relaxed),
+        sync_ns: status.last_sync_ns.load(Relaxed),
+        sync_age_ms: (synced_at > 0).then(|| f.now.since(MonoNs(synced_at)) / 1_000_000),
+        rewriting: status.is_rewriting.load(Relaxed),
+        trouble: status.trouble(),
     }
 }
 

@@ -194,6 +194,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.follow_appendonly();
         }
         self.step_journal();
+        self.end_syncs();
+        self.end_disk_waits();
         if self.core.gates & closed::HELD != 0 {
             self.extend_final_save();
         }

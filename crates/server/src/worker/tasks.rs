@@ -5,6 +5,7 @@
 //! session is closed, its timeout is removed and its DEBUG SLEEP ends at once; whatever else it has
 //! here is dropped by the next step, which finds it closed.
 
+use crate::execute::disk::DiskState;
 use crate::migrate::conversation::Trip;
 use crate::persist::journal::Journal;
 use crate::persist::journal::steps::Steps;
@@ -15,7 +16,7 @@ use crate::persist::save::Saving;
 use crate::settings::rewriting::Rewriting;
 use crate::worker::left::Releases;
 use crate::worker::retry::{Retries, Work};
-use base::MonoNs;
+use base::{MonoNs, SeqNo};
 use driver::{ConnId, FileOp};
 use keyspace::Ready;
 use std::collections::{BTreeSet, VecDeque};
@@ -70,6 +71,8 @@ pub struct Tasks {
     pub sleeping: Option<(ConnId, MonoNs)>,
     /// Sessions that wait in blocking commands.
     pub waiting: Waiting,
+    /// Sessions wait for the disk, since it was in this state.
+    pub(crate) disk: Option<DiskState>,
     /// Watches and tickets to take out of their slots as soon as no lock is held.
     pub releases: Releases,
     /// MIGRATEs whose transfer is over, to be ended as soon as their slots can be locked.
@@ -153,6 +156,8 @@ impl Tasks {
 pub struct Waiting {
     /// The timeouts of blocked sessions.
     pub timeouts: BTreeSet<(MonoNs, u64, u32)>,
+    /// Those in WAITAOF: the number that must be synced, the ticket, the place of the session.
+    pub syncs: BTreeSet<(SeqNo, u64, u32)>,
     /// Keys whose waiters the worker serves later: the key expired and was removed by a step that
     /// has released its slot, or serving needs a slot that is held for long.
     pub deferred: VecDeque<Ready>,

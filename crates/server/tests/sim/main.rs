@@ -15,4 +15,5 @@ mod monitor;
 mod rewrite;
 mod save;
 mod turns;
+mod waitaof;
 mod worlds;

@@ -118,6 +118,27 @@ pub fn doctor(
                 "- expire-cycle: a step is cut short after 0.2 ms, so one key took long to take away, or the \
                  machine stopped the worker. Spread the times at which large keys expire.\n"
             }
+            SpikeEvent::AofWrite | SpikeEvent::AofWriteAlone => {
+                "- aof-write: the disk took long to take what is appended. Workers do not wait for it, but \
+                 with \"appendfsync always\" clients do. A faster disk helps, and one that nobody else uses.\n"
+            }
+            SpikeEvent::AofWritePendingFsync => {
+                "- aof-write-pending-fsync: a write waited for the sync before it. A disk with faster syncs \
+                 helps.\n"
+            }
+            SpikeEvent::AofWriteActiveChild => {
+                "- aof-write-active-child: a save or a rewrite kept the disk busy. With \
+                 \"no-appendfsync-on-rewrite yes\" nothing is synced meanwhile, which may lose more than a \
+                 second.\n"
+            }
+            SpikeEvent::AofFsyncAlways => {
+                "- aof-fsync-always: every reply to a write waits for such a sync. A disk with faster syncs \
+                 helps, or \"appendfsync everysec\".\n"
+            }
+            SpikeEvent::AofRename => {
+                "- aof-rename: the manifest was replaced, for which appending waits. It happens at the \
+                 beginning and at the end of a rewrite.\n"
+            }
         });
     }
     let logged_ms = slower_than_us.max(0) as u64 / 1000;

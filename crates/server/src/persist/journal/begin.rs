@@ -75,6 +75,7 @@ impl Core {
             opens_server,
             is_ending: false,
             wake_at: None,
+            trouble_since: None,
             check_at: self.turn.now(),
         })
     }
@@ -433,6 +434,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         shared.journal.is_rewriting.store(false, Relaxed);
         shared.journal.is_complete.store(false, Relaxed);
         shared.journal.is_on.store(false, Relaxed);
+        shared.journal.publish_synced(None);
+        shared.journal.is_stuck.store(false, Relaxed);
         shared.safe_seq.store(u64::MAX, Release);
         shared.journal.holds_replies.store(false, Relaxed);
         shared.post_others(self.core.id, || Message::Released);

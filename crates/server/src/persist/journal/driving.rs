@@ -8,9 +8,11 @@ use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
 use crate::worker::tasks::FileUser;
+use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use driver::{Driver, FileDone};
+use observe::SpikeEvent;
 
 impl Core {
     /// The settings that the writer follows.
@@ -53,7 +55,9 @@ impl Core {
         let ops = journal.writer.take_ops().into_iter();
         self.tasks.file_ops.extend(ops.map(|(part, op)| (user(part), op)));
         let next = journal.writer.next_wake(terms);
-        journal.wake_at = [next, Some(journal.check_at)].into_iter().flatten().min();
+        let patience = self.watch_trouble(&mut journal);
+        let times = [next, Some(journal.check_at), patience];
+        journal.wake_at = times.into_iter().flatten().min();
         self.publish_journal(&journal, terms);
         if std::mem::take(&mut journal.writer.is_history_too_small) {
             log::warning(format_args!(
@@ -72,6 +76,8 @@ impl Core {
         let holds = terms.fsync == Fsync::Always && writer.is_complete();
         let safe = if holds { writer.durable().0 } else { u64::MAX };
         let is_news = status.holds_replies.swap(holds, Relaxed) != holds;
+        let is_whole = writer.is_complete() && !journal.is_ending;
+        let is_news = status.publish_synced(is_whole.then(|| writer.synced())) || is_news;
         if shared.safe_seq.swap(safe, Release) != safe || is_news {
             shared.post_others(self.id, || Message::Released);
         }
@@ -82,6 +88,55 @@ impl Core {
             status.held.fetch_add(u64::from(!was_holding), Relaxed);
         }
         self.note_trouble(journal);
+    }
+
+    /// An operation is about to complete: LATENCY has those which took long, under the names that
+    /// Redis gives them.
+    fn watch_latency(&self, journal: &Journal, part: Part) {
+        let part = journal.writer.counts_as(part);
+        let ns = journal.writer.took_ns(part, self.turn.now());
+        if !self.settings.is_spike(ns) {
+            return;
+        }
+        match part {
+            Part::Write => {
+                let is_saving = self.shared.saves.state().run.is_some();
+                self.record_spike(SpikeEvent::AofWrite, ns);
+                self.record_spike(
+                    match (journal.writer.is_syncing(), is_saving) {
+                        (true, _) => SpikeEvent::AofWritePendingFsync,
+                        (_, true) => SpikeEvent::AofWriteActiveChild,
+                        _ => SpikeEvent::AofWriteAlone,
+                    },
+                    ns,
+                );
+            }
+            Part::Sync if self.journal_terms().fsync == Fsync::Always => {
+                self.record_spike(SpikeEvent::AofFsyncAlways, ns);
+            }
+            Part::Sync => {}
+            Part::Step => self.record_spike(SpikeEvent::AofRename, ns),
+        }
+    }
+
+    /// Notes whether the disk fails for longer than readers wait. Returns when that is so, if it is
+    /// not yet.
+    fn watch_trouble(&self, journal: &mut Journal) -> Option<MonoNs> {
+        let now = self.turn.now();
+        let was_failing = journal.trouble_since.is_some();
+        journal.trouble_since = match journal.writer.trouble() {
+            Some(_) => journal.trouble_since.or(Some(now)),
+            None => None,
+        };
+        let since = journal.trouble_since;
+        let wait_ns = self.settings.disk_wait_ms * 1_000_000;
+        let until = since.filter(|_| wait_ns > 0).map(|since| since.plus(wait_ns));
+        let is_stuck = until.is_some_and(|until| until <= now);
+        let was_stuck = self.shared.journal.is_stuck.swap(is_stuck, Relaxed);
+        if (was_failing, was_stuck) != (since.is_some(), is_stuck) {
+            self.shared.post_others(self.id, || Message::Released);
+        }
+        until.filter(|until| *until > now)
     }
 
     /// Writes that the disk fails, or works again, to the log once.
@@ -138,8 +193,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
     #[cold]
     pub(crate) fn on_journal_file(&mut self, part: Part, done: FileDone) {
         let now = self.core.turn.now();
-        let Some(journal) = &mut self.core.tasks.journal else { return };
+        let Some(mut journal) = self.core.tasks.journal.take() else { return };
+        self.core.watch_latency(&journal, part);
         journal.writer.complete(part, done, now);
+        self.core.tasks.journal = Some(journal);
     }
 
     /// True once nothing of the journal is left to be written: the worker may end.

@@ -45,6 +45,8 @@ pub(crate) struct Journal {
     pub is_ending: bool,
     /// When it has work although nothing happens.
     pub wake_at: Option<MonoNs>,
+    /// Since when the disk fails.
+    pub trouble_since: Option<MonoNs>,
     /// When its size is compared with that of its base.
     pub check_at: MonoNs,
 }

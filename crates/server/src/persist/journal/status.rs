@@ -2,10 +2,10 @@
 
 use crate::persist::journal::Journal;
 use crate::persist::journal::writer::Trouble;
-use base::MonoNs;
-use base::sync::atomic::Ordering::Relaxed;
+use base::sync::atomic::Ordering::{Relaxed, SeqCst};
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use base::sync::{Mutex, PoisonError};
+use base::{MonoNs, SeqNo};
 use config::load::io_text;
 
 /// The state of the append-only file. Written by worker 0.
@@ -19,6 +19,8 @@ pub struct JournalStatus {
     /// Writers wait: too much is in memory.
     pub(crate) holds_writes: AtomicBool,
     has_trouble: AtomicBool,
+    /// It has been so for `disk-wait-ms`: what is not durable is not shown to readers.
+    pub(crate) is_stuck: AtomicBool,
     trouble: Mutex<Option<String>>,
     /// Bytes of the folder's files, and of its base.
     pub size: AtomicU64,
@@ -58,6 +60,10 @@ pub struct JournalStatus {
     pub durable: AtomicU64,
     /// Bytes of files which rewrites have replaced and which are kept.
     pub history: AtomicU64,
+    /// One more than the last number that was synced; 0 while the folder does not hold all data.
+    synced_below: AtomicU64,
+    /// The lowest number for which somebody waits until it is synced; `u64::MAX` for none.
+    awaited: AtomicU64,
     /// Rewrites so far.
     pub rewrites: AtomicU64,
     /// How often writers had to wait because of the backlog.
@@ -67,7 +73,11 @@ pub struct JournalStatus {
 impl JournalStatus {
     /// Nothing is recorded.
     pub fn new() -> Self {
-        Self { last_rewrite_s: AtomicI64::new(-1), ..Self::default() }
+        Self {
+            last_rewrite_s: AtomicI64::new(-1),
+            awaited: AtomicU64::new(u64::MAX),
+            ..Self::default()
+        }
     }
 
     /// Changes are recorded.
@@ -94,6 +104,29 @@ impl JournalStatus {
 
     pub(crate) fn set_trouble(&self, trouble: Option<Trouble>) {
         self.refuse(trouble.map(|trouble| io_text(&trouble.errno.into())));
+    }
+
+    /// True if the change with this number is on the disk, and so is what was there before there
+    /// were numbers.
+    pub(crate) fn is_synced(&self, number: SeqNo) -> bool {
+        number.0 < self.synced_below.load(SeqCst)
+    }
+
+    /// This worker must be woken ([`Message::Released`]) when the change with this number is synced.
+    /// The caller looks at [`JournalStatus::is_synced`] afterwards.
+    ///
+    /// [`Message::Released`]: crate::worker::message::Message::Released
+    pub(crate) fn await_sync(&self, number: SeqNo) {
+        self.awaited.fetch_min(number.0, SeqCst);
+    }
+
+    /// What is synced, for who waits for it. True if somebody does: all workers have to look, and
+    /// those whose clients go on waiting say so again.
+    pub(crate) fn publish_synced(&self, last: Option<SeqNo>) -> bool {
+        let below = last.map_or(0, |last| last.0 + 1);
+        self.synced_below.store(below, SeqCst);
+        // Either this sees who waits, or they see what was just stored.
+        self.awaited.load(SeqCst) < below && self.awaited.swap(u64::MAX, SeqCst) != u64::MAX
     }
 
     /// Makes the writer's figures visible. Returns the bytes in memory, with those that are handed

@@ -87,6 +87,11 @@ impl Steps {
         self.in_flight
     }
 
+    /// The first step is the rename of a manifest.
+    pub(crate) fn is_renaming(&self) -> bool {
+        matches!(self.steps.front(), Some(Step::RenameManifest(_)))
+    }
+
     /// Creates the folder if it is not there.
     pub(crate) fn create_folder(&mut self, folder: &Path) {
         self.steps.push_back(Step::CreateFolder(folder.to_owned()));

@@ -103,6 +103,8 @@ struct Rewrite {
     moment: Moment,
     /// Its cut, of all cuts.
     cut: u64,
+    /// The number at which the journal was cut, once the writer has come there.
+    last: SeqNo,
     /// The segment behind the cut, once it is open.
     incr: Option<FileInfo>,
     /// The base is complete.
@@ -139,6 +141,9 @@ pub(crate) struct Writer {
     is_writing: bool,
     /// The write in flight makes durable what it writes.
     writes_durably: bool,
+    write_began: MonoNs,
+    /// When the step in flight began.
+    step_began: MonoNs,
     /// What the sync in flight makes durable: a length and a number.
     syncing: Option<(u64, SeqNo)>,
     sync_began: MonoNs,
@@ -151,6 +156,10 @@ pub(crate) struct Writer {
     trouble: Option<Trouble>,
     retry_at: MonoNs,
     durable: SeqNo,
+    /// Everything up to this number was synced. Less than `durable` while nobody syncs.
+    synced: SeqNo,
+    /// Where the rewrite was cut whose manifest is being written.
+    base_last: SeqNo,
     /// Bytes of the base and of all segments but the last, as far as they count for a rewrite.
     pub base_bytes: u64,
     pub before_bytes: u64,
@@ -187,6 +196,8 @@ impl Writer {
             pieces: Pieces::default(),
             is_writing: false,
             writes_durably: false,
+            write_began: MonoNs(0),
+            step_began: MonoNs(0),
             syncing: None,
             sync_began: MonoNs(0),
             syncs: 0,
@@ -195,6 +206,8 @@ impl Writer {
             trouble: None,
             retry_at: MonoNs(0),
             durable: SeqNo(next.0 - 1),
+            synced: SeqNo(next.0 - 1),
+            base_last: SeqNo(0),
             base_bytes,
             before_bytes: all - base_bytes,
             replaced_bytes: found.other_bytes,
@@ -221,6 +234,7 @@ impl Writer {
             && rewrite.cut == self.cuts_ended
         {
             rewrite.incr = Some(incr);
+            rewrite.last = self.durable;
         }
         if self.is_complete {
             self.steps.manifest(&self.folder, &self.name, self.manifest.text(), false);
@@ -242,8 +256,8 @@ impl Writer {
     pub(crate) fn begin_rewrite(&mut self, format: BaseFormat, moment: Moment) -> FileInfo {
         let base = self.manifest.clone().next_base(&self.name, format);
         self.cuts_begun += 1;
-        let (cut, incr) = (self.cuts_begun, None);
-        self.rewrite = Some(Rewrite { format, moment, cut, incr, is_done: false });
+        let (cut, last, incr) = (self.cuts_begun, SeqNo(0), None);
+        self.rewrite = Some(Rewrite { format, moment, cut, last, incr, is_done: false });
         base
     }
 
@@ -288,6 +302,11 @@ impl Writer {
         self.durable
     }
 
+    /// Everything up to this number was synced, with or without the promise of `appendfsync`.
+    pub(crate) fn synced(&self) -> SeqNo {
+        self.synced
+    }
+
     /// What is wrong with the disk, if something is.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.trouble
@@ -321,9 +340,29 @@ impl Writer {
         is_still && is_synced && is_written && !self.merger.is_ready()
     }
 
+    /// What an operation in flight counts as: a durable write as a sync.
+    pub(crate) fn counts_as(&self, part: Part) -> Part {
+        if part == Part::Write && self.writes_durably { Part::Sync } else { part }
+    }
+
+    /// How long the operation of this part is under way; of the steps, only a rename counts.
+    pub(crate) fn took_ns(&self, part: Part, now: MonoNs) -> u64 {
+        match part {
+            Part::Write => now.since(self.write_began),
+            Part::Sync => now.since(self.sync_began),
+            Part::Step if self.steps.is_renaming() => now.since(self.step_began),
+            Part::Step => 0,
+        }
+    }
+
     /// A sync is under way.
     pub(crate) fn is_syncing(&self) -> bool {
         self.syncing.is_some() || (self.is_writing && self.writes_durably)
+    }
+
+    /// What was written while nobody synced is not in memory any more, and was not synced.
+    fn has_forgotten(&self, segment: Segment) -> bool {
+        self.pieces.is_empty() && segment.synced < segment.end
     }
 
     /// When something is to be done although nothing completes.
@@ -335,11 +374,19 @@ impl Writer {
         // What is in flight wakes the worker when it completes.
         let is_timed = terms.fsync == Fsync::EverySecond && !terms.spares_syncs;
         let waits = is_timed && self.syncing.is_none() && self.steps.is_empty();
-        (waits && self.pieces.last_written().is_some()).then(|| self.sync_began.plus(SYNC_EVERY_NS))
+        let has_forgotten = self.segment.is_some_and(|segment| self.has_forgotten(segment));
+        (waits && (has_forgotten || self.pieces.last_written().is_some()))
+            .then(|| self.sync_began.plus(SYNC_EVERY_NS))
     }
 
     /// Starts what can be started. Everything durable is wanted at once if `is_ending`.
     pub(crate) fn proceed(&mut self, terms: Terms, now: MonoNs, unix_ms: i64, is_ending: bool) {
+        if !self.steps.is_in_flight() {
+            self.step_began = now;
+        }
+        if !self.is_writing {
+            self.write_began = now;
+        }
         if self.trouble.is_some() {
             if now < self.retry_at || self.is_writing || self.syncing.is_some() {
                 return;
@@ -426,7 +473,7 @@ impl Writer {
                 // Numbers without a command, such as that of a cut.
                 match self.pieces.back_mut() {
                     Some(before) => before.last = self.gathered_last,
-                    None => self.durable = self.gathered_last,
+                    None => self.pass(self.gathered_last),
                 }
                 return;
             }
@@ -435,10 +482,10 @@ impl Writer {
             segment.end += bytes.len() as u64;
             self.pieces.push(bytes, at, self.gathered_last);
         }
-        // One operation instead of two: the worker would be woken between them. It makes durable
-        // only what it writes, so nothing else may be missing.
-        self.writes_durably = terms.fsync == Fsync::Always && self.pieces.last_written().is_none();
         let piece = self.pieces.next_mut().expect("there is one now");
+        // One operation instead of two: the worker would be woken between them. It makes durable
+        // only what it writes, so nothing before it may be missing.
+        self.writes_durably = terms.fsync == Fsync::Always && segment.synced == piece.at;
         let (file, at, bytes) = (segment.file, piece.at, std::mem::take(&mut piece.bytes));
         self.is_writing = true;
         self.ops.push(if self.writes_durably {
@@ -456,7 +503,8 @@ impl Writer {
             return;
         }
         let written = self.written();
-        let is_forgotten = is_ending && self.pieces.is_empty() && segment.synced < segment.end;
+        let is_wanted = is_ending || terms.fsync != Fsync::No;
+        let is_forgotten = is_wanted && self.has_forgotten(segment);
         let forgotten = is_forgotten.then_some((segment.end, self.durable));
         let Some((end, last)) = written.or(forgotten) else { return };
         let bytes = self.pieces.written_bytes();
@@ -492,7 +540,7 @@ impl Writer {
         }
         self.at_cut = false;
         self.cuts_ended += 1;
-        self.durable = self.gathered_last;
+        self.pass(self.gathered_last);
         self.merger.begin_file();
         self.stamped_s = 0;
         self.begin_segment();
@@ -521,6 +569,7 @@ impl Writer {
                 self.keep(replaced, left_over, rewrite.moment);
             }
             self.ends_rewrite = true;
+            self.base_last = rewrite.last;
             self.replace_files(keep, unix_ms);
         }
     }
@@ -588,7 +637,10 @@ impl Writer {
             Ok(Done::Opened(file)) => {
                 self.segment = Some(Segment { file, end: 0, durable: 0, synced: 0 });
             }
-            Ok(Done::Complete) => self.is_complete = true,
+            Ok(Done::Complete) => {
+                self.is_complete = true;
+                self.synced = self.synced.max(self.base_last);
+            }
             Ok(Done::Cut) => {
                 self.is_dirty = false;
                 self.retry_at = now;
@@ -642,6 +694,7 @@ impl Writer {
             segment.synced = end;
         }
         self.make_durable(end, last);
+        self.synced = last;
     }
 
     /// Without syncs, what is written is as durable as it gets.
@@ -664,6 +717,14 @@ impl Writer {
         segment.durable = end;
         self.durable = last;
         self.pieces.drop_durable(end);
+    }
+
+    /// Everything up to this number is as durable as what is before it: there is no byte between.
+    fn pass(&mut self, last: SeqNo) {
+        if self.synced == self.durable {
+            self.synced = last;
+        }
+        self.durable = last;
     }
 
     fn fail(&mut self, what: &'static str, errno: Errno, now: MonoNs) {

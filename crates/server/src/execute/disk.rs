@@ -1,0 +1,159 @@
+//! Reads while the append-only file cannot be written, with `appendfsync always`.
+//!
+//! A reply shows nothing that a crash would undo, so it waits until that is durable (its hold).
+//! While the disk fails that may take for ever. So the gate [`closed::UNWRITTEN`] has every read
+//! looked at before its reply is written to the arena:
+//!
+//! | what it shows | the disk has failed for `disk-wait-ms` | otherwise |
+//! |---|---|---|
+//! | is durable | is answered | is answered |
+//! | is not | is refused: MISCONF | the session waits; the command is run again |
+//!
+//! A reply which was written before the failure was noticed stays where it is, like those of the
+//! writes beside it: its session may have been answered in part.
+
+use crate::execute::call::reads_everything;
+use crate::execute::gates::closed;
+use crate::execute::outcome::{Called, Outcome};
+use crate::execute::request::Command;
+use crate::sessions::session::{Multi, Suspended};
+use crate::worker::Worker;
+use crate::worker::core::Core;
+use crate::worker::message::Message;
+use base::SeqNo;
+use base::sync::atomic::Ordering::{Acquire, Relaxed};
+use command::spec::{Flags, LockClass};
+use command::{Done, Error};
+use driver::Driver;
+use keyspace::{Guard, Numbers};
+use resp::OutBuf;
+
+/// What those that wait for the disk look at: they are woken when it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DiskState {
+    /// Everything up to here is durable.
+    safe: SeqNo,
+    fails: bool,
+    /// It has failed for so long that nobody waits any more.
+    is_stuck: bool,
+}
+
+/// What becomes of a read.
+#[derive(Debug)]
+pub(crate) enum Shown {
+    /// What it shows is durable.
+    Yes,
+    /// Its session waits.
+    Later,
+    /// It is refused.
+    Never(Error),
+}
+
+impl Core {
+    fn disk_state(&self) -> DiskState {
+        let journal = &self.shared.journal;
+        DiskState {
+            safe: SeqNo(self.shared.safe_seq.load(Acquire)),
+            fails: journal.has_trouble(),
+            is_stuck: journal.is_stuck.load(Relaxed),
+        }
+    }
+
+    /// Whether a change may be shown now.
+    fn shown(&mut self, change: SeqNo) -> Shown {
+        let state = self.disk_state();
+        if change <= state.safe {
+            return Shown::Yes;
+        }
+        if let Some(why) = self.shared.journal.trouble().filter(|_| state.is_stuck) {
+            return Shown::Never(misconfigured_journal(&why));
+        }
+        self.tasks.disk = Some(state);
+        Shown::Later
+    }
+
+    /// A command was called while the disk fails: what it has read may have to wait.
+    #[cold]
+    pub(crate) fn look_at_read(
+        &mut self,
+        guard: &mut Guard<'_>,
+        out: &mut OutBuf,
+        command: &Command<'_>,
+        called: Called,
+    ) -> Result<Called, Error> {
+        let Command { caller, id, args, .. } = *command;
+        let has_read = id.spec().flags.contains(Flags::READONLY)
+            && matches!(
+                called,
+                Called::Left(Done::Replied | Done::Steps(_)) | Called::Over(Outcome::Done)
+            );
+        if self.gates & closed::UNWRITTEN == 0 || caller.is_in_exec() || !has_read {
+            return Ok(called);
+        }
+        let mut read = guard.seq();
+        if read == Numbers::LATEST || reads_everything(id.spec(), args) {
+            read = self.shared.keyspace.numbers().last();
+        }
+        let shown = self.shown(read);
+        if matches!(shown, Shown::Yes) {
+            return Ok(called);
+        }
+        // Its reply is dropped. (What was due and was removed stays so.)
+        guard.finish();
+        guard.forget_seen();
+        out.truncate(self.running.reply_from());
+        if let Shown::Never(error) = shown {
+            return Err(error);
+        }
+        let s = caller.session(self);
+        s.end_turn();
+        s.suspend(Suspended::Disk);
+        Ok(Called::Over(Outcome::Retry))
+    }
+
+    /// A transaction has locked all that it may read, and begins. (It writes nothing: then it would
+    /// have been refused.)
+    pub(crate) fn look_at_queue(&mut self, guard: &Guard<'_>, multi: &Multi) -> Shown {
+        if self.gates & closed::UNWRITTEN == 0 {
+            return Shown::Yes;
+        }
+        let reads = |(id, _): &&(command::CommandId, resp::OwnedRequest)| {
+            id.spec().flags.contains(Flags::READONLY)
+        };
+        let mut reads = multi.queue.iter().filter(reads).peekable();
+        if reads.peek().is_none() {
+            return Shown::Yes;
+        }
+        // (DBSIZE locks nothing.)
+        let everything = reads.any(|(id, request)| {
+            id.spec().lock == LockClass::None || reads_everything(id.spec(), request.args())
+        });
+        let last = self.shared.keyspace.numbers().last();
+        self.shown(if everything { last } else { guard.seq() })
+    }
+}
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// Wakes sessions that wait for the disk, if anything has changed.
+    #[inline]
+    pub(crate) fn end_disk_waits(&mut self) {
+        if let Some(seen) = self.core.tasks.disk {
+            self.end_disk_waits_since(seen);
+        }
+    }
+
+    #[cold]
+    fn end_disk_waits_since(&mut self, seen: DiskState) {
+        if self.core.disk_state() != seen {
+            self.core.tasks.disk = None;
+            // They run by the rules of the next turn.
+            self.core.refresh_gates();
+            self.wake_where(|s| matches!(s, Suspended::Disk));
+        }
+    }
+}
+
+/// The append-only file cannot be written, for this reason.
+pub(crate) fn misconfigured_journal(why: &str) -> Error {
+    Error::made(format!("MISCONF Errors writing to the AOF file: {why}"))
+}
