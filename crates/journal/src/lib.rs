@@ -4,12 +4,14 @@
 //! - A [`Reader`] takes blocks of a file of commands and gives the commands.
 //! - A [`Manifest`] lists the files which together are the data, and names the next ones.
 //! - [`record`] writes commands.
+//! - [`producer`] writes and reads the numbers of producers, which stand beside their messages.
 //!
 //! Reading believes nothing: a length which the file claims is no reason to allocate, and whatever
 //! is wrong is a [`Damage`] with its place, never a panic.
 
 mod damage;
 pub mod manifest;
+pub mod producer;
 pub mod reader;
 pub mod record;
 

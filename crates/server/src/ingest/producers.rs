@@ -6,8 +6,15 @@
 //! and raising the highest number are one step under it. A newer connection takes the producer over
 //! under the same lock. So a block is applied before the takeover, and the newer connection knows
 //! its number, or it is not applied at all.
+//!
+//! Whoever saves the data needs the numbers which belong to it. So each number stands a second time
+//! beside the lock ([`Producer::in_key`]), and is raised within the section in which the block is
+//! written: under World, no block is written whose number is not raised, and none is raised whose
+//! block is not written.
 
-use base::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::ingest::marks::{Mark, Marks};
+use base::sync::atomic::Ordering::{Acquire, Relaxed};
+use base::sync::atomic::{AtomicU64, AtomicUsize};
 use base::sync::{Arc, Mutex, MutexGuard};
 use base::{MonoNs, SeqNo};
 use driver::ConnId;
@@ -57,6 +64,12 @@ pub struct State {
     pub held: Held,
     /// The sequence number which acknowledgements of it wait for.
     pub seen: SeqNo,
+    /// Blocks whose records were not durable when this was last asked.
+    marks: Marks,
+    /// Everything up to here waits for no mark.
+    settled: u64,
+    /// What was durable when the marks were compared with it.
+    compared: Option<u64>,
     /// Its connection.
     owner: Option<Owner>,
     /// Connections so far.
@@ -71,6 +84,31 @@ impl State {
     pub fn is_owned(&self, epoch: u64) -> bool {
         self.epoch == epoch
     }
+
+    /// A block is written: everything up to `last` is held. `seq` is the number of its record, 0 if
+    /// it has none.
+    pub fn hold(&mut self, last: u64, seq: SeqNo) {
+        if self.marks.is_empty() {
+            self.settled = self.held.last_id();
+        }
+        self.held.hold(last);
+        self.seen = self.seen.max(seq);
+        if seq > SeqNo(0) {
+            self.marks.push(Mark { seq: self.seen, id: self.held.last_id(), count: 0 });
+        }
+    }
+
+    /// Up to which message everything is durable, if everything up to this number of the journal
+    /// is; 0 without a journal that syncs.
+    pub fn durable(&mut self, up_to: Option<u64>) -> u64 {
+        let Some(up_to) = up_to else { return 0 };
+        if self.compared.replace(up_to) != Some(up_to) {
+            while let Some(mark) = self.marks.pop(up_to) {
+                self.settled = mark.id;
+            }
+        }
+        if self.marks.is_empty() { self.held.last_id() } else { self.settled }
+    }
 }
 
 /// One producer.
@@ -79,6 +117,9 @@ pub struct Producer {
     name: Name,
     number: u64,
     state: Mutex<State>,
+    /// The highest number whose message is in the key, 0 for none. Raised within the section that
+    /// writes it.
+    in_key: AtomicU64,
 }
 
 impl Producer {
@@ -87,6 +128,21 @@ impl Producer {
     #[inline]
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic while a producer is held")
+    }
+
+    /// What it is remembered by.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The highest number whose message is in the key.
+    pub fn in_key(&self) -> &AtomicU64 {
+        &self.in_key
+    }
+
+    /// Its place among all producers.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 }
 
@@ -103,6 +159,8 @@ pub struct Claim {
     pub most: usize,
     /// Forgotten after so long without a connection; `None` for never.
     pub forget_ns: Option<u64>,
+    /// Everything up to this number of the journal is fsynced; `None` without one.
+    pub fsynced: Option<u64>,
     /// Now.
     pub now: MonoNs,
 }
@@ -116,6 +174,8 @@ pub struct Claimed {
     pub epoch: u64,
     /// The highest number held, 0 if none.
     pub last_id: u64,
+    /// The highest number that is fsynced.
+    pub durable: u64,
     /// The sequence number which Welcome waits for, because it shows `last_id`.
     pub seen: SeqNo,
     /// The connection which owned it until now.
@@ -187,8 +247,9 @@ impl Producers {
         let owner = Owner { worker: claim.worker, conn: claim.conn, epoch };
         let before = state.owner.replace(owner);
         let (last_id, seen) = (state.held.last_id(), state.seen);
+        let durable = state.durable(claim.fsynced);
         drop(state);
-        Ok(Claimed { producer, epoch, last_id, seen, before })
+        Ok(Claimed { producer, epoch, last_id, durable, seen, before })
     }
 
     /// The connection of this epoch has ended.
@@ -199,6 +260,34 @@ impl Producers {
             state.left = Some(now);
             table.idle.insert((now, producer.number), producer.clone());
         }
+    }
+
+    /// Remembers producers which files have kept, as if their connections had just ended. Called
+    /// before the first Hello.
+    pub fn restore(&self, kept: Vec<(Name, u64)>, now: MonoNs) {
+        let mut table = self.table.lock().expect("no panic while the table is held");
+        for (name, number) in kept {
+            let producer = match table.known.get(&name) {
+                Some(producer) => producer.clone(),
+                None => table.add(name),
+            };
+            let mut state = producer.state();
+            state.held = Held { last: Some(number) };
+            producer.in_key.store(number, Relaxed);
+            if state.owner.is_none() && state.left.is_none() {
+                state.left = Some(now);
+                table.idle.insert((now, producer.number), producer.clone());
+            }
+        }
+        self.publish(&table);
+    }
+
+    /// Those who have messages in a key, each with the highest number of these. Called under World:
+    /// then this is what belongs to the data. The time is that of a walk over all producers.
+    pub fn in_keys(&self) -> Vec<(Arc<Producer>, u64)> {
+        let table = self.table.lock().expect("no panic while the table is held");
+        let numbers = table.known.values().map(|producer| (producer, producer.in_key.load(Acquire)));
+        numbers.filter(|(_, number)| *number > 0).map(|(p, number)| (p.clone(), number)).collect()
     }
 
     /// Forgets some of those whose time has come. True if there may be more.
@@ -214,8 +303,8 @@ impl Table {
     fn add(&mut self, name: Name) -> Arc<Producer> {
         let number = self.next_number;
         self.next_number += 1;
-        let producer = Producer { name: name.clone(), number, state: Mutex::default() };
-        let producer = Arc::new(producer);
+        let (state, in_key) = (Mutex::default(), AtomicU64::new(0));
+        let producer = Arc::new(Producer { name: name.clone(), number, state, in_key });
         self.bytes += name.memory();
         self.known.insert(name, producer.clone());
         producer
@@ -251,7 +340,8 @@ mod tests {
     fn claim(index: u32, now: u64) -> Claim {
         let conn = ConnId { index, generation: 1 };
         let now = MonoNs(now);
-        Claim { worker: 0, conn, resume: false, most: 3, forget_ns: Some(10 * S), now }
+        let forget_ns = Some(10 * S);
+        Claim { worker: 0, conn, resume: false, most: 3, forget_ns, fsynced: None, now }
     }
 
     #[test]
@@ -325,6 +415,38 @@ mod tests {
         assert_eq!(all.len(), 2, "never");
         all.claim(name("9"), &claim(6, 14 * S)).expect("the look makes room");
         assert_eq!(all.len(), 2, "2 has its connection still");
+    }
+
+    #[test]
+    fn what_is_durable_follows_the_journal() {
+        let mut state = State::default();
+        assert_eq!(state.durable(Some(9)), 0);
+        state.hold(5, SeqNo(0)); // before there was a journal: its base has it
+        assert_eq!((state.durable(None), state.durable(Some(0))), (0, 5));
+        state.hold(8, SeqNo(12));
+        state.hold(9, SeqNo(14));
+        assert_eq!(state.durable(Some(11)), 5);
+        assert_eq!(state.durable(Some(12)), 8);
+        assert_eq!(state.durable(None), 0, "there is no journal any more");
+        assert_eq!(state.durable(Some(20)), 9);
+        assert_eq!(state.seen, SeqNo(14));
+    }
+
+    #[test]
+    fn restored_producers_are_known_and_expire() {
+        let all = Producers::default();
+        let of = |producer: &str| Name { target: Target::List, ..name(producer) };
+        all.restore(vec![(of("a"), 7), (of("b"), 9)], MonoNs(S));
+        assert_eq!(all.len(), 2);
+        let resume = Claim { resume: true, fsynced: Some(0), ..claim(1, 2 * S) };
+        let a = all.claim(of("a"), &resume).expect("known");
+        assert_eq!((a.last_id, a.durable, a.seen), (7, 7, SeqNo(0)));
+        assert!(!all.forget(MonoNs(11 * S), Some(10 * S)));
+        assert_eq!(all.len(), 1, "b has not come back");
+        all.claim(of("c"), &claim(2, 12 * S)).expect("room");
+        let numbers: Vec<_> =
+            all.in_keys().into_iter().map(|(p, n)| (p.name().producer.clone(), n)).collect();
+        assert_eq!(numbers, [(b"a"[..].into(), 7)], "c has no message");
     }
 
     #[test]

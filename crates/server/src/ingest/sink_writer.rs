@@ -78,7 +78,7 @@ impl SinkWriter {
                 Piece::Whole { messages, count, used } => (messages, count, used),
                 Piece::Partial | Piece::Oversized => return (block.len(), WriteEnd::All),
             };
-            let (taken, end) = match core.pour(access, conn, &self.sink, messages.clone(), count) {
+            let (taken, end) = match core.pour(access, conn, &self.sink, messages.clone(), (count, None)) {
                 Poured::All => (count, WriteEnd::All),
                 Poured::Later { taken } => (taken, WriteEnd::Wait(Waits::Wakeup)),
                 Poured::Full { taken } => (taken, WriteEnd::Wait(Waits::Memory)),

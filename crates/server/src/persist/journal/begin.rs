@@ -423,6 +423,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         shared.journal.is_complete.store(false, Relaxed);
         shared.journal.is_on.store(false, Relaxed);
         shared.safe_seq.store(u64::MAX, Release);
+        shared.journal.publish_fsynced(None);
         shared.journal.holds_replies.store(false, Relaxed);
         shared.post_others(self.core.id, || Message::Released);
     }

@@ -68,6 +68,12 @@ impl Core {
         if shared.safe_seq.swap(safe, Release) != safe || is_news {
             shared.post_others(self.id, || Message::Released);
         }
+        let syncs = terms.fsync != Fsync::No && writer.is_complete() && !journal.is_ending;
+        let fsynced = if syncs { writer.fsynced() } else { None };
+        if status.publish_fsynced(fsynced) {
+            shared.post_others(self.id, || Message::Released);
+            shared.post(self.id, Message::Released);
+        }
         let was_holding = status.holds_writes.load(Relaxed);
         let bound = if was_holding { BACKLOG_BYTES_MAX / 2 } else { BACKLOG_BYTES_MAX };
         if (backlog > bound) != was_holding {

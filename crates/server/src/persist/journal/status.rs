@@ -2,8 +2,8 @@
 
 use crate::persist::journal::Journal;
 use crate::persist::journal::writer::Trouble;
-use base::MonoNs;
-use base::sync::atomic::Ordering::Relaxed;
+use base::{MonoNs, SeqNo};
+use base::sync::atomic::Ordering::{Relaxed, SeqCst};
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use base::sync::{Mutex, PoisonError};
 use config::load::io_text;
@@ -54,6 +54,11 @@ pub struct JournalStatus {
     pub last_captured: AtomicU64,
     /// Everything up to this number is durable.
     pub durable: AtomicU64,
+    /// One more than that number while the folder holds all data and the file is synced; else 0.
+    fsynced: AtomicU64,
+    /// The lowest number for which somebody waits; `u64::MAX`: nobody does. Whoever waits lowers
+    /// it ([`JournalStatus::must_await`]); worker 0 raises it when it wakes everybody.
+    pub(crate) awaited_durable: AtomicU64,
     /// Rewrites so far.
     pub rewrites: AtomicU64,
     /// How often writers had to wait because of the backlog.
@@ -63,12 +68,45 @@ pub struct JournalStatus {
 impl JournalStatus {
     /// Nothing is recorded.
     pub fn new() -> Self {
-        Self { last_rewrite_s: AtomicI64::new(-1), ..Self::default() }
+        Self {
+            last_rewrite_s: AtomicI64::new(-1),
+            awaited_durable: AtomicU64::new(u64::MAX),
+            ..Self::default()
+        }
     }
 
     /// Changes are recorded.
     pub fn is_on(&self) -> bool {
         self.is_on.load(Relaxed)
+    }
+
+    /// Everything up to this number is fsynced; `None` while no file holds all data and is synced.
+    #[inline]
+    pub(crate) fn fsynced(&self) -> Option<u64> {
+        self.fsynced.load(SeqCst).checked_sub(1)
+    }
+
+    /// True if this number is not fsynced yet: everybody will get [`Message::Released`] when it is,
+    /// and then asks again.
+    ///
+    /// [`Message::Released`]: crate::worker::message::Message::Released
+    pub(crate) fn must_await(&self, number: u64) -> bool {
+        if self.fsynced() >= Some(number) {
+            return false;
+        }
+        if self.awaited_durable.load(SeqCst) > number {
+            self.awaited_durable.fetch_min(number, SeqCst);
+        }
+        // It may have become so before worker 0 could see that somebody waits.
+        self.fsynced() < Some(number)
+    }
+
+    /// Everything up to this number is fsynced. True if somebody waits for that: all are to be
+    /// woken. For worker 0.
+    pub(crate) fn publish_fsynced(&self, number: Option<SeqNo>) -> bool {
+        self.fsynced.store(number.map_or(0, |number| number.0 + 1), SeqCst);
+        let is_awaited = number >= Some(SeqNo(self.awaited_durable.load(SeqCst)));
+        is_awaited && self.awaited_durable.swap(u64::MAX, SeqCst) != u64::MAX
     }
 
     /// True while the file cannot be written: changes are refused.

@@ -275,6 +275,13 @@ impl Writer {
         std::mem::take(&mut self.ops)
     }
 
+    /// Everything up to this number was synced. `None` while a segment is changed, and while what
+    /// was written with `appendfsync no` is not synced.
+    pub(crate) fn fsynced(&self) -> Option<SeqNo> {
+        let segment = self.segment?;
+        (segment.synced == segment.durable).then_some(self.durable)
+    }
+
     /// Everything up to this number is durable.
     pub(crate) fn durable(&self) -> SeqNo {
         self.durable
@@ -324,7 +331,12 @@ impl Writer {
         // What is in flight wakes the worker when it completes.
         let is_timed = terms.fsync == Fsync::EverySecond && !terms.spares_syncs;
         let waits = is_timed && self.syncing.is_none() && self.steps.is_empty();
-        (waits && self.pieces.front().is_some_and(|piece| piece.is_written))
+        let is_forgotten = |segment: Segment| segment.synced < segment.end;
+        let is_unsynced = match self.pieces.front() {
+            Some(piece) => piece.is_written,
+            None => self.segment.is_some_and(is_forgotten),
+        };
+        (waits && is_unsynced)
             .then(|| self.sync_began.plus(SYNC_EVERY_NS))
     }
 
@@ -441,7 +453,9 @@ impl Writer {
             return;
         }
         let written = self.pieces.iter().take_while(|piece| piece.is_written);
-        let forgotten = (is_ending && self.pieces.is_empty() && segment.synced < segment.end)
+        // What was written with `appendfsync no`, once that is over.
+        let syncs = is_ending || terms.fsync != Fsync::No;
+        let forgotten = (syncs && self.pieces.is_empty() && segment.synced < segment.end)
             .then_some((0, segment.end, self.durable));
         let Some((bytes, end, last)) = written
             .fold(None, |sum: Option<(usize, u64, SeqNo)>, p| {

@@ -336,6 +336,21 @@ fn everysec_syncs_once_a_second_and_no_never_does() {
     assert_eq!((run.writer.durable(), run.writer.backlog()), (SeqNo(5), 0), "as good as it gets");
 }
 
+#[test]
+fn what_was_written_without_a_sync_is_synced_when_the_setting_changes() {
+    for fsync in [Fsync::Always, Fsync::EverySecond] {
+        let mut run = Run1::new(Fsync::No);
+        run.settle(None);
+        assert_eq!(run.writer.fsynced(), Some(SeqNo(0)));
+        run.push(5);
+        run.settle(None);
+        assert_eq!((run.writer.durable(), run.writer.fsynced()), (SeqNo(5), None));
+        run.terms = terms(fsync);
+        run.settle(None);
+        assert_eq!(run.writer.fsynced(), Some(SeqNo(5)), "{fsync:?}");
+    }
+}
+
 /// Regression: with no-appendfsync-on-rewrite, and while a step or a write was under way, the
 /// writer was to be woken at a time that had passed, again and again.
 #[test]
