@@ -2,8 +2,8 @@
 //! transaction of each block of messages, and a field at the beginning of an RDB file.
 //!
 //! ```text
-//! #PRODUCER:stream:1042:"sensor-7"\r\n          the block's last message has this number; the key is
-//!                                               that of the command before, in the same transaction
+//! #PRODUCER:stream:1042:"sensor-7"\r\n    the block's last message has this number; the key is
+//!                                         that of the command before it in the transaction
 //! sheafdb-producer = stream:0:1042:8:sensor-7events
 //!                    kind, database, number, length of the name; the name; the key
 //! ```
@@ -176,8 +176,17 @@ mod tests {
     fn other_lines_are_of_no_producer_and_broken_ones_are_told() {
         assert_eq!(read_line(b"#TS:1"), None);
         for text in [
-            "", "list", "list:1", "list:1:", "list:0:\"p\"", "set:1:\"p\"", "list:x:\"p\"",
-            "list:1:\"p", "list:1:\"\"", "list:1:a b", "list:18446744073709551616:p",
+            "",
+            "list",
+            "list:1",
+            "list:1:",
+            "list:0:\"p\"",
+            "set:1:\"p\"",
+            "list:x:\"p\"",
+            "list:1:\"p",
+            "list:1:\"\"",
+            "list:1:a b",
+            "list:18446744073709551616:p",
         ] {
             let line = format!("#PRODUCER:{text}");
             assert_eq!(read_line(line.as_bytes()), Some(Err(Unreadable)), "{line}");

@@ -26,9 +26,9 @@ pub enum Error {
     Options(&'static str),
     /// The server sent bytes that do not follow the protocol.
     Protocol(&'static str),
-    /// The server holds messages that this producer did not send: another one uses its name. Or it
-    /// holds fewer than it had acknowledged: it was started anew, and what it had acknowledged below
-    /// the level *fsynced* was lost.
+    /// The server holds messages that this producer did not send: another one uses its name. Or
+    /// it holds fewer than it had acknowledged: it was started anew, and has lost what it had
+    /// acknowledged below the level *fsynced*.
     NumbersDisagree {
         /// The highest number that the server holds.
         held: u64,

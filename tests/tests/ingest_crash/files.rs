@@ -23,7 +23,8 @@ struct Served {
 fn start(folder: &Folder, more: &[&str]) -> Served {
     let ingest = free_addr().expect("a free port");
     let listen = format!("{ingest} protocol=2");
-    let words = ["--dir", folder.path(), "--threads", "2", "--save", "", "--ingest-listen", &listen];
+    let words =
+        ["--dir", folder.path(), "--threads", "2", "--save", "", "--ingest-listen", &listen];
     let server = ServerProcess::start(&Binary::under_test(), &[&words[..], more].concat());
     Served { server, ingest }
 }

@@ -182,7 +182,9 @@ impl Source {
         let Answer::Welcome(last, _) = answer else { return Err(format!("{answer:?}")) };
         let (name, sent, fsynced) = (&self.name, self.sent, self.fsynced);
         if held != last || held < fsynced || held > sent {
-            return Err(format!("{name}: {held} are there, welcomed at {last}: {fsynced} of {sent}"));
+            return Err(format!(
+                "{name}: {held} are there, welcomed at {last}: {fsynced} of {sent}"
+            ));
         }
         Ok(held)
     }

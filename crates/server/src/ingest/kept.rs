@@ -1,10 +1,10 @@
 //! The numbers of producers in files: what a file of commands or a snapshot says, on its way into
 //! the table of producers.
 //!
-//! | where | written | read |
-//! |---|---|---|
-//! | append-only file | a line in the transaction of each block (`pour.rs`) | `persist/load/replay` |
-//! | base, snapshot, backup | a field for each producer (`persist/save/walker.rs`) | `persist/load/threads.rs` |
+//! - An append-only file has a line in the transaction of each block: written by `pour.rs`, read in
+//!   `persist/load/replay`.
+//! - A base, a snapshot and a backup have a field for each producer: written by
+//!   `persist/save/walker.rs`, read in `persist/load/threads.rs`.
 //!
 //! What is read last counts: a producer that was forgotten may have begun again with 1.
 

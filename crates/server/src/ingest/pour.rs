@@ -121,9 +121,8 @@ impl Core {
             }
             let mut committed = 0;
             let block = Block { messages: part, count: len, keeper };
-            let run = AssertUnwindSafe(|| {
-                self.pour_inside(access, inside, sink, &block, &mut committed)
-            });
+            let run =
+                AssertUnwindSafe(|| self.pour_inside(access, inside, sink, &block, &mut committed));
             let result = catch_unwind(run);
             access.leave();
             taken += committed;

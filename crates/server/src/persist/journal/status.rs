@@ -2,10 +2,10 @@
 
 use crate::persist::journal::Journal;
 use crate::persist::journal::writer::Trouble;
-use base::{MonoNs, SeqNo};
 use base::sync::atomic::Ordering::{Relaxed, SeqCst};
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use base::sync::{Mutex, PoisonError};
+use base::{MonoNs, SeqNo};
 use config::load::io_text;
 
 /// The state of the append-only file. Written by worker 0.

@@ -336,8 +336,7 @@ impl Writer {
             Some(piece) => piece.is_written,
             None => self.segment.is_some_and(is_forgotten),
         };
-        (waits && is_unsynced)
-            .then(|| self.sync_began.plus(SYNC_EVERY_NS))
+        (waits && is_unsynced).then(|| self.sync_began.plus(SYNC_EVERY_NS))
     }
 
     /// Starts what can be started. Everything durable is wanted at once if `is_ending`.

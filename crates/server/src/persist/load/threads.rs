@@ -10,8 +10,8 @@ use crate::persist::load::state::Load;
 use crate::shared::Shared;
 use crate::worker::message::Message;
 use base::sync::Arc;
-use keyspace::Access;
 use journal::producer::{AUX_NAME, Field};
+use keyspace::Access;
 use rdb::file::{self, Scanned, Scanner, Shown, Summary};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
