@@ -24,11 +24,13 @@ impl Open {
     ) -> Result<Self, Stop> {
         ctx.core.authenticate_producer(hello)?;
         let own = &ctx.core.shared.ingest.open[ctx.port].terms.sink;
-        let sink = sink_of(hello, own.as_ref())?;
         let is_fsynced = hello.level == Level::Fsynced;
-        if is_fsynced {
-            let missing = ctx.core.fsyncs_nothing().or(sink.is_null().then_some(NOTHING_KEPT));
-            missing.map_or(Ok(()), |why| Err(Stop::Fault(Fault::Level, why)))?;
+        if let Some(why) = ctx.core.fsyncs_nothing().filter(|_| is_fsynced) {
+            return Err(Stop::Fault(Fault::Level, why));
+        }
+        let sink = sink_of(hello, own.as_ref())?;
+        if is_fsynced && sink.is_null() {
+            return Err(Stop::Fault(Fault::Level, NOTHING_KEPT));
         }
         let settings = &ctx.core.settings;
         if sink.db >= u32::from(settings.command.databases) {
