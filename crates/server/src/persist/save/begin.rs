@@ -290,7 +290,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let base = (cut.is_ok() && why == Why::Rewrite).then(|| self.cut_journal());
         let changes = shared.keyspace.changes();
-        let producers = cut.is_ok().then(|| shared.ingest.producers.in_keys()).unwrap_or_default();
+        let producers = if cut.is_ok() { shared.ingest.producers.in_keys() } else { Vec::new() };
         let left = if cut.is_err() { self.access.abandoned_snapshot() } else { None };
         self.access.open_world();
         match (cut, left) {
