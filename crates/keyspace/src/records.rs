@@ -160,8 +160,8 @@ impl Records {
     }
 
     /// Appends the pending commands to the batch; several of them, or one with an annotation, as
-    /// one transaction. Returns the databases before and behind them. Everything that allocates is done here, before the number
-    /// is drawn.
+    /// one transaction. Returns the databases before and behind them. Everything that allocates is
+    /// done here, before the number is drawn.
     fn seal(&mut self) -> (Option<DbIndex>, Option<DbIndex>) {
         self.batch.runs.reserve(1);
         let Some(first) = self.lines.first() else { return (None, None) };

@@ -70,23 +70,11 @@ impl Source {
         rng: &mut Rng,
         is_over: &AtomicBool,
     ) -> Option<Result<(), String>> {
-        let mut producer = Producer::try_connect(addr).ok()?;
-        producer.try_send(&self.hello().frame()).ok()?;
-        let (mut last, mut credit) = match producer.hear().ok()? {
-            Answer::Welcome(last, credit) => (last, credit),
-            Answer::Error(LEVEL, _, text) => {
-                self.refused += 1;
-                assert!(text.starts_with("fsynced: "), "{text}");
-                return None;
-            }
-            other => return Some(Err(format!("{other:?} is no Welcome"))),
+        let (mut producer, mut last, mut credit) = match self.greet(addr)? {
+            Ok(greeted) => greeted,
+            Err(why) => return Some(Err(why)),
         };
-        if last < self.fsynced || last > self.sent || producer.durable > last {
-            let (durable, fsynced, sent) = (producer.durable, self.fsynced, self.sent);
-            return Some(Err(format!("welcomed at {last}, {durable}: {fsynced} of {sent}")));
-        }
         let (mut acked, mut used) = (last, 0);
-        self.note(producer.durable);
         let most = 20 + rng.below(2_000) as u64;
         for _ in 0..most {
             if is_over.load(Ordering::Relaxed) {
@@ -135,6 +123,28 @@ impl Source {
             return self.bye(producer);
         }
         None
+    }
+
+    /// A connection with its Welcome: the last number held, and credit.
+    fn greet(&mut self, addr: SocketAddr) -> Option<Result<(Producer, u64, u64), String>> {
+        let mut producer = Producer::try_connect(addr).ok()?;
+        producer.try_send(&self.hello().frame()).ok()?;
+        let (last, credit) = match producer.hear().ok()? {
+            Answer::Welcome(last, credit) => (last, credit),
+            Answer::Error(LEVEL, _, text) => {
+                self.refused += 1;
+                assert!(text.starts_with("fsynced: "), "{text}");
+                return None;
+            }
+            other => return Some(Err(format!("{other:?} is no Welcome"))),
+        };
+        let durable = producer.durable;
+        if last < self.fsynced || last > self.sent || durable > last {
+            let (fsynced, sent) = (self.fsynced, self.sent);
+            return Some(Err(format!("welcomed at {last}, {durable}: {fsynced} of {sent}")));
+        }
+        self.note(durable);
+        Some(Ok((producer, last, credit)))
     }
 
     /// Everything is acknowledged before the connection is closed.

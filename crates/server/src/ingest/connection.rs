@@ -1,9 +1,9 @@
 //! The ingest connections of a worker, of either protocol.
 
-use crate::ingest::fsynced::Syncing;
 use crate::ingest::memory_waiters::MemoryWaiters;
 use crate::ingest::ports::{IngestCounters, IngestPort, Protocol};
 use crate::ingest::sink_writer::SinkWriter;
+use crate::ingest::syncing::Syncing;
 use crate::ingest::v2::producing::Producing;
 use crate::sessions::client_memory::Share;
 use crate::sessions::outbox::Outbox;

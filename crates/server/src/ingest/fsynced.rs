@@ -19,50 +19,19 @@ use crate::worker::message::Message;
 use base::SeqNo;
 use base::sync::atomic::Ordering::Relaxed;
 use config::AppendFsync;
-use driver::{ConnId, Driver};
+use driver::Driver;
 use ingest::v2::Fault;
 
 const NO_FILE: &str = "fsynced: there is no append-only file, or it is not complete yet";
 const NO_SYNC: &str = "fsynced: appendfsync is no";
 
-/// The connections of a worker whose acknowledgements mean *fsynced*.
-pub(crate) struct Syncing {
-    conns: Vec<ConnId>,
-    /// The lowest number of the journal that one of them waits for, or more; `u64::MAX` for none.
-    lowest: u64,
-}
-
-impl Default for Syncing {
-    fn default() -> Self {
-        Self { conns: Vec::new(), lowest: u64::MAX }
-    }
-}
-
-impl Syncing {
-    /// There is none.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.conns.is_empty()
-    }
-
-    /// A producer has asked for this level.
-    pub fn add(&mut self, conn: ConnId) {
-        self.conns.push(conn);
-    }
-
-    /// The connection has ended.
-    pub fn remove(&mut self, conn: ConnId) {
-        self.conns.retain(|other| *other != conn);
-    }
-}
-
 impl Core {
     /// Why no acknowledgement can mean *fsynced*; `None` if it can.
     pub(crate) fn fsyncs_nothing(&self) -> Option<&'static str> {
-        if !self.shared.journal.is_complete.load(Relaxed) {
-            Some(NO_FILE)
-        } else {
+        if self.shared.journal.is_complete.load(Relaxed) {
             (self.settings.appendfsync == AppendFsync::No).then_some(NO_SYNC)
+        } else {
+            Some(NO_FILE)
         }
     }
 

@@ -22,7 +22,7 @@ pub struct Mark {
 /// Marks, the oldest first.
 #[derive(Debug, Default)]
 pub struct Marks {
-    marks: VecDeque<Mark>,
+    waiting: VecDeque<Mark>,
     /// A new mark takes so many blocks, and the last one has room for so many more.
     blocks: u32,
     room: u32,
@@ -31,7 +31,7 @@ pub struct Marks {
 impl Marks {
     /// Messages have come. Numbers of the journal never fall.
     pub fn push(&mut self, mark: Mark) {
-        if let Some(last) = self.marks.back_mut()
+        if let Some(last) = self.waiting.back_mut()
             && (self.room > 0 || last.seq >= mark.seq)
         {
             let seq = last.seq.max(mark.seq);
@@ -39,20 +39,20 @@ impl Marks {
             self.room = self.room.saturating_sub(1);
             return;
         }
-        if self.marks.is_empty() {
+        if self.waiting.is_empty() {
             self.blocks = 1;
-        } else if self.marks.len() == MARKS_MAX {
+        } else if self.waiting.len() == MARKS_MAX {
             self.halve();
             self.blocks = self.blocks.saturating_mul(2);
         }
-        self.marks.push_back(mark);
+        self.waiting.push_back(mark);
         self.room = self.blocks - 1;
     }
 
     /// The oldest mark, if everything up to this number meets it.
     pub fn pop(&mut self, durable: u64) -> Option<Mark> {
         if self.awaits().is_some_and(|seq| seq.0 <= durable) {
-            return self.marks.pop_front();
+            return self.waiting.pop_front();
         }
         // What comes now does not delay what waits.
         self.room = 0;
@@ -62,29 +62,29 @@ impl Marks {
 
     /// The number of the journal which the oldest mark waits for.
     pub fn awaits(&self) -> Option<SeqNo> {
-        self.marks.front().map(|mark| mark.seq)
+        self.waiting.front().map(|mark| mark.seq)
     }
 
     /// True if nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.marks.is_empty()
+        self.waiting.is_empty()
     }
 
     /// Takes everything that waits, as one mark.
     pub fn take_all(&mut self) -> Option<Mark> {
-        let last = *self.marks.back()?;
-        let count = self.marks.drain(..).map(|mark| mark.count).sum();
+        let last = *self.waiting.back()?;
+        let count = self.waiting.drain(..).map(|mark| mark.count).sum();
         Some(Mark { count, ..last })
     }
 
     /// Each two neighbours become one, which waits for the later of both numbers.
     fn halve(&mut self) {
-        let pairs = self.marks.len() / 2;
+        let pairs = self.waiting.len() / 2;
         for at in 0..pairs {
-            let (first, second) = (self.marks[2 * at], self.marks[2 * at + 1]);
-            self.marks[at] = Mark { count: first.count + second.count, ..second };
+            let (first, second) = (self.waiting[2 * at], self.waiting[2 * at + 1]);
+            self.waiting[at] = Mark { count: first.count + second.count, ..second };
         }
-        self.marks.truncate(pairs);
+        self.waiting.truncate(pairs);
     }
 }
 
@@ -115,9 +115,9 @@ mod tests {
         let mut marks = Marks::default();
         for n in 1..=10_000 {
             marks.push(mark(n, 2 * n));
-            assert!(marks.marks.len() <= MARKS_MAX);
+            assert!(marks.waiting.len() <= MARKS_MAX);
         }
-        let steps: Vec<u64> = marks.marks.iter().map(|mark| mark.count).collect();
+        let steps: Vec<u64> = marks.waiting.iter().map(|mark| mark.count).collect();
         assert!(steps.iter().all(|count| *count <= 10_000 / 12), "{steps:?}");
         let mut total = 0;
         while let Some(front) = marks.awaits() {

@@ -16,4 +16,5 @@ pub mod ports;
 pub mod pour;
 pub mod producers;
 pub(crate) mod sink_writer;
+pub(crate) mod syncing;
 pub(crate) mod v2;

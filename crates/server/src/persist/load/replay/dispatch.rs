@@ -373,7 +373,7 @@ impl Transaction {
     fn add_producer(&mut self, line: &BlockLine) -> bool {
         let Some(last) = self.chunk.commands().len().checked_sub(1) else { return false };
         let Some(key) = self.chunk.args(last).try_get(1) else { return false };
-        let db = u32::from(self.chunk.commands()[last].db.0);
+        let db = self.chunk.commands()[last].db.0;
         self.producers.push((Name::of_block(line, db, key), line.number));
         true
     }
