@@ -31,7 +31,7 @@ enum {
     SHEAFDB_TOO_LARGE = -3,   /* more than the server or the buffer takes: the message was not taken */
     SHEAFDB_CLOSED = -4,      /* the handle was closed */
     SHEAFDB_PROTOCOL = -5,    /* the server sent what is none of this protocol */
-    SHEAFDB_DISAGREE = -6,    /* the server holds other messages than were sent: somebody else uses the name */
+    SHEAFDB_DISAGREE = -6,    /* the server holds other messages than were sent: somebody else uses the name, or some were lost */
     SHEAFDB_NO_MEMORY = -7,
     SHEAFDB_INVALID = -8,     /* options that cannot be */
     SHEAFDB_NUMBERS_END = -9, /* 2^64 - 1 was given out */

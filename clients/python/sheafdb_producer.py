@@ -55,7 +55,7 @@ class ProtocolError(SheafError):
 
 
 class NumbersDisagree(SheafError):
-    """The server holds other messages than this producer sent: somebody else uses its name."""
+    """The server holds other messages than this producer sent: somebody else uses its name, or acknowledged messages were lost."""
 
 
 class ServerError(SheafError):

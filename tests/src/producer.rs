@@ -96,6 +96,8 @@ pub enum Answer {
 pub struct Producer {
     /// The socket.
     pub stream: TcpStream,
+    /// The highest number which the last Welcome or Ack has called fsynced.
+    pub durable: u64,
     rest: Vec<u8>,
 }
 
@@ -105,10 +107,47 @@ impl Producer {
     /// # Panics
     /// If no server listens.
     pub fn connect(addr: SocketAddr) -> Self {
-        let stream = TcpStream::connect(addr).expect("it listens");
-        stream.set_nodelay(true).expect("a socket has this option");
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time above 0");
-        Self { stream, rest: Vec::new() }
+        Self::try_connect(addr).expect("it listens")
+    }
+
+    /// Connects, if a server listens.
+    ///
+    /// # Errors
+    /// None does.
+    pub fn try_connect(addr: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(addr)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        Ok(Self { stream, durable: 0, rest: Vec::new() })
+    }
+
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// The connection is closed.
+    pub fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// Reads the next frame, if one comes in time.
+    ///
+    /// # Errors
+    /// The connection is closed.
+    pub fn hear_within(&mut self, limit: Duration) -> io::Result<Option<Answer>> {
+        if let Some(answer) = self.take() {
+            return Ok(Some(answer));
+        }
+        self.stream.set_read_timeout(Some(limit))?;
+        let read = self.read();
+        self.stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        match read {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => Ok(self.take()),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
     }
 
     /// Connects and sends Hello; returns the server's first frame.
@@ -156,6 +195,9 @@ impl Producer {
         let frame: Vec<u8> = self.rest.drain(..8 + length).collect();
         let body = &frame[8..];
         let u64_at = |at: usize| u64::from_le_bytes(*body[at..].first_chunk().expect("a number"));
+        if matches!(frame[4], 0x81 | 0x82) {
+            self.durable = u64_at(24);
+        }
         Some(match frame[4] {
             0x81 => Answer::Welcome(u64_at(16), u64_at(32)),
             0x82 => Answer::Ack(u64_at(0)),

@@ -33,6 +33,7 @@ const STEPS: &[Step] = &[
     ("harness", BUILT, harness),
     ("stalls", RELEASED, |root| suite(root, "stalls", RELEASE)),
     ("crash", BUILT, |root| suite(root, "crash", &[])),
+    ("ingest_crash", BUILT, |root| suite(root, "ingest_crash", &[])),
     ("guards", &["release"], |root| guards::run(root, false)),
     ("admin", RELEASED, |root| suite(root, "admin", RELEASE)),
     ("producers", BUILT, |root| both(root, "producers", &[])),

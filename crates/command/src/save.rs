@@ -76,6 +76,11 @@ impl SnapshotFile {
         Self { writer, recorded, now, counts, long, keys: 0, freed: 0, failure: None }
     }
 
+    /// A field at the beginning of the file, before the first entry.
+    pub fn aux(&mut self, name: &str, text: &[u8]) {
+        self.writer.aux(name, text);
+    }
+
     /// Bytes that wait to be taken.
     pub fn len(&self) -> usize {
         self.writer.len()

@@ -125,7 +125,9 @@ fn a_hello_with_unsupported_options_is_refused() {
         let mut intake = Intake::new(LIMITS);
         assert_eq!(intake.next(&mut &bytes[..]), Some(Event::Hello(hello)));
     }
-    assert_eq!(Hello { level: Level::Fsynced, ..good }.check(), Err(Fault::Level));
+    assert_eq!(Hello { level: Level::Fsynced, ..good }.check(), Ok(()));
+    let counted = Hello { sink: SinkKind::Null, key: b"", ..good };
+    assert_eq!(Hello { level: Level::Fsynced, ..counted }.check(), Err(Fault::Level));
     assert_eq!(Hello { key: b"", ..list }.check(), Err(Fault::Sink));
     assert_eq!(Hello { key: b"k", ..null }.check(), Err(Fault::Sink));
     assert_eq!(Hello { db: 1, ..good }.check(), Err(Fault::Sink));

@@ -5,6 +5,7 @@
 //! - A [`Manifest`] lists the files which together are the data, and names the next ones.
 //! - A [`History`] lists the files which rewrites have replaced, and which are kept.
 //! - [`record`] writes commands, [`Moment`] the numbers and times of records.
+//! - [`producer`] writes and reads the numbers of producers, which stand beside their messages.
 //!
 //! Reading believes nothing: a length which the file claims is no reason to allocate, and whatever
 //! is wrong is a [`Damage`] with its place, never a panic.
@@ -13,6 +14,7 @@ mod damage;
 pub mod history;
 pub mod manifest;
 pub mod moment;
+pub mod producer;
 pub mod reader;
 pub mod record;
 

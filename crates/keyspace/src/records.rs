@@ -35,6 +35,9 @@ pub(crate) struct Records {
     own: u32,
     /// Changes are pending that nothing can repeat, and nothing has to.
     pub needs_none: bool,
+    /// So many commands were pending when a line was added behind the last of them: they become a
+    /// transaction, also a single one.
+    annotated: Option<usize>,
     /// Numbered records, to be handed over.
     pub batch: Batch,
 }
@@ -122,6 +125,7 @@ impl Records {
     #[cold]
     pub fn truncate(&mut self, mark: RecordMark, undone: impl Fn(u64) -> bool) {
         self.own = mark.own;
+        self.annotated = self.annotated.filter(|lines| *lines <= mark.lines);
         let Some(first) = self.lines.get(mark.lines) else { return };
         let mut kept = OutBuf::default();
         let mut lines = Vec::new();
@@ -149,20 +153,21 @@ impl Records {
         self.pending.clear();
         self.lines.clear();
         self.needs_none = false;
+        self.annotated = None;
         if self.pending.bytes.capacity() > KEPT_BYTES_MAX {
             self.pending = OutBuf::default();
         }
     }
 
-    /// Appends the pending commands to the batch; several of them as one transaction. Returns the
-    /// databases before and behind them. Everything that allocates is done here, before the number
-    /// is drawn.
+    /// Appends the pending commands to the batch; several of them, or one with an annotation, as
+    /// one transaction. Returns the databases before and behind them. Everything that allocates is
+    /// done here, before the number is drawn.
     fn seal(&mut self) -> (Option<DbIndex>, Option<DbIndex>) {
         self.batch.runs.reserve(1);
         let Some(first) = self.lines.first() else { return (None, None) };
         let out = &mut self.batch.out;
         let (db_in, mut db) = (first.db, first.db);
-        if let [_] = self.lines.as_slice() {
+        if self.lines.len() == 1 && self.annotated.is_none() {
             append(out, &self.pending, OutPos::default(), self.pending.position());
             return (Some(db_in), Some(db));
         }
@@ -250,6 +255,17 @@ impl Guard<'_> {
     pub fn record_raw(&mut self, db: DbIndex, request: &[u8]) {
         if self.is_recording() {
             self.w.records.begin(db, 0, true).bytes.extend_from_slice(request);
+        }
+    }
+
+    /// Adds an annotation behind the last command that was left: a line which begins with `#`, with
+    /// its end. It stands in a transaction with the commands, so that a file has both or none.
+    /// Nothing while no record is kept, or no command was left.
+    pub fn annotate(&mut self, line: impl FnOnce(&mut Vec<u8>)) {
+        let records = &mut self.w.records;
+        if records.is_on && !records.lines.is_empty() {
+            line(&mut records.pending.bytes);
+            records.annotated = Some(records.lines.len());
         }
     }
 

@@ -26,7 +26,9 @@ pub enum Error {
     Options(&'static str),
     /// The server sent bytes that do not follow the protocol.
     Protocol(&'static str),
-    /// The server holds messages that this producer did not send: another one uses its name.
+    /// The server holds messages that this producer did not send: another one uses its name. Or
+    /// it holds fewer than it had acknowledged: it was started anew, and has lost what it had
+    /// acknowledged below the level *fsynced*.
     NumbersDisagree {
         /// The highest number that the server holds.
         held: u64,
@@ -79,7 +81,11 @@ impl fmt::Display for Error {
             Self::Options(what) => write!(f, "invalid options: {what}"),
             Self::Protocol(what) => write!(f, "not a server of ingest protocol 2: {what}"),
             Self::NumbersDisagree { held, acknowledged, last } => {
-                write!(f, "the server holds message {held}; expected is {acknowledged} to {last}")
+                write!(f, "the server holds message {held}; expected is {acknowledged} to {last}")?;
+                if held < acknowledged {
+                    f.write_str(": acknowledged messages are lost")?;
+                }
+                Ok(())
             }
             Self::NumbersEnd => f.write_str("no message numbers are left"),
             Self::Thread(why) => write!(f, "cannot start a thread: {why}"),

@@ -127,6 +127,12 @@ impl Plan {
         }
     }
 
+    /// Messages can be acknowledged as fsynced, all the time.
+    pub fn always_syncs(&self) -> bool {
+        let syncs = |journal: Journal| journal.fsync != Fsync::No && !journal.switches;
+        self.journal.is_some_and(syncs)
+    }
+
     /// What is older than this when a server dies, nanoseconds, is there again; `None`: nothing
     /// need be. A server that was answered from memory while its disk failed loses more.
     pub fn window_ns(&self) -> Option<u64> {

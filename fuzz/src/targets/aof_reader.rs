@@ -2,6 +2,7 @@
 //! blocks in which the bytes come. A simple second reader of whole files says the same about what
 //! is valid. What is read can be written again. Memory follows the bytes, not what they claim.
 
+use journal::producer::{self, Field};
 use journal::{Damage, Item, Reader, record};
 
 use crate::Target;
@@ -17,6 +18,8 @@ pub const TARGET: Target = Target {
         b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n",
         b"#TS:1700000000\r\n",
         b"#TS:5\n",
+        b"#PRODUCER:list:7:\"a\"\r\n",
+        b"#PRODUCER:stream:18446744073709551615:\"\\x00\"\r\n",
         b"*0\r\n",
         b"*-1\r\n",
         b"*2147483647\r\n",
@@ -70,6 +73,7 @@ fn read(file: &[u8], block: usize) -> Seen {
             }
             Ok(Some(Item::Annotation { at, text })) => {
                 assert!(file[at as usize..].starts_with(text) && text.starts_with(b"#"));
+                check_line(text);
             }
             Ok(None) => match blocks.next() {
                 Some(block) => reader.feed(block),
@@ -84,6 +88,20 @@ fn read(file: &[u8], block: usize) -> Seen {
     };
     assert!(end.is_ok() || reader.finish() == end);
     Seen { items, end, valid: reader.valid_up_to() }
+}
+
+/// What is read of the number of a producer can be written again.
+fn check_line(text: &[u8]) {
+    if let Some(Ok(line)) = producer::read_line(text) {
+        let mut again = Vec::new();
+        let name = producer::quoted_name(&line.producer);
+        producer::write_line(&mut again, line.kind, line.number, &name);
+        let text = again.strip_suffix(b"\r\n").expect("its end");
+        assert_eq!(producer::read_line(text), Some(Ok(line)));
+    }
+    if let Ok(field) = Field::parse(&text[1..]) {
+        assert_eq!(Field::parse(&field.text()), Ok(field));
+    }
 }
 
 /// How far a file is valid, by a reader which has all of it.

@@ -183,6 +183,21 @@ class Each:
         self.open(server.ingest, 0, sink="list", key="k").ask(f"close {WAIT_MS}", "ok 0")
         self.tool(self.program, server.ingest, "other", sink="list", key="k", resume=1).says("error server 9")
 
+    def test_a_killed_server_has_what_was_fsynced_and_gets_the_rest(self):
+        for fsync in ("always", "everysec"):
+            server = self.start("--appendonly", "yes", "--appendfsync", fsync)
+            tool = self.open(server.ingest, sink="stream", key="k", level="fsynced")
+            tool.ask("send 300 40 m 1000", "sent 300")
+            tool.ask(f"flush {WAIT_MS}", "ok 300")
+            tool.ask("send 100 40 m 1000", "sent 400")
+            server.kill()
+            tool.ask("send 100 40 m 1000", "sent 500")
+            server.start()
+            self.assertGreaterEqual(server.redis().xlen("k"), 300)
+            tool.ask(f"close {WAIT_MS}", "ok 500")
+            numbers = [int(fields["id"]) for _, fields in server.redis().xrange("k")]
+            self.assertEqual(numbers, list(range(1, 501)))
+
     def test_other_refusals(self):
         server = self.start()
         server.redis().set("text", "x")

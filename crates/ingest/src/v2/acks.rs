@@ -43,6 +43,9 @@ pub struct Acks {
     wait_ns: u64,
     /// The highest number that is held.
     last: u64,
+    /// The highest numbers that are known to be in memory and fsynced, if they are above.
+    memory: u64,
+    durable: u64,
     /// Messages without an acknowledgement, when the first of them arrived, and reads since then.
     covered: u64,
     oldest: MonoNs,
@@ -68,6 +71,8 @@ impl Acks {
             messages_max: if ack_messages == 0 { WAITING_MAX } else { ack_messages as u64 },
             wait_ns: if theirs == 0 || theirs > ours { ours } else { theirs },
             last: last_id,
+            memory: 0,
+            durable: 0,
             covered: 0,
             oldest: MonoNs(0),
             reads: 0,
@@ -92,6 +97,14 @@ impl Acks {
         self.covered += count;
         self.last = self.last.max(last);
         assert!(self.covered <= crate::COVERED_MAX, "one read brings fewer than 2^31 messages");
+    }
+
+    /// What acknowledgements say beside the number that they cover: up to where messages are in
+    /// memory and fsynced. Neither falls.
+    #[inline]
+    pub fn note(&mut self, memory: u64, durable: u64) {
+        self.memory = self.memory.max(memory);
+        self.durable = self.durable.max(durable);
     }
 
     /// Called after the messages of a read were taken. Writes the acknowledgement that is due, if
@@ -157,7 +170,8 @@ impl Acks {
         }
         let nothing_new = self.covered == 0;
         let skipped = self.covered.saturating_sub(1) as u32;
-        let ack = Ack { nothing_new, id: self.last, skipped, memory: self.last, durable: 0 };
+        let (memory, durable) = (self.memory.max(self.last), self.durable);
+        let ack = Ack { nothing_new, id: self.last, skipped, memory, durable };
         write_ack(out, &ack);
         self.covered = 0;
         self.reads = 0;
@@ -328,6 +342,18 @@ mod tests {
         out.clear();
         acks.flush(&mut out, true);
         assert_eq!(one(1, &out), Some(ack(9, 2)));
+    }
+
+    #[test]
+    fn what_is_in_memory_and_fsynced_never_falls() {
+        let mut acks = Acks::new(Acking::Batched, 0, 0, 5);
+        acks.add_taken(7, 2, MonoNs(1));
+        acks.note(12, 6);
+        acks.note(3, 0);
+        let mut out = Vec::new();
+        acks.flush(&mut out, false);
+        let expected = Ack { id: 7, skipped: 1, memory: 12, durable: 6, ..Ack::default() };
+        assert_eq!(one(1, &out), Some(expected));
     }
 
     #[test]

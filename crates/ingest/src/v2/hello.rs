@@ -156,12 +156,13 @@ impl<'a> Hello<'a> {
         if named && fields.0.is_empty() { Ok(hello) } else { Err(Fault::Malformed) }
     }
 
-    /// Checks whether this server supports a well-formed Hello, whatever the listener.
+    /// Checks whether servers support a well-formed Hello, whatever the listener. Whether messages
+    /// are fsynced depends on the server.
     ///
     /// # Errors
-    /// [`Fault::Level`] or [`Fault::Sink`].
+    /// [`Fault::Level`]: nothing of a null sink is fsynced. [`Fault::Sink`].
     pub fn check(&self) -> Result<(), Fault> {
-        if self.level == Level::Fsynced {
+        if self.level == Level::Fsynced && self.sink == SinkKind::Null {
             return Err(Fault::Level);
         }
         let fits = match self.sink {

@@ -63,10 +63,15 @@ impl FileWriter {
         };
         self.out.extend_from_slice(magic.as_bytes());
         for (name, text) in aux {
-            self.out.push(opcode::AUX);
-            self.saver.string(name.as_bytes(), &mut self.out);
-            self.saver.string(text, &mut self.out);
+            self.aux(name, text);
         }
+    }
+
+    /// A further aux field, before the first database.
+    pub fn aux(&mut self, name: &str, text: &[u8]) {
+        self.out.push(opcode::AUX);
+        self.saver.string(name.as_bytes(), &mut self.out);
+        self.saver.string(text, &mut self.out);
     }
 
     /// A library of functions: its whole code. Before the first database.

@@ -68,14 +68,8 @@ impl Core {
     /// The next of those that wait which can be answered.
     fn next_sync(&mut self) -> Option<(u64, u32)> {
         let &(number, id, place) = self.tasks.waiting.syncs.first()?;
-        if self.settings.appendonly && !self.shared.journal.is_synced(number) {
-            if number == NEVER {
-                return None;
-            }
-            self.shared.journal.await_sync(number);
-            if !self.shared.journal.is_synced(number) {
-                return None;
-            }
+        if self.settings.appendonly && self.shared.journal.must_await(number) {
+            return None;
         }
         self.tasks.waiting.syncs.pop_first();
         Some((id, place))

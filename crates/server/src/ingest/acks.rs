@@ -12,6 +12,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(crate) fn hold_acks(&mut self, conn: ConnId, from: usize) -> bool {
         let safe = self.core.safe();
         let Some(c) = self.ingest.find(conn) else { return false };
+        let is_fsynced = c.is_fsynced();
+        let safe = if is_fsynced { self.core.fsynced(safe) } else { safe };
         let mut hold = c.hold();
         if c.outbox.is_none() && safe.meets(&mut hold) {
             return false;
@@ -28,14 +30,19 @@ impl<D: Driver<Message = Message>> Worker<D> {
             c.blocked = true;
             self.driver.pause(conn);
         }
+        if is_fsynced {
+            self.wait_for_fsynced(hold.seq);
+        }
         true
     }
 
     /// Sends held acknowledgements which may leave now.
     #[cold]
     pub(crate) fn release_acks(&mut self) {
-        let safe = self.core.safe();
+        let (safe, fsynced) = (self.core.safe(), self.core.fsynced(self.core.safe()));
         for conn in std::mem::take(&mut self.ingest.holding) {
+            let is_fsynced = self.ingest.find(conn).is_some_and(|c| c.is_fsynced());
+            let safe = if is_fsynced { fsynced } else { safe };
             while let Some(c) = self.ingest.find(conn)
                 && let Some(chunk) = c.outbox.as_mut().and_then(|outbox| outbox.pop(safe))
             {
@@ -47,8 +54,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let Some(c) = self.ingest.find(conn) else { continue };
             let blocked = c.blocked;
             c.count_memory();
-            if c.outbox.as_ref().is_some_and(|outbox| !outbox.is_empty()) {
+            if let Some(waits_for) = c.outbox.as_ref().and_then(|outbox| outbox.awaits()) {
                 self.ingest.holding.push(conn);
+                if is_fsynced {
+                    self.wait_for_fsynced(waits_for);
+                }
             } else {
                 c.outbox = None;
                 if c.closing && !c.is_two() {

@@ -3,6 +3,7 @@
 use crate::ingest::memory_waiters::MemoryWaiters;
 use crate::ingest::ports::{IngestCounters, IngestPort, Protocol};
 use crate::ingest::sink_writer::SinkWriter;
+use crate::ingest::syncing::Syncing;
 use crate::ingest::v2::producing::Producing;
 use crate::sessions::client_memory::Share;
 use crate::sessions::outbox::Outbox;
@@ -30,6 +31,8 @@ pub struct Ingest {
     pub(crate) memory_waiters: MemoryWaiters,
     /// Connections with acknowledgements which may not leave yet.
     pub(crate) holding: Vec<ConnId>,
+    /// Those whose messages, or acknowledgements, wait for the disk.
+    pub(crate) syncing: Syncing,
 }
 
 /// An ingest connection.
@@ -168,6 +171,12 @@ impl IngestConn {
         self.outbox.as_ref().is_some_and(|outbox| outbox.is_over_bound())
     }
 
+    /// True if what it is sent must be fsynced.
+    #[inline]
+    pub fn is_fsynced(&self) -> bool {
+        matches!(&self.kind, Kind::Two(p) if p.is_fsynced)
+    }
+
     /// True if it speaks protocol 2.
     pub fn is_two(&self) -> bool {
         matches!(self.kind, Kind::Two(_))
@@ -191,10 +200,10 @@ impl IngestConn {
     }
 
     /// Acknowledges every whole message.
-    pub fn flush(&mut self, out: &mut Vec<u8>) -> u64 {
+    pub fn flush(&mut self, out: &mut Vec<u8>, now: MonoNs) -> u64 {
         match &mut self.kind {
             Kind::Classic(c) => c.policy.flush(out),
-            Kind::Two(p) => p.flush(out),
+            Kind::Two(p) => p.flush(out, now),
         }
     }
 

@@ -62,6 +62,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if let Some(idle_ns) = self.ingest.idle_ns {
             self.ingest.idle.arm(conn.index, now.plus(idle_ns));
         }
+        self.await_numbers(conn);
         conn
     }
 
@@ -208,6 +209,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let now = self.core.turn.now();
         self.retry_if_memory();
+        if !self.ingest.syncing.is_empty() {
+            self.release_fsynced();
+        }
         if !self.ingest.holding.is_empty() {
             self.release_acks();
         }
@@ -310,7 +314,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let port = c.port;
         let (_, out) = self.driver.io();
         let from = out.bytes.len();
-        let acks = c.flush(&mut out.bytes);
+        let acks = c.flush(&mut out.bytes, self.core.turn.now());
         self.core.ingest_counters(port).acks.add(acks);
         self.send_acks(conn, from);
     }
@@ -365,6 +369,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.ingest_counters(port).connections.subtract(1);
         self.core.shared.ingest.remove_connection(self.core.id);
         self.ingest.holding.retain(|held| *held != conn);
+        self.ingest.syncing.remove(conn);
         if gone.is_some_and(|gone| gone.admitted) {
             self.core.shared.ingest.open[port].remove_connection();
         }

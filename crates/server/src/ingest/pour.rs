@@ -11,10 +11,12 @@ use crate::execute::gates::closed;
 use crate::sessions::monitors;
 use crate::worker::core::Core;
 use base::DbIndex;
-use base::sync::atomic::Ordering::Relaxed;
+use base::sync::atomic::AtomicU64;
+use base::sync::atomic::Ordering::{Relaxed, Release};
 use command::{Error, list, stream};
 use driver::ConnId;
 use ingest::{Messages, Sink, Target};
+use journal::producer::{SinkKind, write_line};
 use keyspace::{Access, Guard, Intent, Key, Parked};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -60,16 +62,44 @@ pub enum Poured {
     },
 }
 
+/// What keeps the number of a producer beside its messages.
+#[derive(Clone, Copy)]
+pub struct Keeper<'a> {
+    /// What its messages become.
+    pub kind: SinkKind,
+    /// Its name, as a line of a file has it.
+    pub quoted: &'a str,
+    /// Raised together with the change of the key.
+    pub in_key: &'a AtomicU64,
+}
+
+/// Messages which are written under one lock.
+#[derive(Clone)]
+struct Block<'a> {
+    messages: Messages<'a>,
+    count: usize,
+    keeper: Option<Keeper<'a>>,
+}
+
+impl Block<'_> {
+    /// The number of the message which is the last of so many.
+    fn last(&self, count: usize) -> u64 {
+        let first = self.messages.clone().next().map_or(0, |(number, _)| number);
+        first + (count as u64 - 1)
+    }
+}
+
 impl Core {
     /// Writes `count` messages into a sink, in their order. `conn` gets [`Message::Retry`]. The
-    /// worker must be outside its section, which is entered and left here.
+    /// worker must be outside its section, which is entered and left here. With a keeper messages
+    /// are numbered, and the number of the last one is kept with them.
     pub fn pour(
         &mut self,
         access: &mut Access,
         conn: ConnId,
         sink: &Sink,
         mut messages: Messages<'_>,
-        count: usize,
+        (count, keeper): (usize, Option<Keeper<'_>>),
     ) -> Poured {
         if sink.is_null() {
             return Poured::All;
@@ -90,9 +120,9 @@ impl Core {
                 (part, len) = messages.split_off(AT_ONCE_MAX, AT_ONCE_BYTES_MAX);
             }
             let mut committed = 0;
-            let run = AssertUnwindSafe(|| {
-                self.pour_inside(access, inside, sink, part.clone(), len, &mut committed)
-            });
+            let block = Block { messages: part, count: len, keeper };
+            let run =
+                AssertUnwindSafe(|| self.pour_inside(access, inside, sink, &block, &mut committed));
             let result = catch_unwind(run);
             access.leave();
             taken += committed;
@@ -151,8 +181,7 @@ impl Core {
         access: &mut Access,
         inside: bool,
         sink: &Sink,
-        messages: Messages<'_>,
-        count: usize,
+        block: &Block<'_>,
         committed: &mut usize,
     ) -> Result<Result<(), Error>, Parked> {
         if !inside {
@@ -161,12 +190,12 @@ impl Core {
         let key = self.shared.keyspace.key(&sink.key);
         let guard = access.lock_one(key.slot, self.turn.unix_ms(), Intent::Write)?;
         if sink.kind != Target::List || !guard.slot_has_movers(key.slot) {
-            return Ok(self.pour_locked(guard, sink, &key, messages, count, committed));
+            return Ok(self.pour_locked(guard, sink, &key, block, committed));
         }
         drop(guard);
         let guard =
             access.lock_to_fill(&[key.slot], false, self.turn.unix_ms(), || vec![key.bytes])?;
-        Ok(self.pour_locked(guard, sink, &key, messages, count, committed))
+        Ok(self.pour_locked(guard, sink, &key, block, committed))
     }
 
     fn pour_locked(
@@ -174,8 +203,7 @@ impl Core {
         mut guard: Guard<'_>,
         sink: &Sink,
         key: &Key<'_>,
-        messages: Messages<'_>,
-        count: usize,
+        block: &Block<'_>,
         committed: &mut usize,
     ) -> Result<(), Error> {
         if self.gates & closed::ARMED != 0 {
@@ -184,6 +212,7 @@ impl Core {
         let caller = Caller::of_ingest(DbIndex(sink.db));
         caller.apply_to(&mut guard);
         let (at, settings) = ((caller.db, key), &self.settings.command);
+        let (messages, count) = (block.messages.clone(), block.count);
         let result = if sink.kind == Target::List {
             let payloads = messages.map(|(_, payload)| payload);
             list::pour(&mut guard, at, settings, &mut self.tally, payloads).map(|()| count)
@@ -200,8 +229,15 @@ impl Core {
         if self.has_monitors() && caller.is_monitored && count > 0 {
             self.attach_monitor_line(&mut guard, sink, count);
         }
+        let kept = block.keeper.filter(|_| count > 0).map(|keeper| (keeper, block.last(count)));
+        if let Some((keeper, last)) = kept {
+            guard.annotate(|line| write_line(line, keeper.kind, last, keeper.quoted));
+        }
         guard.finish();
         *committed = count;
+        if let Some((keeper, last)) = kept {
+            keeper.in_key.store(last, Release);
+        }
         let hold = self.finish_noted(&mut guard);
         guard.take_drawn(); // no client's
         self.poured = self.poured.max(hold);

@@ -6,8 +6,15 @@
 //! and raising the highest number are one step under it. A newer connection takes the producer over
 //! under the same lock. So a block is applied before the takeover, and the newer connection knows
 //! its number, or it is not applied at all.
+//!
+//! Whoever saves the data needs the numbers which belong to it. So each number stands a second time
+//! beside the lock ([`Producer::in_key`]), and is raised within the section in which the block is
+//! written: under World, no block is written whose number is not raised, and none is raised whose
+//! block is not written.
 
-use base::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::ingest::marks::{Mark, Marks};
+use base::sync::atomic::Ordering::{Acquire, Relaxed};
+use base::sync::atomic::{AtomicU64, AtomicUsize};
 use base::sync::{Arc, Mutex, MutexGuard};
 use base::{MonoNs, SeqNo};
 use driver::ConnId;
@@ -57,6 +64,12 @@ pub struct State {
     pub held: Held,
     /// The sequence number which acknowledgements of it wait for.
     pub seen: SeqNo,
+    /// Blocks whose records were not durable when this was last asked.
+    marks: Marks,
+    /// Everything up to here waits for no mark.
+    settled: u64,
+    /// What was durable when the marks were compared with it.
+    compared: Option<u64>,
     /// Its connection.
     owner: Option<Owner>,
     /// Connections so far.
@@ -71,6 +84,31 @@ impl State {
     pub fn is_owned(&self, epoch: u64) -> bool {
         self.epoch == epoch
     }
+
+    /// A block is written: everything up to `last` is held. `seq` is the number of its record, 0 if
+    /// it has none.
+    pub fn hold(&mut self, last: u64, seq: SeqNo) {
+        if self.marks.is_empty() {
+            self.settled = self.held.last_id();
+        }
+        self.held.hold(last);
+        self.seen = self.seen.max(seq);
+        if seq > SeqNo(0) {
+            self.marks.push(Mark { seq: self.seen, id: self.held.last_id(), count: 0 });
+        }
+    }
+
+    /// Up to which message everything is durable, if everything up to this number of the journal
+    /// is; 0 without a journal that syncs.
+    pub fn durable(&mut self, up_to: Option<u64>) -> u64 {
+        let Some(up_to) = up_to else { return 0 };
+        if self.compared.replace(up_to) != Some(up_to) {
+            while let Some(mark) = self.marks.pop(up_to) {
+                self.settled = mark.id;
+            }
+        }
+        if self.marks.is_empty() { self.held.last_id() } else { self.settled }
+    }
 }
 
 /// One producer.
@@ -79,6 +117,9 @@ pub struct Producer {
     name: Name,
     number: u64,
     state: Mutex<State>,
+    /// The highest number whose message is in the key, 0 for none. Raised within the section that
+    /// writes it.
+    in_key: AtomicU64,
 }
 
 impl Producer {
@@ -87,6 +128,21 @@ impl Producer {
     #[inline]
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic while a producer is held")
+    }
+
+    /// What it is remembered by.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The highest number whose message is in the key.
+    pub fn in_key(&self) -> &AtomicU64 {
+        &self.in_key
+    }
+
+    /// Its place among all producers.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 }
 
@@ -103,6 +159,8 @@ pub struct Claim {
     pub most: usize,
     /// Forgotten after so long without a connection; `None` for never.
     pub forget_ns: Option<u64>,
+    /// Everything up to this number of the journal is fsynced; `None` without one.
+    pub fsynced: Option<u64>,
     /// Now.
     pub now: MonoNs,
 }
@@ -116,6 +174,8 @@ pub struct Claimed {
     pub epoch: u64,
     /// The highest number held, 0 if none.
     pub last_id: u64,
+    /// The highest number that is fsynced.
+    pub durable: u64,
     /// The sequence number which Welcome waits for, because it shows `last_id`.
     pub seen: SeqNo,
     /// The connection which owned it until now.
@@ -187,8 +247,9 @@ impl Producers {
         let owner = Owner { worker: claim.worker, conn: claim.conn, epoch };
         let before = state.owner.replace(owner);
         let (last_id, seen) = (state.held.last_id(), state.seen);
+        let durable = state.durable(claim.fsynced);
         drop(state);
-        Ok(Claimed { producer, epoch, last_id, seen, before })
+        Ok(Claimed { producer, epoch, last_id, durable, seen, before })
     }
 
     /// The connection of this epoch has ended.
@@ -199,6 +260,35 @@ impl Producers {
             state.left = Some(now);
             table.idle.insert((now, producer.number), producer.clone());
         }
+    }
+
+    /// Remembers producers which files have kept, as if their connections had just ended. Called
+    /// before the first Hello.
+    pub fn restore(&self, kept: Vec<(Name, u64)>, now: MonoNs) {
+        let mut table = self.table.lock().expect("no panic while the table is held");
+        for (name, number) in kept {
+            let producer = match table.known.get(&name) {
+                Some(producer) => producer.clone(),
+                None => table.add(name),
+            };
+            let mut state = producer.state();
+            state.held = Held { last: Some(number) };
+            producer.in_key.store(number, Relaxed);
+            if state.owner.is_none() && state.left.is_none() {
+                state.left = Some(now);
+                table.idle.insert((now, producer.number), producer.clone());
+            }
+        }
+        self.publish(&table);
+    }
+
+    /// Those who have messages in a key, each with the highest number of these. Called under World:
+    /// then this is what belongs to the data. The time is that of a walk over all producers.
+    pub fn in_keys(&self) -> Vec<(Arc<Producer>, u64)> {
+        let table = self.table.lock().expect("no panic while the table is held");
+        let numbers =
+            table.known.values().map(|producer| (producer, producer.in_key.load(Acquire)));
+        numbers.filter(|(_, number)| *number > 0).map(|(p, number)| (p.clone(), number)).collect()
     }
 
     /// Forgets some of those whose time has come. True if there may be more.
@@ -214,8 +304,8 @@ impl Table {
     fn add(&mut self, name: Name) -> Arc<Producer> {
         let number = self.next_number;
         self.next_number += 1;
-        let producer = Producer { name: name.clone(), number, state: Mutex::default() };
-        let producer = Arc::new(producer);
+        let (state, in_key) = (Mutex::default(), AtomicU64::new(0));
+        let producer = Arc::new(Producer { name: name.clone(), number, state, in_key });
         self.bytes += name.memory();
         self.known.insert(name, producer.clone());
         producer
@@ -239,105 +329,4 @@ impl Table {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const S: u64 = 1_000_000_000;
-
-    fn name(producer: &str) -> Name {
-        Name { producer: producer.as_bytes().into(), target: Target::Null, db: 0, key: [].into() }
-    }
-
-    fn claim(index: u32, now: u64) -> Claim {
-        let conn = ConnId { index, generation: 1 };
-        let now = MonoNs(now);
-        Claim { worker: 0, conn, resume: false, most: 3, forget_ns: Some(10 * S), now }
-    }
-
-    #[test]
-    fn the_newest_connection_owns_the_producer_and_gets_its_last_id() {
-        let all = Producers::default();
-        let first = all.claim(name("a"), &claim(1, 0)).expect("room");
-        assert_eq!((first.last_id, first.before), (0, None));
-        first.producer.state().held.hold(7);
-        let second = all.claim(name("a"), &claim(2, 0)).expect("known");
-        assert_eq!(second.last_id, 7);
-        assert_eq!(second.before.map(|o| (o.conn.index, o.epoch)), Some((1, first.epoch)));
-        let state = first.producer.state();
-        assert!(state.is_owned(second.epoch) && !state.is_owned(first.epoch));
-        drop(state);
-        // The older connection ends later. That changes nothing.
-        all.leave(&first.producer, first.epoch, MonoNs(1));
-        let third = all.claim(name("a"), &claim(3, 0)).expect("known");
-        assert_eq!(third.before.map(|o| o.conn.index), Some(2));
-        all.leave(&third.producer, third.epoch, MonoNs(1));
-        assert_eq!(all.claim(name("a"), &claim(4, 2)).expect("known").before, None);
-        assert_eq!(all.len(), 1);
-    }
-
-    #[test]
-    fn each_key_database_and_sink_has_its_own_last_id() {
-        let all = Producers::default();
-        let claim = Claim { most: 9, ..claim(1, 0) };
-        let a = name("a");
-        for name in [
-            a.clone(),
-            Name { db: 1, ..a.clone() },
-            Name { target: Target::List, ..a.clone() },
-            Name { key: [1].into(), ..a.clone() },
-            name("b"),
-        ] {
-            let got = all.claim(name, &claim).expect("room");
-            assert_eq!((got.last_id, got.before), (0, None));
-            got.producer.state().held.hold(5);
-        }
-        assert_eq!(all.len(), 5);
-    }
-
-    #[test]
-    fn the_limit_refuses_only_new_producers() {
-        let all = Producers::default();
-        for n in 0..3 {
-            all.claim(name(&n.to_string()), &claim(n, 0)).expect("room");
-        }
-        assert_eq!(all.claim(name("3"), &claim(9, 0)).err(), Some(Fault::Limit));
-        assert!(all.claim(name("2"), &claim(9, 0)).is_ok());
-        let resume = Claim { resume: true, ..claim(9, 0) };
-        assert_eq!(all.claim(name("3"), &resume).err(), Some(Fault::UnknownProducer));
-        assert!(all.claim(name("1"), &resume).is_ok());
-    }
-
-    #[test]
-    fn a_producer_without_a_connection_expires() {
-        let all = Producers::default();
-        let claimed: Vec<_> =
-            (0..3).map(|n| all.claim(name(&n.to_string()), &claim(n, 0)).expect("room")).collect();
-        all.leave(&claimed[0].producer, claimed[0].epoch, MonoNs(S));
-        all.leave(&claimed[1].producer, claimed[1].epoch, MonoNs(2 * S));
-        assert!(!all.forget(MonoNs(11 * S - 1), Some(10 * S)));
-        assert_eq!(all.len(), 3);
-        // A reconnect keeps the producer. Its expiry time restarts at the next disconnect.
-        let back = all.claim(name("1"), &claim(5, 3 * S)).expect("known");
-        all.leave(&back.producer, back.epoch, MonoNs(4 * S));
-        assert!(!all.forget(MonoNs(13 * S), Some(10 * S)));
-        assert_eq!(all.len(), 2);
-        assert!(!all.forget(MonoNs(1_000 * S), None));
-        assert_eq!(all.len(), 2, "never");
-        all.claim(name("9"), &claim(6, 14 * S)).expect("the look makes room");
-        assert_eq!(all.len(), 2, "2 has its connection still");
-    }
-
-    #[test]
-    fn one_expiry_pass_removes_a_bounded_number() {
-        let all = Producers::default();
-        let most = Claim { most: 1_000, ..claim(1, 0) };
-        for n in 0..=FORGET_MAX {
-            let c = all.claim(name(&n.to_string()), &most).expect("room");
-            all.leave(&c.producer, c.epoch, MonoNs(0));
-        }
-        assert!(all.forget(MonoNs(99 * S), Some(S)));
-        assert_eq!(all.len(), 1);
-        assert!(!all.forget(MonoNs(99 * S), Some(S)));
-        assert!(all.is_empty());
-    }
-}
+mod tests;

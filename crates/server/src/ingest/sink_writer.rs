@@ -78,19 +78,20 @@ impl SinkWriter {
                 Piece::Whole { messages, count, used } => (messages, count, used),
                 Piece::Partial | Piece::Oversized => return (block.len(), WriteEnd::All),
             };
-            let (taken, end) = match core.pour(access, conn, &self.sink, messages.clone(), count) {
-                Poured::All => (count, WriteEnd::All),
-                Poured::Later { taken } => (taken, WriteEnd::Wait(Waits::Wakeup)),
-                Poured::Full { taken } => (taken, WriteEnd::Wait(Waits::Memory)),
-                Poured::WrongType { taken } => {
-                    (taken, WriteEnd::Never("the key holds a value of another type"))
-                }
-                Poured::NoMoreIds { taken } => {
-                    (taken, WriteEnd::Never("the ids of the stream are used up"))
-                }
-                Poured::NoDb => (0, WriteEnd::Never("there is no such database")),
-                Poured::Broken { taken } => (taken, WriteEnd::Never("a panic was undone")),
-            };
+            let (taken, end) =
+                match core.pour(access, conn, &self.sink, messages.clone(), (count, None)) {
+                    Poured::All => (count, WriteEnd::All),
+                    Poured::Later { taken } => (taken, WriteEnd::Wait(Waits::Wakeup)),
+                    Poured::Full { taken } => (taken, WriteEnd::Wait(Waits::Memory)),
+                    Poured::WrongType { taken } => {
+                        (taken, WriteEnd::Never("the key holds a value of another type"))
+                    }
+                    Poured::NoMoreIds { taken } => {
+                        (taken, WriteEnd::Never("the ids of the stream are used up"))
+                    }
+                    Poured::NoDb => (0, WriteEnd::Never("there is no such database")),
+                    Poured::Broken { taken } => (taken, WriteEnd::Never("a panic was undone")),
+                };
             if taken == count {
                 self.pieces.mark_taken();
                 at += used;

@@ -88,6 +88,11 @@ impl Outbox {
         Some(chunk)
     }
 
+    /// The number which the first chunk waits for.
+    pub fn awaits(&self) -> Option<SeqNo> {
+        self.chunks.front().map(|(_, hold)| hold.seq)
+    }
+
     /// True if nothing more is to be read from the client: too much waits, or something waits for a
     /// fence, which takes no longer than the other workers' batches.
     pub fn is_over_bound(&self) -> bool {

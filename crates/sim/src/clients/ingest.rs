@@ -1,5 +1,7 @@
 //! Producers of ingest protocol 2: numbered messages into a stream or a list, resumed after each
-//! lost connection. Each message is there once, in order, and what was acknowledged is there.
+//! lost connection. Each message is there once, in order, and what was acknowledged is there. Where
+//! data is kept, this goes on from server to server: a producer sends again what the next one does
+//! not have, and what was fsynced is never sent again.
 
 use crate::clients::model::Want;
 use crate::clients::words;
@@ -29,11 +31,17 @@ pub struct Producer {
     reader: Reader,
     /// It was welcomed by this connection.
     is_welcome: bool,
-    /// It was welcomed before: the server must know it.
+    /// The server must know it.
     is_known: bool,
-    /// The last message that was sent, and the last one that was acknowledged.
+    /// Acknowledgements mean *fsynced*.
+    is_fsynced: bool,
+    /// The last message that was sent, of all connections and of this one, and the last one that
+    /// was acknowledged.
+    highest: u64,
     sent: u64,
     acked: u64,
+    /// The last one that was called fsynced.
+    durable: u64,
     /// Bytes sent by this connection, and how many may be.
     used: u64,
     credit: u64,
@@ -51,8 +59,11 @@ impl Producer {
             reader: Reader::new(),
             is_welcome: false,
             is_known: false,
+            is_fsynced: false,
+            highest: 0,
             sent: 0,
             acked: 0,
+            durable: 0,
             used: 0,
             credit: 0,
             not_before_ns: 0,
@@ -71,9 +82,10 @@ impl Producer {
     fn connect(&mut self, world: &mut World) {
         self.not_before_ns = world.soon(RECONNECT_NS_MAX);
         let Some(mut link) = Link::open(world, self.who, &ingest_addr()) else { return };
+        self.is_fsynced = world.plan.always_syncs() && (self.who / 2).is_multiple_of(2);
         let (key, name) = (self.key(), format!("p{}:{}", self.who, self.epoch));
         let hello = Hello {
-            level: Level::InMemory,
+            level: if self.is_fsynced { Level::Fsynced } else { Level::InMemory },
             acking: Acking::Adaptive,
             resume: self.is_known,
             sink: if self.is_stream() { SinkKind::Stream } else { SinkKind::List },
@@ -102,12 +114,13 @@ impl Producer {
             match frame {
                 ServerFrame::Welcome(welcome) => {
                     let last = welcome.last_id;
-                    if last < self.acked || last > self.sent {
+                    if last < self.acked || last > self.highest || welcome.durable > last {
                         world.fail(format!(
-                            "c{who}: welcomed at {last} of {}, {} acknowledged",
-                            self.sent, self.acked
+                            "c{who}: welcomed at {last}, {}, of {}, {} acknowledged",
+                            welcome.durable, self.highest, self.acked
                         ));
                     }
+                    self.durable = self.durable.max(welcome.durable);
                     (self.is_welcome, self.is_known) = (true, true);
                     // What the server does not hold is sent again.
                     (self.acked, self.sent) = (last, last);
@@ -119,7 +132,11 @@ impl Producer {
                         let text = format!("{} acknowledged after {acked}, sent {sent}", ack.id);
                         world.fail(format!("c{who}: {text}"));
                     }
+                    if ack.durable > self.sent || (self.is_fsynced && ack.durable < ack.id) {
+                        world.fail(format!("c{who}: {} fsynced of {ack:?}", ack.durable));
+                    }
                     self.acked = ack.id;
+                    self.durable = self.durable.max(ack.durable);
                 }
                 ServerFrame::Credit(credit) => self.credit = credit,
                 ServerFrame::Error { code, id, .. } => {
@@ -152,6 +169,7 @@ impl Producer {
         *world.tally.entry("messages").or_default() += count;
         self.used += frame.len() as u64;
         self.sent += count;
+        self.highest = self.highest.max(self.sent);
         if world.prng.chance(1, 3) {
             write_flush(&mut frame);
         }
@@ -180,7 +198,9 @@ impl Producer {
             return u64::MAX;
         }
         let since = link.moved_ns;
-        if let Some(left_ns) = world.patience_left_ns(since, world.plan.patience_ns(2000)) {
+        let disk_ns = if self.is_fsynced { world.plan.window_ns().unwrap_or(0) } else { 0 };
+        let bound_ns = world.plan.patience_ns(2000) + 2 * disk_ns;
+        if let Some(left_ns) = world.patience_left_ns(since, bound_ns) {
             return world.now() + left_ns + 1;
         }
         let (waited, acked) = ((world.now() - since) / 1_000_000, self.acked);
@@ -250,7 +270,15 @@ impl Actor for Producer {
     }
 
     fn on_restart(&mut self, world: &mut World) {
-        *self = Self { epoch: world.epoch, ..Self::new(self.who) };
+        if world.plan.saves.is_none() {
+            *self = Self { epoch: world.epoch, ..Self::new(self.who) };
+            return;
+        }
+        // What was acknowledged in memory may be gone.
+        let acked = if world.plan.is_durable() { self.acked } else { self.durable };
+        let Self { epoch, highest, durable, .. } = *self;
+        let is_known = acked > 0;
+        *self = Self { epoch, highest, durable, acked, is_known, ..Self::new(self.who) };
     }
 
     fn questions(&mut self) -> Vec<Question> {

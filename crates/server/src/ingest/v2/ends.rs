@@ -32,14 +32,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         c.closing = true;
         let port = c.port;
         let Some(p) = c.producing() else { return };
-        let acks = p.flush(&mut out.bytes);
+        let acks = p.flush(&mut out.bytes, self.core.turn.now());
         let last_id = p.open.as_mut().map_or(0, Open::last_id);
         if let Stop::Fault(fault, text) = why {
             write_error(&mut out.bytes, fault.code(), last_id, text.as_bytes());
         }
         self.core.ingest_counters(port).acks.add(acks);
+        self.send_acks(conn, from); // the producer says what they wait for
         self.release_producer(conn);
-        self.send_acks(conn, from);
         match why {
             Stop::Fault(fault, text) => {
                 self.core.ingest_counters(port).faults.add(fault);

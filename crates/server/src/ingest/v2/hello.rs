@@ -1,13 +1,16 @@
 //! Hello and Welcome: authentication, the producer, its sink. (The codec has checked everything
 //! about a Hello which does not depend on this server.)
 
+use crate::ingest::kept;
+use crate::ingest::marks::Marks;
 use crate::ingest::producers::{Claim, Name};
 use crate::ingest::v2::producing::{Context, Open, Stop};
 use crate::sessions::password::same_bytes;
 use crate::worker::core::Core;
-use ingest::v2::{Acks, Fault, Hello, Limits, SinkKind, Welcome, write_welcome};
+use ingest::v2::{Acks, Fault, Hello, Level, Limits, SinkKind, Welcome, write_welcome};
 use ingest::{MaxLen, Sink, Target};
 
+const NOTHING_KEPT: &str = "fsynced: a null sink keeps nothing";
 /// As AUTH answers.
 const NO_AUTH: &str = "NOAUTH Authentication required.";
 const WRONG_PASS: &str = "WRONGPASS invalid username-password pair or user is disabled.";
@@ -21,7 +24,14 @@ impl Open {
     ) -> Result<Self, Stop> {
         ctx.core.authenticate_producer(hello)?;
         let own = &ctx.core.shared.ingest.open[ctx.port].terms.sink;
+        let is_fsynced = hello.level == Level::Fsynced;
+        if let Some(why) = ctx.core.fsyncs_nothing().filter(|_| is_fsynced) {
+            return Err(Stop::Fault(Fault::Level, why));
+        }
         let sink = sink_of(hello, own.as_ref())?;
+        if is_fsynced && sink.is_null() {
+            return Err(Stop::Fault(Fault::Level, NOTHING_KEPT));
+        }
         let settings = &ctx.core.settings;
         if sink.db >= u32::from(settings.command.databases) {
             return Err(Fault::Database.into());
@@ -39,6 +49,7 @@ impl Open {
             resume: hello.resume,
             most: settings.ingest_producers_max,
             forget_ns: settings.ingest_forget_ns,
+            fsynced: ctx.core.fsynced_up_to(),
             now: ctx.core.turn.now(),
         };
         let claimed = ctx.core.shared.ingest.producers.claim(name, &claim)?;
@@ -47,6 +58,8 @@ impl Open {
             ctx.previous_owner = claimed.before;
         }
         let last_id = claimed.last_id;
+        // With this level it leaves when everything that it shows is fsynced.
+        let durable = if is_fsynced { last_id } else { claimed.durable };
         let welcome = Welcome {
             level: hello.level,
             acking: hello.acking,
@@ -54,13 +67,17 @@ impl Open {
             max_frame: limits.max_frame,
             idle_ms,
             last_id,
-            durable: 0,
+            durable,
             credit: window,
         };
         write_welcome(ctx.out, &welcome);
-        let acks = Acks::new(hello.acking, hello.ack_messages, hello.ack_micros, last_id);
+        let mut acks = Acks::new(hello.acking, hello.ack_messages, hello.ack_micros, last_id);
+        acks.note(last_id, durable);
         let (producer, epoch, seen) = (claimed.producer, claimed.epoch, claimed.seen);
-        Ok(Self { producer, epoch, sink, acks, seen, unwritten: None })
+        let quoted = journal::producer::quoted_name(hello.producer);
+        let kept = kept::kind_of(sink.kind).map(|kind| (kind, quoted));
+        let waits = is_fsynced.then(Box::<Marks>::default);
+        Ok(Self { producer, epoch, sink, kept, acks, seen, waits, unwritten: None })
     }
 }
 

@@ -1,7 +1,8 @@
 //! The state of a connection of protocol 2, and the way of its messages into their sink.
 
+use crate::ingest::marks::{Mark, Marks};
 use crate::ingest::ports::IngestCounters;
-use crate::ingest::pour::Poured;
+use crate::ingest::pour::{Keeper, Poured};
 use crate::ingest::producers::{Owner, Producer};
 use crate::worker::core::Core;
 use base::sync::Arc;
@@ -9,6 +10,7 @@ use base::{MonoNs, SeqNo};
 use driver::ConnId;
 use ingest::v2::{Acks, Event, Fault, Intake, Limits, write_credit};
 use ingest::{Layout, Messages, Sink};
+use journal::producer::SinkKind;
 use keyspace::Access;
 
 /// The state of a connection of protocol 2.
@@ -25,6 +27,8 @@ pub struct Producing {
     pub(crate) open: Option<Open>,
     /// Bytes received behind the unwritten messages, which the driver keeps.
     pub(crate) kept: usize,
+    /// Its acknowledgements mean *fsynced*. What shows a number leaves when that is.
+    pub(crate) is_fsynced: bool,
 }
 
 /// A connection after its Hello.
@@ -33,10 +37,14 @@ pub(crate) struct Open {
     /// Which of the producer's connections it is.
     pub(crate) epoch: u64,
     pub(crate) sink: Sink,
+    /// What files call the sink, and the producer; `None` if nothing is kept.
+    pub(crate) kept: Option<(SinkKind, Box<str>)>,
     pub(crate) acks: Acks,
     /// The sequence number which acknowledgements wait for. Messages which an earlier connection
     /// has sent are included.
     pub(crate) seen: SeqNo,
+    /// With the level *fsynced*: messages which are written and not fsynced.
+    pub(crate) waits: Option<Box<Marks>>,
     /// Messages which the sink has not accepted yet.
     pub(crate) unwritten: Option<Unwritten>,
 }
@@ -94,7 +102,16 @@ impl Producing {
         let limits = limits(window, max_message);
         let window = u64::from(window);
         let intake = Intake::new(limits);
-        Self { intake, limits, window, granted: 0, accepted_at: now, open: None, kept: 0 }
+        Self {
+            intake,
+            limits,
+            window,
+            granted: 0,
+            accepted_at: now,
+            open: None,
+            kept: 0,
+            is_fsynced: false,
+        }
     }
 
     /// Handles the bytes of one read. Returns how many were used, and why it stopped before the
@@ -119,6 +136,7 @@ impl Producing {
                     let terms = (self.limits, self.window);
                     match Open::accept(ctx, &hello, terms) {
                         Ok(open) => {
+                            self.is_fsynced = open.waits.is_some();
                             self.open = Some(open);
                             self.granted = self.window;
                             self.intake.grant(self.granted);
@@ -129,6 +147,9 @@ impl Producing {
                 }
                 Some(Event::Flush) => {
                     if let Some(open) = &mut self.open {
+                        let fsynced = ctx.core.fsynced_up_to();
+                        let durable = open.producer.state().durable(fsynced);
+                        open.acks.note(0, durable);
                         let acks = open.acks.flush(ctx.out, true);
                         ctx.counters().acks.add(acks);
                     }
@@ -162,9 +183,48 @@ impl Producing {
         }
     }
 
-    /// Acknowledges every written message.
-    pub(crate) fn flush(&mut self, out: &mut Vec<u8>) -> u64 {
-        self.open.as_mut().map_or(0, |open| open.acks.flush(out, false))
+    /// Acknowledges every written message. What waits for the disk is included, and so the
+    /// acknowledgement has to wait for it ([`Producing::acks_wait_for`]).
+    pub(crate) fn flush(&mut self, out: &mut Vec<u8>, now: MonoNs) -> u64 {
+        let Some(open) = &mut self.open else { return 0 };
+        let waiting = open.waits.as_mut().and_then(|waits| waits.take_all());
+        let mut acks = 0;
+        if let Some(mark) = waiting {
+            open.seen = open.seen.max(mark.seq);
+            acks = open.cover(mark, out, now);
+        }
+        acks + open.acks.flush(out, false)
+    }
+
+    /// The number of the journal which its oldest message waits for.
+    pub(crate) fn awaits(&self) -> Option<SeqNo> {
+        self.open.as_ref()?.waits.as_ref()?.awaits()
+    }
+
+    /// Everything up to this number of the journal is fsynced: acknowledges what has waited for it.
+    /// `is_seen` tells whether readers see what is not fsynced.
+    pub(crate) fn release(
+        &mut self,
+        fsynced: u64,
+        is_seen: bool,
+        out: &mut Vec<u8>,
+        now: MonoNs,
+    ) -> u64 {
+        let Some(open) = &mut self.open else { return 0 };
+        let mut acks = 0;
+        let mut covered = false;
+        while let Some(mark) = open.waits.as_mut().and_then(|waits| waits.pop(fsynced)) {
+            acks += open.cover(mark, out, now);
+            covered = true;
+        }
+        if !covered {
+            return acks;
+        }
+        if is_seen {
+            let last = open.producer.state().held.last_id();
+            open.acks.note(last, 0);
+        }
+        acks + open.acks.flush(out, false)
     }
 
     /// Acknowledges every written message if the time has come.
@@ -257,22 +317,42 @@ impl Open {
         } else {
             let messages =
                 Messages::new(skip(bytes, first, duplicates), Layout::Numbered(first + duplicates));
-            ctx.core.pour(ctx.access, ctx.conn, &self.sink, messages, fresh as usize)
+            let in_key = self.producer.in_key();
+            let kept = self.kept.as_ref();
+            let keeper = kept.map(|(kind, quoted)| Keeper { kind: *kind, quoted, in_key });
+            let block = (fresh as usize, keeper);
+            ctx.core.pour(ctx.access, ctx.conn, &self.sink, messages, block)
         };
         let (taken, done) = stop_of(poured, fresh);
         let covered = duplicates + taken;
         if taken > 0 {
-            state.held.hold(first + (covered - 1));
-            state.seen = state.seen.max(ctx.core.poured);
+            state.hold(first + (covered - 1), ctx.core.poured);
         }
-        let last = state.held.last_id();
-        self.seen = state.seen;
+        let (last, seen) = (state.held.last_id(), state.seen);
+        let durable = state.durable(ctx.core.fsynced_up_to());
         drop(state);
-        self.acks.add_taken(last, covered, ctx.core.turn.now());
+        if let Some(waits) = &mut self.waits {
+            if covered > 0 {
+                waits.push(Mark { seq: seen, id: last, count: covered });
+            }
+        } else {
+            self.seen = seen;
+            self.acks.add_taken(last, covered, ctx.core.turn.now());
+            self.acks.note(0, durable);
+        }
         let counters = ctx.counters();
         counters.messages.add(taken);
         counters.duplicates.add(duplicates);
         (covered, done)
+    }
+
+    /// Messages are held at the level that was asked for.
+    fn cover(&mut self, mark: Mark, out: &mut Vec<u8>, now: MonoNs) -> u64 {
+        let is_full = self.acks.waiting() + mark.count > ingest::COVERED_MAX;
+        let acks = if is_full { self.acks.flush(out, false) } else { 0 };
+        self.acks.add_taken(mark.id, mark.count, now);
+        self.acks.note(0, mark.id);
+        acks
     }
 
     /// The highest number that is held. Acknowledgements from now on wait until it is safe.

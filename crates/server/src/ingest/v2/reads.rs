@@ -14,6 +14,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let Some(c) = self.ingest.find(conn) else { return };
         let (port, had_due) = (c.port, c.due().is_some());
         let Some(p) = c.producing() else { return };
+        let was_fsynced = p.is_fsynced;
         let out = &mut out.bytes;
         let (core, access) = (&mut self.core, &mut self.access);
         let mut ctx = Context { core, access, out, conn, port, previous_owner: None };
@@ -23,6 +24,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
         p.finish_read(&mut ctx, done);
         let previous_owner = ctx.previous_owner;
         ctx.counters().bytes.add(used as u64);
+        let (is_fsynced, awaits) = (p.is_fsynced, p.awaits());
+        if is_fsynced && !was_fsynced {
+            self.ingest.syncing.add(conn);
+        }
+        if let Some(seq) = awaits {
+            self.wait_for_fsynced(seq);
+        }
         self.arm_acks(conn, had_due);
         self.send_acks(conn, from);
         if let Some(owner) = previous_owner {
@@ -45,8 +53,26 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
+    /// While a file is loaded, the numbers of producers are not known: no Hello is read. True if
+    /// the connection has to wait for that.
+    pub(crate) fn await_numbers(&mut self, conn: ConnId) -> bool {
+        let Some(p) = self.ingest.find(conn).and_then(|c| c.producing()) else { return false };
+        if p.open.is_some() {
+            return false;
+        }
+        p.accepted_at = self.core.turn.now();
+        let is_loading = self.core.shared.load.is_on();
+        if is_loading {
+            self.park_producer(conn, Stop::Full);
+        }
+        is_loading
+    }
+
     /// Retries the messages of a parked connection; if all are written, it is read again.
     pub(crate) fn retry_producer(&mut self, conn: ConnId) {
+        if self.await_numbers(conn) {
+            return;
+        }
         let (_, out) = self.driver.io();
         let from = out.bytes.len();
         let Some(c) = self.ingest.find(conn).filter(|c| c.held && !c.closing) else { return };
@@ -59,6 +85,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         p.finish_read(&mut ctx, done);
         if done.is_ok() {
             p.kept = 0; // it is received again
+        }
+        if let Some(seq) = p.awaits() {
+            self.wait_for_fsynced(seq);
         }
         self.arm_acks(conn, had_due);
         self.send_acks(conn, from);

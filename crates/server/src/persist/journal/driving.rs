@@ -77,9 +77,12 @@ impl Core {
         let safe = if holds { writer.durable().0 } else { u64::MAX };
         let is_news = status.holds_replies.swap(holds, Relaxed) != holds;
         let is_whole = writer.is_complete() && !journal.is_ending;
-        let is_news = status.publish_synced(is_whole.then(|| writer.synced())) || is_news;
-        if shared.safe_seq.swap(safe, Release) != safe || is_news {
+        let is_awaited = status.publish_synced(is_whole.then(|| writer.synced()));
+        if shared.safe_seq.swap(safe, Release) != safe || is_news || is_awaited {
             shared.post_others(self.id, || Message::Released);
+        }
+        if is_awaited {
+            shared.post(self.id, Message::Released); // its clients, too, in a turn of their own
         }
         let was_holding = status.holds_writes.load(Relaxed);
         let bound = if was_holding { BACKLOG_BYTES_MAX / 2 } else { BACKLOG_BYTES_MAX };

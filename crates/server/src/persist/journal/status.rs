@@ -106,22 +106,36 @@ impl JournalStatus {
         self.refuse(trouble.map(|trouble| io_text(&trouble.errno.into())));
     }
 
-    /// True if the change with this number is on the disk, and so is what was there before there
-    /// were numbers.
-    pub(crate) fn is_synced(&self, number: SeqNo) -> bool {
-        number.0 < self.synced_below.load(SeqCst)
+    /// Everything up to this number is on the disk, and so is what was there before there were
+    /// numbers; `None` while no file holds all data.
+    #[inline]
+    pub(crate) fn synced(&self) -> Option<SeqNo> {
+        self.synced_below.load(SeqCst).checked_sub(1).map(SeqNo)
     }
 
-    /// This worker must be woken ([`Message::Released`]) when the change with this number is synced.
-    /// The caller looks at [`JournalStatus::is_synced`] afterwards.
+    /// True if the change with this number is on the disk.
+    #[inline]
+    pub(crate) fn is_synced(&self, number: SeqNo) -> bool {
+        self.synced() >= Some(number)
+    }
+
+    /// True if the change with this number is not on the disk yet: all workers get
+    /// [`Message::Released`] when it is, and who waits then asks again.
     ///
     /// [`Message::Released`]: crate::worker::message::Message::Released
-    pub(crate) fn await_sync(&self, number: SeqNo) {
-        self.awaited.fetch_min(number.0, SeqCst);
+    pub(crate) fn must_await(&self, number: SeqNo) -> bool {
+        if self.is_synced(number) {
+            return false;
+        }
+        if self.awaited.load(SeqCst) > number.0 {
+            self.awaited.fetch_min(number.0, SeqCst);
+        }
+        // It may have been synced before worker 0 could see that somebody waits.
+        !self.is_synced(number)
     }
 
-    /// What is synced, for who waits for it. True if somebody does: all workers have to look, and
-    /// those whose clients go on waiting say so again.
+    /// What is synced. True if somebody waits for it: all workers have to look, and those whose
+    /// clients go on waiting say so again. For worker 0.
     pub(crate) fn publish_synced(&self, last: Option<SeqNo>) -> bool {
         let below = last.map_or(0, |last| last.0 + 1);
         self.synced_below.store(below, SeqCst);

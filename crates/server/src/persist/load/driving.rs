@@ -39,6 +39,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let (now, plan) = (self.core.turn.now(), shared.load.planned());
         shared.load.begin(now, self.core.turn.unix_ms());
+        shared.load.keep_producers(self.core.settings.ingest_producers_max);
         self.core.tasks.loadings += 1;
         let ((reading, open), path) = (Reading::begin(plan.path.clone(), 0), plan.path);
         let (parts, stage, first) = match plan.place {
@@ -258,6 +259,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Ok(End::Snapshot(summary)) => {
                 let seconds = self.core.clock.now().since(loading.began) as f64 / S as f64;
                 report::done(&path, load.loaded(), &summary, load.functions().len(), seconds);
+                self.restore_producers();
                 if reload.is_none_or(|reload| reload.flushes) {
                     // What was loaded is saved already.
                     shared.saves.forget_changes(shared.keyspace.changes());
@@ -284,6 +286,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 }
                 self.fail_start(why);
             }
+        }
+    }
+
+    /// The producers that the files have kept are known from here on.
+    pub(crate) fn restore_producers(&mut self) {
+        let kept = self.core.shared.load.take_producers();
+        if !kept.is_empty() {
+            log::notice(format_args!("Numbers of {} producers of ingest are kept", kept.len()));
+            self.core.shared.ingest.producers.restore(kept, self.core.turn.now());
         }
     }
 

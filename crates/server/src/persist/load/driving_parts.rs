@@ -236,6 +236,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         shared.load.set_found(found);
         // What was loaded is on the disk already.
         shared.saves.forget_changes(shared.keyspace.changes());
+        self.restore_producers();
         self.begin_journal(); // the server opens once that is complete
     }
 

@@ -1,5 +1,7 @@
 //! What the whole server knows of loading: whether it goes on, how far it is, how it ended.
 
+use crate::ingest::kept::Kept;
+use crate::ingest::producers::Name;
 use crate::persist::load::folder::{Found, Place};
 use crate::persist::load::functions::{self, Functions};
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -63,6 +65,8 @@ pub struct Load {
     base_number: AtomicU64,
     /// Libraries of functions, which this version keeps and does not run.
     functions: Mutex<Functions>,
+    /// The numbers of producers, until all files are loaded.
+    producers: Mutex<Kept>,
     /// The append-only file that was loaded.
     found: Mutex<Option<Found>>,
     /// Why the start has failed.
@@ -260,6 +264,21 @@ impl Load {
     /// Commands which have failed.
     pub(crate) fn failed(&self) -> u64 {
         self.failed.load(Relaxed)
+    }
+
+    /// Loading at the start begins: so many producers are kept.
+    pub(crate) fn keep_producers(&self, most: usize) {
+        *held(&self.producers) = Kept::new(most);
+    }
+
+    /// A file says up to which number it holds the messages of a producer.
+    pub(crate) fn add_producer(&self, name: Name, number: u64) {
+        held(&self.producers).add(name, number);
+    }
+
+    /// What the files have said of producers.
+    pub(crate) fn take_producers(&self) -> Vec<(Name, u64)> {
+        held(&self.producers).take()
     }
 
     /// The libraries of functions that the file had. A later snapshot writes them again.

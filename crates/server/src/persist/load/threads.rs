@@ -1,15 +1,18 @@
 //! The threads that load a file: they scan and build, whatever is next.
 
+use crate::ingest::producers::Name;
 use crate::log;
 use crate::persist::load::builder::{Builder, Rules};
 use crate::persist::load::fault::LoadError;
 use crate::persist::load::pipe::{Chunk, Pipe, Work};
 use crate::persist::load::report;
+use crate::persist::load::state::Load;
 use crate::shared::Shared;
 use crate::worker::message::Message;
 use base::sync::Arc;
+use journal::producer::{AUX_NAME, Field};
 use keyspace::Access;
-use rdb::file::{self, Scanned, Scanner, Summary};
+use rdb::file::{self, Scanned, Scanner, Shown, Summary};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Loader threads at most, whatever the number of workers: one thread alone scans.
@@ -102,6 +105,7 @@ fn scan(mut scanner: Box<Scanner>, block: Option<Vec<u8>>, pipe: &Pipe, shared: 
             Ok(Scanned::Chunk(file::Chunk::Long(part))) => chunks.push(Chunk::Long(part)),
             Ok(Scanned::Chunk(file::Chunk::Aux(name, text))) => {
                 report::aux(&name, &text, &shared.load);
+                add_producer(&name, &text, &shared.load);
             }
             Ok(Scanned::Chunk(file::Chunk::Function(library))) => {
                 shared.load.add_function(library);
@@ -115,6 +119,20 @@ fn scan(mut scanner: Box<Scanner>, block: Option<Vec<u8>>, pipe: &Pipe, shared: 
     };
     log_end(end.as_ref());
     pipe.scanned(scanner, chunks, end);
+}
+
+/// Keeps the number of a producer. DEBUG RELOAD changes the data alone, as FLUSHALL does.
+fn add_producer(name: &[u8], text: &[u8], load: &Load) {
+    if name != AUX_NAME.as_bytes() || load.planned().reload.is_some() {
+        return;
+    }
+    match Field::parse(text) {
+        Ok(field) => load.add_producer(Name::of_field(&field), field.number),
+        Err(_) => log::warning(format_args!(
+            "A field {AUX_NAME} cannot be read, and is left out: '{}'",
+            Shown(text)
+        )),
+    }
 }
 
 fn ended(scanner: &Scanner) -> LoadError {

@@ -2,6 +2,7 @@
 
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
+use crate::ingest::producers::Producer;
 use crate::log;
 use crate::persist::backup;
 use crate::persist::backup::filing::Filing;
@@ -64,8 +65,9 @@ impl Terms {
     }
 }
 
-/// A moment: what walks over it, the changes up to it, and where the base of a rewrite goes.
-type Cut = (Snapshot, Access, u64, Option<BasePlace>);
+/// A moment: what walks over it, the changes up to it, the numbers of producers that belong to it,
+/// and where the base of a rewrite goes.
+type Cut = (Snapshot, Access, u64, Vec<(Arc<Producer>, u64)>, Option<BasePlace>);
 
 /// How an attempt to begin ended.
 enum Begun {
@@ -215,7 +217,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Err(e) => return Begun::Failed(format!("cannot start a thread that saves: {e}")),
             }
         }
-        let (snapshot, access, changes, base) = match self.cut(wanted.why) {
+        let (snapshot, access, changes, producers, base) = match self.cut(wanted.why) {
             Ok(moment) => moment,
             Err(begun) => return begun,
         };
@@ -237,6 +239,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             now: moment,
             clock: self.core.clock.clone(),
             functions: shared.load.functions(),
+            producers,
             used_bytes: (shared.facts.allocator)().0,
             base_of: base.as_ref().map(|base| base.moment),
             manifest_of: (wanted.why == Why::Backup).then(|| shared.facts.run_id.clone()),
@@ -288,10 +291,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let base = (cut.is_ok() && why == Why::Rewrite).then(|| self.cut_journal());
         let changes = shared.keyspace.changes();
+        let producers = if cut.is_ok() { shared.ingest.producers.in_keys() } else { Vec::new() };
         let left = if cut.is_err() { self.access.abandoned_snapshot() } else { None };
         self.access.open_world();
         match (cut, left) {
-            (Ok(snapshot), _) => Ok((snapshot, access, changes, base)),
+            (Ok(snapshot), _) => Ok((snapshot, access, changes, producers, base)),
             (Err(_), None) => Err(Begun::Later),
             // A walk that nobody ends: the next one begins behind it, with another thread.
             (Err(_), Some(snapshot)) => {

@@ -1,5 +1,6 @@
 //! What a save hands to its thread, and a thread which waits for that.
 
+use crate::ingest::producers::Producer;
 use crate::persist::save::pipe::{Order, Pipe};
 use base::UnixMs;
 use base::sync::{Arc, Mutex};
@@ -20,6 +21,8 @@ pub(crate) struct Job {
     pub clock: Clock,
     /// Libraries of functions, which are kept and not run.
     pub functions: Vec<Arc<[u8]>>,
+    /// Producers of ingest, each with the number which belongs to the data.
+    pub producers: Vec<(Arc<Producer>, u64)>,
     /// Memory in use, for the file.
     pub used_bytes: u64,
     /// Of the base of the append-only file: what it holds.
@@ -45,6 +48,7 @@ impl Job {
             now,
             clock,
             functions: Vec::new(),
+            producers: Vec::new(),
             used_bytes: 0,
             base_of: None,
             manifest_of: None,

@@ -1,6 +1,7 @@
 //! The thread that walks over a snapshot, writes what it finds into buffers, and sends them to the
 //! worker that writes the file.
 
+use crate::ingest::kept;
 use crate::persist::backup::SNAPSHOT;
 use crate::persist::delay::sleep_for_keys;
 use crate::persist::save::FromWalker;
@@ -16,6 +17,7 @@ use command::save::{FileOptions, SnapshotFile};
 use driver::Clock;
 use journal::Moment;
 use journal::moment;
+use journal::producer::AUX_NAME;
 use keyspace::Entry;
 use keyspace::snapshot::{Root, Sink, Step};
 use offline::{Copied, Digest, Manifest};
@@ -97,6 +99,9 @@ impl Walker {
         let file = &mut begin(job, options);
         let digest = &mut job.manifest_of.is_some().then(Digest::default);
         let mut burst = Burst::begin(job.clock.clone());
+        if !self.producers(job, file, digest) {
+            return;
+        }
         let mut panics_after = self.armed_panic();
         let mut is_complete = false;
         while !is_complete {
@@ -132,6 +137,23 @@ impl Walker {
             let manifest = digest.take().map(|digest| manifest(job, file.total(), digest));
             self.tell(FromWalker::End(manifest));
         }
+    }
+
+    /// Writes the numbers of producers; false if nothing is wanted any more.
+    fn producers(
+        &self,
+        job: &mut Job,
+        file: &mut SnapshotFile,
+        digest: &mut Option<Digest>,
+    ) -> bool {
+        let mut producers = std::mem::take(&mut job.producers);
+        producers.sort_unstable_by_key(|(producer, _)| producer.number());
+        producers.iter().all(|(producer, number)| {
+            if let Some(field) = kept::field_of(producer.name(), *number) {
+                file.aux(AUX_NAME, &field.text());
+            }
+            file.len() < BUFFER_BYTES || self.send(file, digest)
+        })
     }
 
     /// DEBUG PANIC-IN-COMMAND SAVER: behind how many entries this save panics.

@@ -385,6 +385,23 @@ fn what_was_written_before_always_is_synced() {
     assert_eq!((run.writer.durable(), run.writer.backlog()), (SeqNo(3), 0));
 }
 
+#[test]
+fn what_was_written_without_a_sync_is_synced_when_the_setting_changes() {
+    for fsync in [Fsync::Always, Fsync::EverySecond] {
+        let mut run = Run1::new(Fsync::No);
+        run.settle(None);
+        run.push(5);
+        run.settle(None);
+        assert_eq!((run.writer.durable(), run.writer.synced()), (SeqNo(5), SeqNo(0)));
+        run.terms = terms(fsync);
+        run.now = run.now.plus(S);
+        run.proceed();
+        assert_eq!((run.in_flight.len(), run.writer.synced()), (1, SeqNo(0)), "{fsync:?}");
+        run.complete(0, None);
+        assert_eq!(run.writer.synced(), SeqNo(5), "{fsync:?}");
+    }
+}
+
 /// Regression: with no-appendfsync-on-rewrite, and while a step or a write was under way, the
 /// writer was to be woken at a time that had passed, again and again.
 #[test]

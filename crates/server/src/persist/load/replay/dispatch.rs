@@ -8,6 +8,8 @@
 //! a transaction                        as its commands together
 //! ```
 
+use crate::ingest::producers::Name;
+use crate::log;
 use crate::persist::load::fault::LoadError;
 use crate::persist::load::functions::{self, Functions};
 use crate::persist::load::replay::chunk::{Chunk, Known, Needs};
@@ -15,6 +17,7 @@ use base::sync::Arc;
 use base::{DbIndex, SlotId};
 use command::spec::LockClass;
 use command::{CommandId, First, Handler, SessionOp};
+use journal::producer::{self, BlockLine};
 use journal::{Damage, DamageKind, Item, Numbering, Reader, Words};
 use keyspace::Keyspace;
 use resp::{Args, Span};
@@ -85,6 +88,8 @@ struct Sorter {
     spans: Vec<Span>,
     /// Changes of the libraries of functions, in order.
     functions: Vec<functions::Op>,
+    /// Numbers of producers, in order.
+    producers: Vec<(Name, u64)>,
 }
 
 /// The transaction whose EXEC has not come.
@@ -92,6 +97,7 @@ struct Transaction {
     chunk: Chunk,
     needs: Option<(Lane, Needs)>,
     functions: Vec<functions::Op>,
+    producers: Vec<(Name, u64)>,
 }
 
 /// Which thread runs something.
@@ -118,6 +124,7 @@ impl Dispatcher {
             spare: Vec::new(),
             spans: Vec::new(),
             functions: Vec::new(),
+            producers: Vec::new(),
         };
         Self { reader: Reader::new(at), sorter }
     }
@@ -152,7 +159,7 @@ impl Dispatcher {
                         break Err(error);
                     }
                 }
-                Ok(Some(Item::Annotation { text, .. })) => self.sorter.numbering.annotation(text),
+                Ok(Some(Item::Annotation { at, text })) => self.sorter.annotation(at, text),
                 Ok(None) => break Ok(()),
                 Err(damage) => break Err(LoadError::damaged(&damage)),
             }
@@ -186,6 +193,11 @@ impl Dispatcher {
         self.sorter.functions.drain(..).for_each(|op| to.apply(op));
     }
 
+    /// The numbers of producers which were read since the last call.
+    pub(crate) fn take_producers(&mut self) -> Vec<(Name, u64)> {
+        std::mem::take(&mut self.sorter.producers)
+    }
+
     pub(crate) fn has_functions(&self) -> bool {
         !self.sorter.functions.is_empty()
     }
@@ -216,8 +228,12 @@ impl Sorter {
                 Ok(SessionOp::Select(db)) => return self.select(words.at, db),
                 Ok(SessionOp::Multi) => {
                     let chunk = self.spare.pop().unwrap_or_default();
-                    let functions = Vec::new();
-                    self.transaction = Some(Transaction { chunk, needs: None, functions });
+                    self.transaction = Some(Transaction {
+                        chunk,
+                        needs: None,
+                        functions: Vec::new(),
+                        producers: Vec::new(),
+                    });
                 }
                 Ok(SessionOp::Exec) => self.end_transaction(),
                 _ => {} // nothing to a file, which has no session
@@ -243,6 +259,21 @@ impl Sorter {
     fn count_record(&mut self) {
         if self.transaction.is_none() {
             self.numbering.record();
+        }
+    }
+
+    /// A line beside the commands: a number and a time, or the number of a producer. That belongs
+    /// to the command before it, and counts with its transaction.
+    fn annotation(&mut self, at: u64, text: &[u8]) {
+        self.numbering.annotation(text);
+        let Some(line) = producer::read_line(text) else { return };
+        let transaction = self.transaction.as_mut();
+        let told = line.ok().zip(transaction).is_some_and(|(line, t)| t.add_producer(&line));
+        if !told {
+            log::warning(format_args!(
+                "At byte {at}: the number of a producer cannot be read, and is left out: '{}'",
+                text.escape_ascii()
+            ));
         }
     }
 
@@ -336,6 +367,7 @@ impl Sorter {
     fn end_transaction(&mut self) {
         let Some(mut transaction) = self.transaction.take() else { return };
         self.functions.append(&mut transaction.functions);
+        self.producers.append(&mut transaction.producers);
         if let Some((lane, needs)) = transaction.needs {
             self.push(lane, |chunk| chunk.push_transaction(&transaction.chunk, needs));
         }
@@ -360,6 +392,15 @@ impl Sorter {
 }
 
 impl Transaction {
+    /// The command before has written the messages up to this number; false if there is none.
+    fn add_producer(&mut self, line: &BlockLine) -> bool {
+        let Some(last) = self.chunk.commands().len().checked_sub(1) else { return false };
+        let Some(key) = self.chunk.args(last).try_get(1) else { return false };
+        let db = self.chunk.commands()[last].db.0;
+        self.producers.push((Name::of_block(line, db, key), line.number));
+        true
+    }
+
     fn push(&mut self, lane: Lane, known: &Known, raw: &[u8], spans: &[Span]) {
         self.needs = Some(both(self.needs, (lane, known.needs)));
         self.chunk.push(known, raw, spans);

@@ -93,6 +93,9 @@ fn work(thread: usize, runner: &mut Runner, lanes: &Lanes, shared: &Shared) {
                 if dispatcher.has_functions() {
                     shared.load.change_functions(|to| dispatcher.apply_functions(to));
                 }
+                for (name, number) in dispatcher.take_producers() {
+                    shared.load.add_producer(name, number);
+                }
                 lanes.sorted(dispatcher, end);
                 shared.post(0, Message::Loading); // there is room for another block
             }

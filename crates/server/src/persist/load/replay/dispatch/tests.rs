@@ -107,6 +107,36 @@ fn a_transaction_goes_where_all_of_it_can() {
     assert!(sorted(2, &ks, &["MULTI", &a1]).is_empty());
 }
 
+#[test]
+fn the_number_of_a_producer_counts_with_its_transaction() {
+    let block = |key: &str, line: &str, ends: bool| {
+        let push = format!("RPUSH {key} m");
+        let (select, end) = (["SELECT 2", "MULTI", &push], if ends { "EXEC" } else { "GET k" });
+        [bytes(&select), line.as_bytes().to_vec(), bytes(&[end])].concat()
+    };
+    let mut dispatcher = Dispatcher::new(0, keyspace(), 4, 2);
+    let mut read = |file: &[u8]| {
+        dispatcher.block(file, Vec::new(), || false).expect("a good file");
+        let told = dispatcher.take_producers().into_iter();
+        told.map(|(name, number)| {
+            let (producer, key) = (name.producer.to_vec(), name.key.to_vec());
+            let text = |bytes| String::from_utf8(bytes).expect("text");
+            format!("{}/{:?}/{}/{} {number}", text(producer), name.target, name.db, text(key))
+        })
+        .collect::<Vec<_>>()
+    };
+    let line = "#PRODUCER:list:7:\"a b\"\r\n";
+    assert_eq!(read(&block("k", line, true)), ["a b/List/2/k 7"]);
+    let both = [block("k", line, true), block("l", "#PRODUCER:list:3:p\n", true)].concat();
+    assert_eq!(read(&both), ["a b/List/2/k 7", "p/List/2/l 3"]);
+    // Not in a transaction, behind no command, or not readable: left out.
+    assert!(read(line.as_bytes()).is_empty());
+    let first = [&bytes(&["MULTI"])[..], line.as_bytes(), &bytes(&["EXEC"])].concat();
+    assert!(read(&first).is_empty());
+    assert!(read(&block("k", "#PRODUCER:list:x:p\r\n", true)).is_empty());
+    assert!(read(&block("k", line, false)).is_empty(), "it has not ended");
+}
+
 /// After commands which run alone, others do as well, up to a bound.
 #[test]
 fn a_run_alone_ends() {
