@@ -87,9 +87,9 @@ impl Steps {
         self.in_flight
     }
 
-    /// The first step is the rename of a manifest.
+    /// The first step is the rename of a manifest, or of the list of kept history.
     pub(crate) fn is_renaming(&self) -> bool {
-        matches!(self.steps.front(), Some(Step::RenameManifest(_)))
+        matches!(self.steps.front(), Some(Step::RenameList(_)))
     }
 
     /// Creates the folder if it is not there.
