@@ -8,6 +8,16 @@ use base::sync::{Mutex, PoisonError};
 use base::{MonoNs, SeqNo};
 use config::load::io_text;
 
+/// What those that wait for the disk look at: they are woken when it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DiskState {
+    /// Everything up to here is durable.
+    pub(crate) safe: SeqNo,
+    pub(crate) fails: bool,
+    /// It has failed for so long that nobody waits any more.
+    pub(crate) is_stuck: bool,
+}
+
 /// The state of the append-only file. Written by worker 0.
 #[derive(Default)]
 pub struct JournalStatus {
@@ -108,8 +118,8 @@ impl JournalStatus {
         number.0 < self.synced_below.load(SeqCst)
     }
 
-    /// This worker must be woken ([`Message::Released`]) when the change with this number is synced.
-    /// The caller looks at [`JournalStatus::is_synced`] afterwards.
+    /// This worker must be woken ([`Message::Released`]) when the change with this number is
+    /// synced. The caller looks at [`JournalStatus::is_synced`] afterwards.
     ///
     /// [`Message::Released`]: crate::worker::message::Message::Released
     pub(crate) fn await_sync(&self, number: SeqNo) {
