@@ -131,6 +131,8 @@ fn the_figures_of_the_append_only_file_come_and_go() {
     };
     assert!(journal().starts_with("null,"), "{}", journal());
     ask(&["CONFIG", "SET", "appendonly", "yes"]);
+    let synced = server.connect().command(&["WAITAOF", "1", "0", "0"]).expect("answered");
+    assert_eq!(synced, Value::Array(vec![Value::Int(1), Value::Int(0)]), "its base is complete");
     ask(&["SET", "key", &"x".repeat(10_000)]);
     let mut known = String::new();
     until("all is on the disk", || {

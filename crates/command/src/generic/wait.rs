@@ -1,6 +1,6 @@
 //! WAIT and WAITAOF on a server without replicas: none ever acknowledges anything, so a client that
-//! asks for one waits until its timeout. WAITAOF which asks for the append-only file alone ends when
-//! what the client has written is synced.
+//! asks for one waits until its timeout. WAITAOF which asks for the append-only file alone ends
+//! when what the client has written is synced.
 
 use keyspace::Kind;
 use resp::Args;

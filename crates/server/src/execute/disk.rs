@@ -16,6 +16,7 @@ use crate::execute::call::reads_everything;
 use crate::execute::gates::closed;
 use crate::execute::outcome::{Called, Outcome};
 use crate::execute::request::Command;
+use crate::persist::journal::status::DiskState;
 use crate::sessions::session::{Multi, Suspended};
 use crate::worker::Worker;
 use crate::worker::core::Core;
@@ -27,16 +28,6 @@ use command::{Done, Error};
 use driver::Driver;
 use keyspace::{Guard, Numbers};
 use resp::OutBuf;
-
-/// What those that wait for the disk look at: they are woken when it changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DiskState {
-    /// Everything up to here is durable.
-    safe: SeqNo,
-    fails: bool,
-    /// It has failed for so long that nobody waits any more.
-    is_stuck: bool,
-}
 
 /// What becomes of a read.
 #[derive(Debug)]

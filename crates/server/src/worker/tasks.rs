@@ -5,9 +5,9 @@
 //! session is closed, its timeout is removed and its DEBUG SLEEP ends at once; whatever else it has
 //! here is dropped by the next step, which finds it closed.
 
-use crate::execute::disk::DiskState;
 use crate::migrate::conversation::Trip;
 use crate::persist::journal::Journal;
+use crate::persist::journal::status::DiskState;
 use crate::persist::journal::steps::Steps;
 use crate::persist::load::finding::Finding;
 use crate::persist::load::folder::Found;

@@ -1,5 +1,5 @@
-//! WAITAOF on a simulated disk whose machine crashes: what it has said 1 of is on the disk. And what
-//! LATENCY says of a slow one.
+//! WAITAOF on a simulated disk whose machine crashes: what it has said 1 of is on the disk. And
+//! what LATENCY says of a slow one.
 
 use crate::sim_world::{BREATH, PATIENCE, Reply, Sim};
 use driver::sim::{DiskFaults, Faults};

@@ -68,6 +68,50 @@ fn age(seconds: i64) -> String {
     }
 }
 
+/// What may help where an event takes long.
+const fn advice(event: SpikeEvent) -> &'static str {
+    match event {
+        SpikeEvent::Command => {
+            "- command: SLOWLOG GET names the commands and their arguments. Look for ranges over whole \
+             collections, SORT, and sets that are combined; ask for parts of them, or for SCAN.\n"
+        }
+        SpikeEvent::FastCommand => {
+            "- fast-command: these take microseconds by themselves, so the machine kept the worker from \
+             running, or many waited for one slot. Compare `threads` with the processors that are free, \
+             and INFO io with what clients send at once.\n"
+        }
+        SpikeEvent::CommandUnblocking => {
+            "- command-unblocking: somebody who waited took many elements at once. Ask for fewer: \
+             BLMPOP and BZMPOP have COUNT.\n"
+        }
+        SpikeEvent::ExpireCycle => {
+            "- expire-cycle: a step is cut short after 0.2 ms, so one key took long to take away, or the \
+             machine stopped the worker. Spread the times at which large keys expire.\n"
+        }
+        SpikeEvent::AofWrite | SpikeEvent::AofWriteAlone => {
+            "- aof-write: the disk took long to take what is appended. Workers do not wait for it, but \
+             with \"appendfsync always\" clients do. A faster disk helps, and one that nobody else uses.\n"
+        }
+        SpikeEvent::AofWritePendingFsync => {
+            "- aof-write-pending-fsync: a write waited for the sync before it. A disk with faster syncs \
+             helps.\n"
+        }
+        SpikeEvent::AofWriteActiveChild => {
+            "- aof-write-active-child: a save or a rewrite kept the disk busy. With \
+             \"no-appendfsync-on-rewrite yes\" nothing is synced meanwhile, which may lose more than a \
+             second.\n"
+        }
+        SpikeEvent::AofFsyncAlways => {
+            "- aof-fsync-always: every reply to a write waits for such a sync. A disk with faster syncs \
+             helps, or \"appendfsync everysec\".\n"
+        }
+        SpikeEvent::AofRename => {
+            "- aof-rename: the manifest was replaced, for which appending waits. It happens at the \
+             beginning and at the end of a rewrite.\n"
+        }
+    }
+}
+
 /// A report on what was slow, and what to do about it.
 pub fn doctor(
     events: &[(SpikeEvent, Series)],
@@ -100,46 +144,7 @@ pub fn doctor(
     }
     text.push_str("\nWhat may help:\n\n");
     for (event, _) in events {
-        text.push_str(match event {
-            SpikeEvent::Command => {
-                "- command: SLOWLOG GET names the commands and their arguments. Look for ranges over whole \
-                 collections, SORT, and sets that are combined; ask for parts of them, or for SCAN.\n"
-            }
-            SpikeEvent::FastCommand => {
-                "- fast-command: these take microseconds by themselves, so the machine kept the worker from \
-                 running, or many waited for one slot. Compare `threads` with the processors that are free, \
-                 and INFO io with what clients send at once.\n"
-            }
-            SpikeEvent::CommandUnblocking => {
-                "- command-unblocking: somebody who waited took many elements at once. Ask for fewer: \
-                 BLMPOP and BZMPOP have COUNT.\n"
-            }
-            SpikeEvent::ExpireCycle => {
-                "- expire-cycle: a step is cut short after 0.2 ms, so one key took long to take away, or the \
-                 machine stopped the worker. Spread the times at which large keys expire.\n"
-            }
-            SpikeEvent::AofWrite | SpikeEvent::AofWriteAlone => {
-                "- aof-write: the disk took long to take what is appended. Workers do not wait for it, but \
-                 with \"appendfsync always\" clients do. A faster disk helps, and one that nobody else uses.\n"
-            }
-            SpikeEvent::AofWritePendingFsync => {
-                "- aof-write-pending-fsync: a write waited for the sync before it. A disk with faster syncs \
-                 helps.\n"
-            }
-            SpikeEvent::AofWriteActiveChild => {
-                "- aof-write-active-child: a save or a rewrite kept the disk busy. With \
-                 \"no-appendfsync-on-rewrite yes\" nothing is synced meanwhile, which may lose more than a \
-                 second.\n"
-            }
-            SpikeEvent::AofFsyncAlways => {
-                "- aof-fsync-always: every reply to a write waits for such a sync. A disk with faster syncs \
-                 helps, or \"appendfsync everysec\".\n"
-            }
-            SpikeEvent::AofRename => {
-                "- aof-rename: the manifest was replaced, for which appending waits. It happens at the \
-                 beginning and at the end of a rewrite.\n"
-            }
-        });
+        text.push_str(advice(*event));
     }
     let logged_ms = slower_than_us.max(0) as u64 / 1000;
     if slower_than_us < 0 {

@@ -8,6 +8,16 @@ use base::sync::{Mutex, PoisonError};
 use base::{MonoNs, SeqNo};
 use config::load::io_text;
 
+/// What those that wait for the disk look at: they are woken when it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DiskState {
+    /// Everything up to here is durable.
+    pub(crate) safe: SeqNo,
+    pub(crate) fails: bool,
+    /// It has failed for so long that nobody waits any more.
+    pub(crate) is_stuck: bool,
+}
+
 /// The state of the append-only file. Written by worker 0.
 #[derive(Default)]
 pub struct JournalStatus {
