@@ -13,19 +13,16 @@
 //! writes beside it: its session may have been answered in part.
 
 use crate::execute::call::reads_everything;
-use crate::execute::gates::closed;
+use crate::execute::gates::{closed, misconfigured_journal};
 use crate::execute::outcome::{Called, Outcome};
 use crate::execute::request::Command;
 use crate::persist::journal::status::DiskState;
 use crate::sessions::session::{Multi, Suspended};
-use crate::worker::Worker;
 use crate::worker::core::Core;
-use crate::worker::message::Message;
 use base::SeqNo;
 use base::sync::atomic::Ordering::{Acquire, Relaxed};
 use command::spec::{Flags, LockClass};
 use command::{Done, Error};
-use driver::Driver;
 use keyspace::{Guard, Numbers};
 use resp::OutBuf;
 
@@ -41,7 +38,7 @@ pub(crate) enum Shown {
 }
 
 impl Core {
-    fn disk_state(&self) -> DiskState {
+    pub(super) fn disk_state(&self) -> DiskState {
         let journal = &self.shared.journal;
         DiskState {
             safe: SeqNo(self.shared.safe_seq.load(Acquire)),
@@ -122,29 +119,4 @@ impl Core {
         let last = self.shared.keyspace.numbers().last();
         self.shown(if everything { last } else { guard.seq() })
     }
-}
-
-impl<D: Driver<Message = Message>> Worker<D> {
-    /// Wakes sessions that wait for the disk, if anything has changed.
-    #[inline]
-    pub(crate) fn end_disk_waits(&mut self) {
-        if let Some(seen) = self.core.tasks.disk {
-            self.end_disk_waits_since(seen);
-        }
-    }
-
-    #[cold]
-    fn end_disk_waits_since(&mut self, seen: DiskState) {
-        if self.core.disk_state() != seen {
-            self.core.tasks.disk = None;
-            // They run by the rules of the next turn.
-            self.core.refresh_gates();
-            self.wake_where(|s| matches!(s, Suspended::Disk));
-        }
-    }
-}
-
-/// The append-only file cannot be written, for this reason.
-pub(crate) fn misconfigured_journal(why: &str) -> Error {
-    Error::made(format!("MISCONF Errors writing to the AOF file: {why}"))
 }

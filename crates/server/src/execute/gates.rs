@@ -2,7 +2,6 @@
 //! existence, arity, authentication, memory, loading, pause, transaction queue.
 
 use crate::execute::caller::Caller;
-use crate::execute::disk::misconfigured_journal;
 use crate::sessions::session::{Session, gate};
 use crate::worker::core::Core;
 use base::sync::atomic::Ordering::Relaxed;
@@ -173,6 +172,11 @@ fn denied_by_memory(session: &Session, spec: &CommandSpec) -> bool {
 fn denied_unsaved(session: &Session, spec: &CommandSpec) -> bool {
     spec.traits.contains(Traits::TELLS_SAVE_ERRORS)
         || any_of(session, spec, |spec| spec.flags.contains(Flags::WRITE))
+}
+
+/// The append-only file cannot be written, for this reason.
+pub(crate) fn misconfigured_journal(why: &str) -> Error {
+    Error::made(format!("MISCONF Errors writing to the AOF file: {why}"))
 }
 
 /// True for the first word of an HTTP request: a web page may make a browser send one here.

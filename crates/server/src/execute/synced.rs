@@ -1,4 +1,5 @@
-//! WAITAOF: a session waits until what it has written is synced.
+//! WAITAOF: a session waits until what it has written is synced. Here also wake those which wait
+//! for a disk that fails (`disk.rs`).
 //!
 //! The number of a session's last change is [`Session::wrote`]. The writer of the append-only file
 //! publishes up to where it has synced (`persist/journal/status.rs`). It wakes the workers only if
@@ -9,6 +10,7 @@
 use crate::execute::blocked::{caller_of, request_of};
 use crate::execute::caller::Caller;
 use crate::execute::waiting::reply_nothing;
+use crate::persist::journal::status::DiskState;
 use crate::sessions::session::{Blocked, Suspended};
 use crate::worker::Worker;
 use crate::worker::core::Core;
@@ -117,5 +119,23 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 reply.error_bytes(&text);
             }
         });
+    }
+
+    /// Wakes sessions that wait for the disk, if anything has changed.
+    #[inline]
+    pub(crate) fn end_disk_waits(&mut self) {
+        if let Some(seen) = self.core.tasks.disk {
+            self.end_disk_waits_since(seen);
+        }
+    }
+
+    #[cold]
+    fn end_disk_waits_since(&mut self, seen: DiskState) {
+        if self.core.disk_state() != seen {
+            self.core.tasks.disk = None;
+            // They run by the rules of the next turn.
+            self.core.refresh_gates();
+            self.wake_where(|s| matches!(s, Suspended::Disk));
+        }
     }
 }
