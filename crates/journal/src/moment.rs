@@ -13,6 +13,8 @@ use base::num;
 /// The name of the field in a base.
 pub const AUX: &str = "sheafdb-moment";
 /// How an annotation begins.
+/// The largest number that is believed: nobody has made so many changes, and there is room above.
+const NUMBER_MAX: u64 = u64::MAX / 2;
 const PREFIX: &[u8] = b"#NUM:";
 
 /// A number, and a time in milliseconds since 1970.
@@ -34,7 +36,8 @@ impl Moment {
     pub fn parse(text: &[u8]) -> Option<Self> {
         let colon = text.iter().position(|byte| *byte == b':')?;
         let unix_ms = num::parse_i64(&text[colon + 1..])?;
-        Some(Self { number: num::parse_u64(&text[..colon])?, unix_ms })
+        let number = num::parse_u64(&text[..colon])?;
+        (number <= NUMBER_MAX).then_some(Self { number, unix_ms })
     }
 
     /// The value of the field of a base.
@@ -97,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_all_else_is_no_moment() {
-        for (number, unix_ms) in [(0, 0), (17, 1_700_000_000_123), (u64::MAX, i64::MIN)] {
+        for (number, unix_ms) in [(0, 0), (17, 1_700_000_000_123), (NUMBER_MAX, i64::MIN)] {
             let moment = Moment { number, unix_ms };
             let mut line = Vec::new();
             moment.annotate(&mut line);

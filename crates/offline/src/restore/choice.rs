@@ -119,9 +119,8 @@ pub fn text(last: Last) -> String {
     }
 }
 
-/// Opens the files from this generation on: up to a base which is known to be behind the point and
-/// to hold all before it. (That of another server says only its second, in which changes of the
-/// point may have been made.)
+/// Opens the files from this generation on: up to the next base which says a moment by itself. If
+/// it is that of another server, that has removed the files which lead to it.
 fn open_chain(
     place: &Place,
     all: &[Generation],
@@ -130,7 +129,7 @@ fn open_chain(
     next: Option<Moment>,
 ) -> Result<Chain, Stop> {
     let Generation { base, incr } = &all[index];
-    let ends = next.is_some_and(|next| next.is_own && next.has_number);
+    let ends = next.is_some_and(|next| next.is_own);
     let last = if ends { index + 1 } else { all.len() };
     let later = all[index + 1..last].iter().flat_map(|generation| &generation.incr);
     let base = base.as_ref().map(|file| open_file(place, file)).transpose()?;
@@ -143,7 +142,7 @@ fn open_chain(
         moment: Last { number, made },
         incr: incr.collect::<Result<_, _>>()?,
         is_to_end: last == all.len(),
-        next_base: next.filter(|_| ends).and_then(|next| next.last.number),
+        next_base: next.filter(|next| next.has_number).and_then(|next| next.last.number),
     })
 }
 

@@ -34,8 +34,7 @@ impl Undo<'_> {
         for _ in 0..TRIES {
             let plan = self.plan()?;
             if self.is_dry || plan.actions.is_empty() {
-                self.now.call(&[b"UNWATCH"])?;
-                return Ok(plan);
+                return Ok(plan); // (the connection ends, and with it what it watches)
             }
             if self.apply(&plan)? {
                 return Ok(plan);
@@ -46,13 +45,15 @@ impl Undo<'_> {
         ))
     }
 
-    /// Watches the keys of both servers which match, and then compares them.
+    /// Watches the keys of both servers which match, unless it is a dry run, and then compares
+    /// them.
     fn plan(&mut self) -> Result<Plan, Failure> {
         let mut keys = BTreeSet::new();
         matching(self.old, self.pattern, &mut keys)?;
         matching(self.now, self.pattern, &mut keys)?;
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        for some in keys.chunks(WATCHED) {
+        let watched: &[&[u8]] = if self.is_dry { &[] } else { &keys };
+        for some in watched.chunks(WATCHED) {
             let words: Vec<&[u8]> =
                 [&b"WATCH"[..]].into_iter().chain(some.iter().copied()).collect();
             self.now.call(&words)?;

@@ -7,11 +7,11 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use client::{Address, Value};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::REPLY;
@@ -35,16 +35,18 @@ impl Private {
     /// Makes the folder.
     pub fn new(parent: &Path) -> Result<Self, Failure> {
         let random = RandomState::new().hash_one(std::process::id());
+        // The server has another working folder.
+        let parent = fs::canonicalize(parent).map_err(|error| about(parent, &error))?;
         let path = parent.join(format!("sheafdb-undo-{random:016x}"));
         let child = Arc::new(Mutex::new(None));
-        let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
+        let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])
             .map_err(|error| format!("signals cannot be handled: {error}"))?;
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| about(&path, &error))?;
         let private = Self { path: path.clone(), child: child.clone(), signals: signals.handle() };
         std::thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
-                remove(&path, &child);
+                let _none_starts = remove(&path, &child);
                 std::process::exit(128 + signal);
             }
         });
@@ -82,8 +84,10 @@ impl Private {
             command.arg("--appendfilename").arg(OsStr::from_bytes(name));
         }
         command.stdin(Stdio::null()).stdout(out).stderr(errors);
-        let child = command.spawn().map_err(|error| about(&program, &error))?;
-        *self.child.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
+        // A signal finds no child, or this one.
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        *child = Some(command.spawn().map_err(|error| about(&program, &error))?);
+        drop(child);
         self.wait(&socket, &log)
     }
 
@@ -113,14 +117,14 @@ impl Private {
 impl Drop for Private {
     fn drop(&mut self) {
         self.signals.close();
-        remove(&self.path, &self.child);
+        drop(remove(&self.path, &self.child));
     }
 }
 
-/// Ends the server, and removes the folder.
-fn remove(path: &Path, child: &Mutex<Option<Child>>) {
-    let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(mut child) = child.take() {
+/// Ends the server, and removes the folder. While the guard is held none is started.
+fn remove<'c>(path: &Path, child: &'c Mutex<Option<Child>>) -> MutexGuard<'c, Option<Child>> {
+    let mut guard = child.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(mut child) = guard.take() {
         // (Its data is only a copy.)
         let _ = child.kill();
         let _ = child.wait();
@@ -129,9 +133,10 @@ fn remove(path: &Path, child: &Mutex<Option<Child>>) {
     for _ in 0..10 {
         match fs::remove_dir_all(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(POLL),
-            _ => return,
+            _ => break,
         }
     }
+    guard
 }
 
 /// The end of a log.

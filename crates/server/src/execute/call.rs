@@ -28,7 +28,7 @@ impl Core {
             self.handle(guard, out, command)
         } else {
             let called = self.handle_armed(guard, out, command);
-            called.and_then(|called| self.look_at_read(guard, out, command, called))
+            self.look_at_read(guard, out, command, mark, called)
         };
         let runs_again = matches!(
             result,

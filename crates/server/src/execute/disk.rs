@@ -23,7 +23,7 @@ use base::SeqNo;
 use base::sync::atomic::Ordering::{Acquire, Relaxed};
 use command::spec::{Flags, LockClass};
 use command::{Done, Error};
-use keyspace::{Guard, Numbers};
+use keyspace::{Guard, Mark, Numbers};
 use resp::OutBuf;
 
 /// What becomes of a read.
@@ -60,23 +60,29 @@ impl Core {
         Shown::Later
     }
 
-    /// A command was called while the disk fails: what it has read may have to wait.
+    /// A command was called while the disk fails: what it has read, or why it was refused, may have
+    /// to wait. `mark` is where it began.
     #[cold]
     pub(crate) fn look_at_read(
         &mut self,
         guard: &mut Guard<'_>,
         out: &mut OutBuf,
         command: &Command<'_>,
-        called: Called,
+        mark: Mark,
+        called: Result<Called, Error>,
     ) -> Result<Called, Error> {
         let Command { caller, id, args, .. } = *command;
-        let has_read = id.spec().flags.contains(Flags::READONLY)
-            && matches!(
-                called,
-                Called::Left(Done::Replied | Done::Steps(_)) | Called::Over(Outcome::Done)
-            );
-        if self.gates & closed::UNWRITTEN == 0 || caller.is_in_exec() || !has_read {
-            return Ok(called);
+        if self.gates & closed::UNWRITTEN == 0 || !id.spec().flags.contains(Flags::READONLY) {
+            return called;
+        }
+        // What a read has cached (PFCOUNT) would be a change. What was due stays removed.
+        guard.rollback_to(mark);
+        let has_read = matches!(
+            called,
+            Ok(Called::Left(Done::Replied | Done::Steps(_)) | Called::Over(Outcome::Done)) | Err(_)
+        );
+        if caller.is_in_exec() || !has_read {
+            return called;
         }
         let mut read = guard.seq();
         if read == Numbers::LATEST || reads_everything(id.spec(), args) {
@@ -84,7 +90,7 @@ impl Core {
         }
         let shown = self.shown(read);
         if matches!(shown, Shown::Yes) {
-            return Ok(called);
+            return called;
         }
         // Its reply is dropped. (What was due and was removed stays so.)
         guard.finish();

@@ -128,6 +128,7 @@ impl Core {
             }
         }
         s.publish_watched();
+        guard.forget_seen(); // its reply shows nothing
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 
 use crate::execute::caller::Caller;
 use crate::execute::gates::closed;
+use crate::log;
 use crate::sessions::card::flag;
 use crate::sessions::session::{Suspended, Task, gate};
 use crate::worker::Worker;
@@ -329,12 +330,19 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let tasks = &self.core.tasks;
         let is_writing = tasks.rewriting.is_some() || tasks.saving.running.is_some();
         let is_flushed = open.is_empty() && self.ingest.is_empty() && !is_writing;
-        let is_journal_written = self.is_journal_written() || now.since(started) > JOURNAL_LIMIT_NS;
+        let is_journal_given_up = now.since(started) > JOURNAL_LIMIT_NS;
+        let is_journal_written = self.is_journal_written() || is_journal_given_up;
         if (is_flushed || late) && is_journal_written {
             for conn in open {
                 self.close_now(conn);
             }
             self.close_all_ingest();
+            if is_journal_given_up && !self.is_journal_written() {
+                log::warning(format_args!(
+                    "the server ends, and {} bytes of the append-only file could not be written",
+                    self.core.shared.journal.backlog.load(Relaxed)
+                ));
+            }
             self.core.retire();
             self.core.shutdown.is_done = true;
         }

@@ -181,7 +181,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             core.shared.journal.is_on.store(true, Relaxed);
         }
         let number = self.access.world(core.turn.unix_ms()).record_cut(CUT).0;
-        let moment = Moment { number, unix_ms: core.turn.unix_ms().0 };
+        // The clock is read behind the number: nothing before that is younger.
+        let moment = Moment { number, unix_ms: self.driver.unix_ms().0 };
         let status = &core.shared.journal;
         status.is_scheduled.store(false, Relaxed);
         status.is_rewriting.store(true, Relaxed);

@@ -28,8 +28,8 @@ impl Core {
         Terms { fsync, timestamps, spares_syncs, keep: self.settings.aof_history }
     }
 
-    /// Takes what was handed over, and does what can be done with it.
-    pub(crate) fn drive_journal(&mut self) {
+    /// Takes what was handed over, and does what can be done with it. `unix_ms` reads the clock.
+    pub(crate) fn drive_journal(&mut self, unix_ms: impl FnOnce() -> i64) {
         let Some(mut journal) = self.tasks.journal.take() else { return };
         let terms = self.journal_terms();
         let shared = Arc::clone(&self.shared);
@@ -38,7 +38,8 @@ impl Core {
         for batch in journal.taken.drain(..) {
             journal.writer.push(batch);
         }
-        let (now, unix_ms) = (self.turn.now(), self.turn.unix_ms().0);
+        // Read behind that: nothing which was taken is younger.
+        let (now, unix_ms) = (self.turn.now(), unix_ms());
         let is_ending = self.shutdown.has_begun() || journal.is_ending;
         journal.writer.proceed(terms, now, unix_ms, is_ending);
         if terms.fsync == Fsync::No && !is_ending {
@@ -181,7 +182,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     #[cold]
     fn step_open_journal(&mut self) {
-        self.core.drive_journal();
+        let driver = &self.driver;
+        self.core.drive_journal(|| driver.unix_ms().0);
         self.check_journal_stage();
         // Between this and the wait nothing is recorded here; what others record wakes it. If there
         // is something already, the next turn takes it: it begins at once.

@@ -63,6 +63,8 @@ pub(crate) enum Done {
     Nothing,
     /// The segment is open.
     Opened(FileId),
+    /// The segment is synced.
+    Synced,
     /// The segment is cut to its durable length.
     Cut,
     /// The folder holds all data.
@@ -228,6 +230,7 @@ impl Steps {
         let step = self.steps.pop_front().expect("it was in flight");
         match (step, outcome) {
             (Step::Open(_), Ok(FileValue::Opened { file, .. })) => Ok(Done::Opened(file)),
+            (Step::Sync(_), Ok(_)) => Ok(Done::Synced),
             (Step::SyncCut(_), Ok(_)) => Ok(Done::Cut),
             (Step::SyncFolder(_, true), Ok(_)) => Ok(Done::Complete),
             (Step::CreateList(new), Ok(FileValue::Opened { file, .. })) => {

@@ -93,6 +93,8 @@ struct Segment {
     durable: u64,
     /// The length up to which it was synced.
     synced: u64,
+    /// It was synced as a whole: nothing is left of what stood in the file before it was opened.
+    is_clean: bool,
 }
 
 /// A rewrite that was begun at a cut, and what became of its base.
@@ -485,7 +487,8 @@ impl Writer {
         let piece = self.pieces.next_mut().expect("there is one now");
         // One operation instead of two: the worker would be woken between them. It makes durable
         // only what it writes, so nothing before it may be missing.
-        self.writes_durably = terms.fsync == Fsync::Always && segment.synced == piece.at;
+        self.writes_durably =
+            terms.fsync == Fsync::Always && segment.is_clean && segment.synced == piece.at;
         let (file, at, bytes) = (segment.file, piece.at, std::mem::take(&mut piece.bytes));
         self.is_writing = true;
         self.ops.push(if self.writes_durably {
@@ -635,7 +638,12 @@ impl Writer {
         match self.steps.complete(done.outcome.map_err(|e| e.errno)) {
             Ok(Done::Nothing) => self.retry_at = now,
             Ok(Done::Opened(file)) => {
-                self.segment = Some(Segment { file, end: 0, durable: 0, synced: 0 });
+                self.segment =
+                    Some(Segment { file, end: 0, durable: 0, synced: 0, is_clean: false });
+            }
+            Ok(Done::Synced) => {
+                self.retry_at = now;
+                self.synced = self.synced.max(self.durable);
             }
             Ok(Done::Complete) => {
                 self.is_complete = true;
@@ -646,6 +654,7 @@ impl Writer {
                 self.retry_at = now;
                 if let Some(segment) = &mut self.segment {
                     segment.synced = segment.durable;
+                    segment.is_clean = true;
                 }
                 self.pieces.forget_writes();
             }
@@ -658,7 +667,13 @@ impl Writer {
         match done.outcome {
             Ok(FileValue::Written(bytes)) => {
                 self.pieces.end_write(bytes);
-                self.trouble = self.trouble.filter(|t| self.is_dirty || t.what == SYNC);
+                if !self.is_dirty {
+                    // It works: what follows need not wait. The trouble is over when nothing waits
+                    // any more; before that it might come back at the same place.
+                    self.retry_at = now;
+                    let waits = self.unwritten() > 0;
+                    self.trouble = self.trouble.filter(|t| t.what == SYNC || waits);
+                }
                 if let Some((end, last)) = self.written().filter(|_| self.writes_durably)
                     && !self.is_dirty
                 {
@@ -681,8 +696,10 @@ impl Writer {
             self.is_dirty = true;
             return self.fail(SYNC, error.errno, now);
         }
+        // A write which has failed meanwhile began at `end` or behind it: this part is durable.
+        self.end_sync(end, last, now);
         if !self.is_dirty {
-            self.end_sync(end, last, now);
+            self.retry_at = now;
         }
     }
 
@@ -692,6 +709,7 @@ impl Writer {
         self.syncs += 1;
         if let Some(segment) = &mut self.segment {
             segment.synced = end;
+            segment.is_clean = true;
         }
         self.make_durable(end, last);
         self.synced = last;
