@@ -4,7 +4,7 @@
 use base::prng::Prng;
 use base::sync::Arc;
 use base::{Blob, DbIndex, UnixMs};
-use command::save::{FileOptions, Recorded, SnapshotFile};
+use command::save::{FileOptions, Recorded, SavedFile, SnapshotFile};
 use keyspace::snapshot::Step;
 use keyspace::{Access, Encoding, Event, Guard, Intent, Key, Keyspace, Options};
 use value::list::NewItem;
