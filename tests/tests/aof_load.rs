@@ -16,6 +16,10 @@ use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
 
+mod aof_load {
+    mod own_commands;
+}
+
 const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";
 const INCR: &str = "appendonlydir/appendonly.aof.1.incr.aof";
 /// Unix milliseconds, in 3015.

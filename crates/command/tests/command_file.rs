@@ -7,8 +7,8 @@ use command::save::{CommandFile, SavedFile};
 use command::spec::LockClass;
 use command::{CommandId, Handler, registry};
 use common::pair::{content, words_of};
-use common::session::Session;
 use common::requests::{Dice, NAMES, database, populate, request};
+use common::session::Session;
 use common::words;
 use journal::Moment;
 use journal::producer::{Field, SinkKind};
@@ -160,7 +160,10 @@ fn parts_come_in_commands_of_64() {
         session.ask_line(&format!("ZADD z {}.25 member-{n}", n % 97));
         session.ask_line(&format!("HSET h field-{n} {n}"));
         session.ask_line(&format!("HSET e field-{n} {n}"));
-        session.ask_line(&format!("HPEXPIREAT e {} FIELDS 1 field-{n}", 33_000_000_000_000_i64 + n % 2));
+        session.ask_line(&format!(
+            "HPEXPIREAT e {} FIELDS 1 field-{n}",
+            33_000_000_000_000_i64 + n % 2
+        ));
         session.ask_line(&format!("XADD x {n}-1 f {n}"));
     }
     session.ask_line("XGROUP CREATE x g 0");
@@ -243,7 +246,9 @@ fn random_requests(session: &mut Session, seed: u64) {
     populate(session);
     let changes = |id: &CommandId| {
         let spec = id.spec();
-        matches!(spec.handler, Handler::Data(_)) && spec.may_change() && spec.lock == LockClass::Keys
+        matches!(spec.handler, Handler::Data(_))
+            && spec.may_change()
+            && spec.lock == LockClass::Keys
     };
     let specs: Vec<_> = registry::all().filter(changes).map(CommandId::spec).collect();
     let mut dice = Dice(seed);

@@ -24,8 +24,8 @@ use value::Encoding;
 
 use super::SavedFile;
 use crate::parts::Stored;
-use stream::StreamCommands;
 use pieces::{PartCommands, TextCommands};
+use stream::StreamCommands;
 
 /// Bytes that a step writes, about.
 const STEP_BYTES: usize = 64 << 10;
@@ -201,12 +201,12 @@ impl Long {
             (begun, Root::String(text)) => {
                 begun.insert(UnderWay::Text(TextCommands::new(std::mem::take(text))))
             }
-            (begun, Root::Collection(value)) => begun.insert(
-                match rdb::Source::kind(&Stored::captured(value, encoding)) {
+            (begun, Root::Collection(value)) => {
+                begun.insert(match rdb::Source::kind(&Stored::captured(value, encoding)) {
                     keyspace::Kind::Stream => UnderWay::Stream(StreamCommands::new()),
                     _ => UnderWay::Parts(PartCommands::new()),
-                },
-            ),
+                })
+            }
         };
         match (under_way, &self.root) {
             (UnderWay::Text(text), _) => text.step(out, key),

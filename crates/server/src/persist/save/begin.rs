@@ -233,8 +233,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         };
         let (terms, moment) = (self.core.save_terms(), self.core.turn.unix_ms());
         let is_commands = base.as_ref().is_some_and(|base| base.format == BaseFormat::Commands);
-        let format =
-            if is_commands { Ok(Format::Commands) } else { terms.format(&snapshot) };
+        let format = if is_commands { Ok(Format::Commands) } else { terms.format(&snapshot) };
         let shared = Arc::clone(&self.core.shared);
         let keys: u64 = snapshot.databases().iter().map(|db| db.keys).sum();
         shared.saves.progress.keys_total.store(keys, Relaxed);
