@@ -56,14 +56,20 @@ fn random_data_is_the_same_behind_a_kill_here_and_in_redis() {
     let mut keys = 0;
     for round in 0..4_u64 {
         let folder = Folder::new(&format!("aof-own-{round}"));
-        let live = server(&folder, &["--rename-command", "FLUSHALL", "X"]);
-        for n in 0..60 {
-            execute(live.addr, &generate(90_000 + round * 1000 + n, &mix), PATIENCE);
-            if n == 50 {
-                rewrite(&live);
+        {
+            // Each sequence begins with FLUSHALL, which this server does not know.
+            let redis = redis(&folder, &["--rename-command", "FLUSHALL", "X"]);
+            for n in 0..60 {
+                execute(redis.addr, &generate(90_000 + round * 1000 + n, &mix), PATIENCE);
             }
+            keep_all(&redis);
+            redis.terminate();
         }
-        keep_all(&live);
+        let live = server(&folder, &[]);
+        rewrite(&live);
+        for n in 0..20 {
+            ask(&mut live.connect(), &["RPUSH", "behind the base", &n.to_string()]);
+        }
         let expected = all(&live);
         keys += expected.lines().filter(|line| !line.starts_with(' ')).count();
         drop(live); // killed
@@ -102,7 +108,7 @@ fn fill(wire: &mut Wire) {
             let words = line(n);
             encode(&words.iter().map(String::as_str).collect::<Vec<_>>())
         };
-        (0..50_000).map(encode).collect::<Vec<_>>()
+        (0..50_000).map(encoded).collect::<Vec<_>>()
     };
     let words = |line: String| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
     send(many(&|n| words(format!("RPUSH list element-{n}"))));
