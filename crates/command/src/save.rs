@@ -2,6 +2,7 @@
 //! commands (`commands.rs`).
 
 mod commands;
+mod saved;
 
 use crate::parts::Stored;
 use base::{DbIndex, UnixMs};
@@ -15,41 +16,7 @@ use value::{Encoding, Str};
 
 pub use commands::CommandFile;
 pub use rdb::file::FileOptions;
-
-/// A file of a snapshot on its way, in one of the formats.
-pub trait SavedFile: Sink {
-    /// Writes the number of a producer, before the first entry.
-    fn producer(&mut self, field: &Field<'_>);
-
-    /// Bytes that wait to be taken.
-    fn len(&self) -> usize;
-
-    /// True if none do.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Bytes of the file so far.
-    fn total(&self) -> u64;
-
-    /// Keys so far.
-    fn keys(&self) -> u64;
-
-    /// Takes the bytes so far and goes on in an empty buffer.
-    fn take(&mut self, empty: Vec<u8>) -> Vec<u8>;
-
-    /// The end of the file. Nothing long may wait.
-    fn end(&mut self);
-
-    /// Why an entry could not be written: the file is useless.
-    fn failure(&self) -> Option<NeedsVersion>;
-
-    /// Writes a part of the long values that wait; false if none does. Needs no lock.
-    fn step(&mut self) -> bool;
-
-    /// Heap bytes freed since the last call: of long values, what is written and nobody else held.
-    fn take_freed(&mut self) -> u64;
-}
+pub use saved::SavedFile;
 
 /// Bytes of a long string that one step reads.
 const TEXT_STEP: usize = 256 << 10;

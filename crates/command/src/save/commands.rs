@@ -11,7 +11,7 @@
 mod pieces;
 mod stream;
 
-use base::num::{I64_TEXT_MAX, U64_TEXT_MAX, format_i64, format_u64};
+use base::num::{I64_TEXT_MAX, format_i64};
 use base::{DbIndex, UnixMs};
 use journal::Moment;
 use journal::producer::{Field, quoted_name, write_line};
@@ -22,7 +22,7 @@ use rdb::file::NeedsVersion;
 use std::collections::VecDeque;
 use value::Encoding;
 
-use super::SavedFile;
+use super::saved::SavedFile;
 use crate::parts::Stored;
 use pieces::{PartCommands, TextCommands};
 use stream::StreamCommands;
@@ -184,11 +184,6 @@ fn expire(out: &mut Vec<u8>, key: &[u8], expiry: Option<UnixMs>) {
         let text = &mut [0; I64_TEXT_MAX];
         write_command(out, [&b"PEXPIREAT"[..], key, format_i64(text, at.0)]);
     }
-}
-
-/// The text of a count in an argument which takes no more than 63 bits.
-fn count_text(text: &mut [u8; U64_TEXT_MAX], count: u64) -> &[u8] {
-    format_u64(text, count.min(i64::MAX as u64))
 }
 
 impl Long {

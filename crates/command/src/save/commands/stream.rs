@@ -12,12 +12,10 @@
 //!
 //! A pending entry which is gone from the stream cannot be made again, in redis-server neither.
 
-use base::num::{I64_TEXT_MAX, U64_TEXT_MAX, format_i64};
+use base::num::{I64_TEXT_MAX, U64_TEXT_MAX, format_i64, format_u64};
 use journal::record::{begin_command, write_command, write_word};
 use value::stream::{ConsumerId, Entry, Group, Pending};
 use value::{IntText, Stream, StreamId};
-
-use super::count_text;
 
 /// What is written next.
 enum Place {
@@ -157,4 +155,9 @@ fn claim(out: &mut Vec<u8>, (key, name): (&[u8], &[u8]), group: &Group, row: &Pe
     let head: [&[u8]; 8] = [b"XCLAIM", key, name, owner, b"0", id, b"TIME", time];
     let tail: [&[u8]; 4] = [b"RETRYCOUNT", count, b"JUSTID", b"FORCE"];
     write_command(out, [&head[..], &tail].concat());
+}
+
+/// The text of a count in an argument which takes no more than 63 bits.
+fn count_text(text: &mut [u8; U64_TEXT_MAX], count: u64) -> &[u8] {
+    format_u64(text, count.min(i64::MAX as u64))
 }
