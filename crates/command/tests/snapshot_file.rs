@@ -184,22 +184,24 @@ fn commands(_: &Snapshot) -> CommandFile {
 
 #[test]
 fn a_file_beside_writers_is_that_of_the_cut() {
-    are_equal(rdb);
+    are_equal(rdb, true);
 }
 
 #[test]
 fn a_file_of_commands_beside_writers_is_that_of_the_cut() {
-    are_equal(commands);
+    are_equal(commands, false);
 }
 
-fn are_equal<F: SavedFile>(begin: impl Fn(&Snapshot) -> F) {
+fn are_equal<F: SavedFile>(begin: impl Fn(&Snapshot) -> F, counts_first: bool) {
     for kind in KINDS {
         let (alone, beside) = (save(kind, 0, &begin), save(kind, 60, &begin));
         assert!(alone.copied < 1000, "{kind:?}: {}", alone.copied);
         assert!(beside.copied > BOUND, "{kind:?}: {}", beside.copied);
         assert!(alone.file == beside.file, "{kind:?}: the same bytes");
-        assert!(beside.exceeded, "{kind:?}");
         // Nothing is given up while ranks say nothing about places.
-        assert_eq!(beside.relieved, kind != Kind::HashThatHides, "{kind:?}");
+        let gives_up = kind != Kind::HashThatHides;
+        // (Commands of a collection give up parts from the first step on, before that is much.)
+        assert!(beside.exceeded || !counts_first && gives_up, "{kind:?}");
+        assert_eq!(beside.relieved, beside.exceeded && gives_up, "{kind:?}");
     }
 }
