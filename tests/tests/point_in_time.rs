@@ -401,9 +401,17 @@ fn the_history_of_a_running_server_is_restored() {
     {
         return;
     }
+    drop(plain);
+    for preamble in ["yes", "no"] {
+        the_history_is_restored(&binary, preamble);
+    }
+}
+
+fn the_history_is_restored(binary: &Binary, preamble: &str) {
     let folder = Folder::new("pit-real");
-    let words = [&["--dir", folder.path(), "--appendonly", "yes"][..], &HISTORY].concat();
-    let server = ServerProcess::start(&binary, &words);
+    let words = ["--dir", folder.path(), "--appendonly", "yes"];
+    let format = ["--aof-use-rdb-preamble", preamble];
+    let server = ServerProcess::start(binary, &[&words[..], &HISTORY, &format].concat());
     let mut wire = server.connect();
     let info = |wire: &mut Wire, name: &str| {
         let Value::Bulk(info) = ask(wire, "INFO persistence") else { panic!("no text") };
@@ -432,7 +440,7 @@ fn the_history_of_a_running_server_is_restored() {
     let new = folder.at("new");
     for (number, expected) in &known {
         let text = works(&restore(&folder, &number.to_string(), &new));
-        assert_eq!(&loaded(&binary, &new), expected, "{number}: {text}");
+        assert_eq!(&loaded(binary, &new), expected, "{number}: {text}");
     }
     let (number, _) = &known[5];
     let temporary = folder.at("temp");

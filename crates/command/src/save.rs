@@ -1,7 +1,12 @@
-//! A snapshot on its way into a file: what the walker finds, as bytes of an RDB file.
+//! A snapshot on its way into a file: what the walker finds, as bytes of an RDB file, or as
+//! commands (`commands.rs`).
+
+mod commands;
+mod saved;
 
 use crate::parts::Stored;
 use base::{DbIndex, UnixMs};
+use journal::producer::{AUX_NAME, Field};
 use keyspace::snapshot::{AtCut, Root, Sink};
 use keyspace::{Entry, Uses};
 use rdb::Item;
@@ -9,7 +14,9 @@ use rdb::file::{FileWriter, LongSource, LongText, LongValue, Meta, NeedsVersion}
 use std::collections::VecDeque;
 use value::{Encoding, Str};
 
+pub use commands::CommandFile;
 pub use rdb::file::FileOptions;
+pub use saved::SavedFile;
 
 /// Bytes of a long string that one step reads.
 const TEXT_STEP: usize = 256 << 10;
@@ -28,7 +35,7 @@ pub enum Recorded {
 }
 
 /// Writes entries of a snapshot. Small ones are written at once; long ones wait for
-/// [`SnapshotFile::step`], because the walker may hold a lock.
+/// [`SavedFile::step`], because the walker may hold a lock.
 pub struct SnapshotFile {
     writer: FileWriter,
     recorded: Recorded,
@@ -38,7 +45,7 @@ pub struct SnapshotFile {
     long: VecDeque<Long>,
     /// Keys that are written, or wait to be.
     keys: u64,
-    /// Bytes freed since the last [`SnapshotFile::take_freed`].
+    /// Bytes freed since the last [`SavedFile::take_freed`].
     freed: u64,
     failure: Option<NeedsVersion>,
 }
@@ -76,49 +83,48 @@ impl SnapshotFile {
         Self { writer, recorded, now, counts, long, keys: 0, freed: 0, failure: None }
     }
 
-    /// A field at the beginning of the file, before the first entry.
-    pub fn aux(&mut self, name: &str, text: &[u8]) {
-        self.writer.aux(name, text);
+    fn meta(&self, entry: Entry<'_>) -> Meta {
+        let (mut idle_seconds, mut frequency) = (None, None);
+        match self.recorded {
+            Recorded::Nothing => {}
+            Recorded::Idle => idle_seconds = Some(entry.idle_seconds(self.now)),
+            Recorded::Frequency(uses) => frequency = entry.frequency(uses, self.now),
+        }
+        Meta { expiry: entry.expiry(), idle_seconds, frequency }
+    }
+}
+
+impl SavedFile for SnapshotFile {
+    fn producer(&mut self, field: &Field<'_>) {
+        self.writer.aux(AUX_NAME, &field.text());
     }
 
-    /// Bytes that wait to be taken.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.writer.len()
     }
 
-    /// True if none do.
-    pub fn is_empty(&self) -> bool {
-        self.writer.is_empty()
-    }
-
-    /// Bytes of the file so far.
-    pub fn total(&self) -> u64 {
+    fn total(&self) -> u64 {
         self.writer.total()
     }
 
-    /// Keys so far.
-    pub fn keys(&self) -> u64 {
+    fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// Takes the bytes so far and goes on in an empty buffer.
-    pub fn take(&mut self, empty: Vec<u8>) -> Vec<u8> {
+    fn take(&mut self, empty: Vec<u8>) -> Vec<u8> {
         self.writer.take(empty)
     }
 
-    /// The end of the file. Nothing long may wait.
-    pub fn end(&mut self) {
+    fn end(&mut self) {
         debug_assert!(self.long.is_empty(), "long values come before the end");
         self.writer.end();
     }
 
-    /// Why an entry could not be written: the file is useless.
-    pub fn failure(&self) -> Option<NeedsVersion> {
+    fn failure(&self) -> Option<NeedsVersion> {
         self.failure
     }
 
-    /// Writes a part of the long values that wait; false if none does. Needs no lock.
-    pub fn step(&mut self) -> bool {
+    fn step(&mut self) -> bool {
         let Some(long) = self.long.front_mut() else { return false };
         let stepped = long.step(&mut self.writer, &mut self.counts);
         self.freed += long.give_up() as u64;
@@ -131,19 +137,8 @@ impl SnapshotFile {
         true
     }
 
-    /// Heap bytes freed since the last call: of long values, what is written and nobody else held.
-    pub fn take_freed(&mut self) -> u64 {
+    fn take_freed(&mut self) -> u64 {
         std::mem::take(&mut self.freed)
-    }
-
-    fn meta(&self, entry: Entry<'_>) -> Meta {
-        let (mut idle_seconds, mut frequency) = (None, None);
-        match self.recorded {
-            Recorded::Nothing => {}
-            Recorded::Idle => idle_seconds = Some(entry.idle_seconds(self.now)),
-            Recorded::Frequency(uses) => frequency = entry.frequency(uses, self.now),
-        }
-        Meta { expiry: entry.expiry(), idle_seconds, frequency }
     }
 }
 

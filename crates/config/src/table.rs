@@ -177,9 +177,10 @@ settings! {
     "aof-timestamp-enabled" worker(aof_timestamp_enabled: bool) = wired(
         Kind::Bool, "no", "Lines with the time in the append-only file, once a second."
     );
-    "aof-use-rdb-preamble" = inert(
+    "aof-use-rdb-preamble" server(aof_base_is_rdb: bool) = wired(
         Kind::Bool, "yes",
-        "the base of the append-only file is always a snapshot file; others are loaded, too"
+        "A rewrite of the append-only file writes its base as a snapshot file. no: as commands, \
+         which takes more space and time."
     );
     "aof_rewrite_cpulist" = inert(Kind::Text, "", PINNING).alias(&["aof-rewrite-cpulist"]).start();
     "appenddirname" server(appenddirname: PathBuf) = wired(

@@ -4,6 +4,8 @@
 //! #NUM:17:1700000000123\r\n         an annotation: the record behind it has the number 17; it and
 //!                                   those up to the next one were made not later than this
 //! sheafdb-moment 16:1700000000099   a field of a base: it holds the records up to the number 16
+//! #BASE:16:1700000000099\r\n        the same, as the first line of a base of commands, which are
+//!                                   no records
 //! ```
 //!
 //! A record is a command outside of a transaction, other than SELECT, or a whole transaction.
@@ -16,6 +18,8 @@ pub const AUX: &str = "sheafdb-moment";
 /// The largest number that is believed: nobody has made so many changes, and there is room above.
 const NUMBER_MAX: u64 = u64::MAX / 2;
 const PREFIX: &[u8] = b"#NUM:";
+/// How the annotation of a base of commands begins.
+const BASE_PREFIX: &[u8] = b"#BASE:";
 
 /// A number, and a time in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,11 @@ impl Moment {
     /// What an annotation without its line end says; `None` if it is another one.
     pub fn of_annotation(text: &[u8]) -> Option<Self> {
         Self::parse(text.strip_prefix(PREFIX)?)
+    }
+
+    /// What the annotation of a base says, without its line end; `None` if it is another one.
+    pub fn of_base(text: &[u8]) -> Option<Self> {
+        Self::parse(text.strip_prefix(BASE_PREFIX)?)
     }
 
     /// Reads `NUMBER:MS`, the value of the field of a base.
@@ -47,7 +56,16 @@ impl Moment {
 
     /// Appends the annotation of the record which follows.
     pub fn annotate(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(PREFIX);
+        self.write_line(PREFIX, out);
+    }
+
+    /// Appends the annotation of a base, which holds the records up to this one.
+    pub fn annotate_base(self, out: &mut Vec<u8>) {
+        self.write_line(BASE_PREFIX, out);
+    }
+
+    fn write_line(self, prefix: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(prefix);
         num::write_u64(out, self.number);
         out.push(b':');
         num::write_i64(out, self.unix_ms);
@@ -61,12 +79,20 @@ pub struct Numbering {
     /// The number of the last record; `None` until something says a number.
     last: Option<u64>,
     highest: u64,
+    /// What the base of commands says which is being read: its commands are no records.
+    base: Option<u64>,
 }
 
 impl Numbering {
     /// Behind a base which says its number, or of one which does not.
     pub fn behind(base: Option<u64>) -> Self {
-        Self { last: base, highest: base.unwrap_or(0) }
+        Self { last: base, highest: base.unwrap_or(0), base: None }
+    }
+
+    /// The next file begins.
+    #[must_use]
+    pub fn next_file(self) -> Self {
+        Self { last: self.base.or(self.last), base: None, ..self }
     }
 
     /// An annotation was read.
@@ -74,6 +100,9 @@ impl Numbering {
         if let Some(moment) = Moment::of_annotation(text) {
             self.highest = self.highest();
             self.last = Some(moment.number.saturating_sub(1));
+        } else if let Some(moment) = Moment::of_base(text) {
+            self.highest = self.highest().max(moment.number);
+            (self.last, self.base) = (None, Some(moment.number));
         }
     }
 
@@ -114,6 +143,26 @@ mod tests {
             assert_eq!(Moment::of_annotation(other), None, "{}", other.escape_ascii());
         }
         assert_eq!(Moment::parse(b"18446744073709551616:5"), None);
+    }
+
+    #[test]
+    fn the_commands_of_a_base_are_no_records() {
+        let mut line = Vec::new();
+        Moment { number: 30, unix_ms: -5 }.annotate_base(&mut line);
+        assert_eq!(line, b"#BASE:30:-5\r\n");
+        let mut numbering = Numbering::default();
+        numbering.annotation(b"#BASE:30:-5");
+        numbering.record();
+        numbering.record();
+        assert_eq!((numbering.last(), numbering.highest()), (None, 30));
+        let mut numbering = numbering.next_file();
+        numbering.record();
+        assert_eq!((numbering.last(), numbering.highest()), (Some(31), 31));
+        assert_eq!(numbering.next_file().last(), Some(31));
+        assert_eq!(Numbering::behind(Some(3)).next_file().last(), Some(3));
+        for other in ["#BASE:", "#BASE:3", "#NUM:3:3", "#base:3:3"] {
+            assert_eq!(Moment::of_base(other.as_bytes()), None);
+        }
     }
 
     #[test]

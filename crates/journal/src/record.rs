@@ -28,8 +28,18 @@ pub fn begin_command(out: &mut Vec<u8>, words: usize) {
 
 /// Appends a word of a command.
 pub fn write_word(out: &mut Vec<u8>, word: &[u8]) {
-    write_length(out, b'$', word.len());
+    begin_word(out, word.len());
     out.extend_from_slice(word);
+    end_word(out);
+}
+
+/// Begins a word of so many bytes, which the caller appends before [`end_word`].
+pub fn begin_word(out: &mut Vec<u8>, length: usize) {
+    write_length(out, b'$', length);
+}
+
+/// Ends a word.
+pub fn end_word(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 

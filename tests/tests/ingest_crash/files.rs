@@ -57,6 +57,12 @@ fn last(served: &Served, hello: &Hello) -> (u64, u64) {
     }
 }
 
+fn rewrite(served: &Served) {
+    let mut wire = served.server.connect();
+    wire.command(&["BGREWRITEAOF"]).expect("an answer");
+    until("the base is complete", || is_complete(&mut wire));
+}
+
 /// A program looks at a file and finds it good; what it says.
 fn passes(program: &str, args: &[&str]) -> String {
     let out = finish(spawn(Command::new(program).args(args).stdin(Stdio::null())));
@@ -67,14 +73,20 @@ fn passes(program: &str, args: &[&str]) -> String {
 
 #[test]
 fn redis_takes_files_with_numbers_of_producers() {
+    for preamble in ["yes", "no"] {
+        redis_takes_files(preamble);
+    }
+}
+
+fn redis_takes_files(preamble: &str) {
     let folder = Folder::new("ingest-files");
-    let served = start(&folder, &["--appendonly", "yes"]);
+    let appending = ["--appendonly", "yes", "--aof-use-rdb-preamble", preamble];
+    let served = start(&folder, &appending);
     let (list, stream) = (hello(2, 1), hello(3, 1));
     send(&served, &list, 1, 5);
     send(&served, &stream, 1, 7);
+    rewrite(&served);
     let mut wire = served.server.connect();
-    wire.command(&["BGREWRITEAOF"]).expect("an answer");
-    until("the base is complete", || is_complete(&mut wire));
     send(&served, &list, 6, 5);
     send(&served, &stream, 8, 1);
     wire.command(&["SAVE"]).expect("an answer");
@@ -87,7 +99,12 @@ fn redis_takes_files_with_numbers_of_producers() {
     let own = Binary::under_test().path.to_str().expect("plain").to_owned();
     for name in std::fs::read_dir(&files).expect("a folder") {
         let name = name.expect("an entry").file_name().into_string().expect("plain");
-        if name.contains(".base.") {
+        if name.ends_with(".base.aof") {
+            assert_eq!(preamble, "no");
+            let bytes = std::fs::read(at(&name)).expect("a base");
+            let lines = bytes.split(|byte| *byte == b'\n');
+            assert_eq!(lines.filter(|line| line.starts_with(b"#PRODUCER:")).count(), 2);
+        } else if name.contains(".base.") {
             let told = passes("redis-check-rdb", &[&at(&name)]);
             assert!(told.contains("sheafdb-producer"), "{told}");
             passes(&own, &["check-rdb", &at(&name)]);
@@ -100,6 +117,15 @@ fn redis_takes_files_with_numbers_of_producers() {
     assert_eq!(databases(&mut theirs.connect(), 0..16), ours, "the append-only file");
     theirs.terminate();
     drop(theirs);
+    // The numbers of the base are those of its messages, and those behind it follow.
+    let served = start(&folder, &appending);
+    assert_eq!((last(&served, &list), last(&served, &stream)), ((10, 10), (8, 8)));
+    rewrite(&served);
+    drop(served.server.kill());
+    let served = start(&folder, &appending);
+    assert_eq!((last(&served, &list), last(&served, &stream)), ((10, 10), (8, 8)));
+    served.server.terminate();
+    drop(served);
     std::fs::remove_dir_all(&files).expect("it is there");
     let theirs = redis(folder.path(), &[]);
     assert_eq!(databases(&mut theirs.connect(), 0..16), ours, "the snapshot");
@@ -189,7 +215,9 @@ fn the_level_needs_a_file_that_is_synced() {
             assert_eq!(producer.error(), (7, 6), "{name}");
         }
         assert!(refused(&fsynced).starts_with("fsynced: "));
-        assert_eq!(last(&served, &stream), (6, 0), "nothing is fsynced now");
+        // What was synced before stays so, while there is a file.
+        let durable = if name == "appendfsync" { 6 } else { 0 };
+        assert_eq!(last(&served, &stream), (6, durable), "{name}");
         set(name, on);
         let (producer, answer) = Producer::greet(served.ingest, &fsynced);
         assert!(matches!(answer, Answer::Welcome(6, _)), "{answer:?}");

@@ -17,7 +17,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("offline", &["base", "value", "rdb", "journal", "client"]),
     ("keyspace", &["base", "value"]),
     ("config", &["base", "ingest"]),
-    ("command", &["base", "config", "resp", "observe", "value", "rdb", "keyspace"]),
+    ("command", &["base", "config", "resp", "observe", "value", "rdb", "journal", "keyspace"]),
     (
         "server",
         &[

@@ -213,7 +213,7 @@ pub fn words_of(bytes: &mut &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// What a key holds, and when it and its fields expire, however it is stored.
-fn content(session: &mut Session, name: &[u8]) -> String {
+pub fn content(session: &mut Session, name: &[u8]) -> String {
     let was = std::mem::replace(&mut session.whole, true);
     let mut ask = |line: &str| {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();

@@ -163,7 +163,19 @@ fn own_moment(place: &Place, generation: &Generation) -> Result<Moment, Stop> {
     let mut head = Vec::new();
     let read = (&mut opened.file).take(HEAD_BYTES_MAX as u64).read_to_end(&mut head);
     read.map_err(|error| Stop::Failed(format!("{}: {error}", opened.path.display())))?;
-    Ok(if is_rdb(&head) { rdb_moment(&head) } else { Moment::default() })
+    Ok(if is_rdb(&head) { rdb_moment(&head) } else { commands_moment(&head) })
+}
+
+/// The moment which the first line of a base of commands says, if that is an annotation.
+fn commands_moment(head: &[u8]) -> Moment {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    match Note::parse(line.strip_suffix(b"\r").unwrap_or(line)) {
+        Note::Base(number, ms) => {
+            let last = Last { number: Some(number), made: Some(Made::Until(ms)) };
+            Moment { last, is_own: true, has_number: true }
+        }
+        _ => Moment::default(),
+    }
 }
 
 /// The moment which the fields at the beginning of an RDB file say. (What is wrong in it is found

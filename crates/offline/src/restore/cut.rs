@@ -51,6 +51,8 @@ pub struct Cut {
     /// A time is asked for, and a record was met before any annotation: nobody knows when it was
     /// made.
     pub is_untimed: bool,
+    /// The commands of this file hold a base, and are no records.
+    is_base: bool,
 }
 
 /// Whether the records behind this place count, too.
@@ -60,13 +62,29 @@ impl Cut {
     /// Of the records behind a base, whose last record this is.
     pub fn new(point: Point, base: Last) -> Self {
         let next = base.number.and_then(|number| number.checked_add(1));
-        Self { point, next, made: None, last: base, end: 0, records: 0, is_untimed: false }
+        Self {
+            point,
+            next,
+            made: None,
+            last: base,
+            end: 0,
+            records: 0,
+            is_untimed: false,
+            is_base: false,
+        }
     }
 
     /// Begins a file, whose commands begin there.
     pub fn begin_file(&mut self, at: u64) {
         self.end = at;
         self.records = 0;
+        self.is_base = false;
+    }
+
+    /// The file is a base which says what it holds: all of it counts. `at` is behind that line.
+    pub fn begin_base(&mut self, at: u64) {
+        self.end = at;
+        self.is_base = true;
     }
 
     /// Takes an annotation, which may be inside of a transaction.
@@ -75,7 +93,7 @@ impl Cut {
     /// It cannot be what it seems to be.
     pub fn note(&mut self, note: Note, is_inside: bool) -> Result<Flow, String> {
         let (made, counts) = match note {
-            Note::Other => return Ok(Flow::Continue(())),
+            Note::Other | Note::Base(..) => return Ok(Flow::Continue(())),
             Note::Wrong => return Err("an annotation which cannot be read".to_owned()),
             Note::Number(..) if is_inside => {
                 return Err("a number inside of a transaction".to_owned());
@@ -105,6 +123,10 @@ impl Cut {
     /// Takes a command which ends there; `is_inside`: behind it a transaction is open.
     pub fn command(&mut self, is_select: bool, is_inside: bool, end: u64) -> Flow {
         if is_select || is_inside {
+            return Flow::Continue(());
+        }
+        if self.is_base {
+            self.end = end;
             return Flow::Continue(());
         }
         let limit = if let Point::Number(limit) = self.point { Some(limit) } else { None };

@@ -10,6 +10,9 @@ pub enum Note {
     Number(u64, i64),
     /// `#TS:seconds`: the commands behind it were made in this second since 1970.
     Second(i64),
+    /// `#BASE:number:ms`: the commands of this base hold the records up to this number, of this
+    /// time.
+    Base(u64, i64),
     /// Something else.
     Other,
     /// One of those above which cannot be read.
@@ -21,6 +24,9 @@ impl Note {
     pub fn parse(line: &[u8]) -> Self {
         if let Some(text) = line.strip_prefix(b"#NUM:") {
             return moment(text).map_or(Self::Wrong, |(number, ms)| Self::Number(number, ms));
+        }
+        if let Some(text) = line.strip_prefix(b"#BASE:") {
+            return moment(text).map_or(Self::Wrong, |(number, ms)| Self::Base(number, ms));
         }
         match line.strip_prefix(b"#TS:") {
             Some(text) => parse_i64(text).map_or(Self::Wrong, Self::Second),
@@ -49,6 +55,8 @@ mod tests {
             ("#NUM:-7:1", Note::Wrong),
             ("#NUM:7:1:2", Note::Wrong),
             ("#NUM::", Note::Wrong),
+            ("#BASE:7:1000", Note::Base(7, 1000)),
+            ("#BASE:7", Note::Wrong),
             ("#TS:12", Note::Second(12)),
             ("#TS:", Note::Wrong),
             ("#TS:1x", Note::Wrong),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 
 use journal::{Damage, DamageKind, Item, Reader, Words};
 use rdb::file::{FileError, ScanOptions, Scanned, Scanner};
@@ -71,7 +72,7 @@ pub fn pass(
     let mut reader = Reader::new(start);
     reader.feed(&blocks.bytes()[rest..]);
     loop {
-        if let Some(end) = read(&mut reader, cut)? {
+        if let Some(end) = read(&mut reader, is_base, cut)? {
             return Ok(end);
         }
         if blocks.next(sink)? == 0 {
@@ -158,7 +159,7 @@ enum Met {
 }
 
 /// Reads what was fed; `None` if more is needed.
-fn read(reader: &mut Reader, cut: &mut Cut) -> Result<Option<End>, Wrong> {
+fn read(reader: &mut Reader, is_base: bool, cut: &mut Cut) -> Result<Option<End>, Wrong> {
     loop {
         let met = match reader.next().map_err(Wrong::Commands)? {
             None => return Ok(None),
@@ -168,6 +169,10 @@ fn read(reader: &mut Reader, cut: &mut Cut) -> Result<Option<End>, Wrong> {
         let is_inside = reader.multi().is_some();
         let flow = match met {
             Met::Command { is_select } => cut.command(is_select, is_inside, reader.at()),
+            Met::Note { note: Note::Base(..), .. } if is_base && !is_inside => {
+                cut.begin_base(reader.at());
+                ControlFlow::Continue(())
+            }
             Met::Note { at, note } => {
                 cut.note(note, is_inside).map_err(|why| Wrong::Note(at, why))?
             }

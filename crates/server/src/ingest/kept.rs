@@ -4,7 +4,8 @@
 //! - An append-only file has a line in the transaction of each block: written by `pour.rs`, read in
 //!   `persist/load/replay`.
 //! - A base, a snapshot and a backup have a field for each producer: written by
-//!   `persist/save/walker.rs`, read in `persist/load/threads.rs`.
+//!   `persist/save/walker.rs`, read in `persist/load/threads.rs`. A base of commands has a
+//!   transaction with such a line for each.
 //!
 //! What is read last counts: a producer that was forgotten may have begun again with 1.
 

@@ -91,6 +91,32 @@ fn the_commands_behind_an_rdb_file_are_cut() {
     assert_eq!(passed(&head, true, &mut cut).expect("it is whole").1, head);
 }
 
+/// All of a base of commands counts, and none of its commands is a record.
+#[test]
+fn a_base_of_commands_is_no_record() {
+    let head = Incr::default().text("#BASE:10:900\r\n");
+    for base in [&head.bytes.clone(), &head.record("SET a 1").transaction(&["PERSIST b"]).bytes] {
+        for point in [Point::Number(10), Point::Number(30), Point::Time(900)] {
+            let mut cut = Cut::new(point, behind(10));
+            let (end, copy) = passed(base, true, &mut cut).expect("it is whole");
+            assert_eq!((end, cut.records, cut.last.number), (End::Whole, 0, Some(10)));
+            assert!(&copy == base && !cut.is_untimed);
+        }
+    }
+    // The next file has records.
+    let mut cut = Cut::new(Point::Number(11), behind(10));
+    let base = Incr::default().text("#BASE:10:900\r\n").record("SET a 1").bytes;
+    passed(&base, true, &mut cut).expect("it is whole");
+    let example = example();
+    let (end, copy) = passed(&example.bytes, false, &mut cut).expect("it is whole");
+    assert_eq!((end, copy.len()), (End::Reached, example.ends[0].1));
+    // Elsewhere the line says nothing.
+    let other = Incr::default().text("#BASE:10:900\r\n").record("SET a 1").bytes;
+    let mut cut = Cut::new(Point::Number(11), behind(10));
+    passed(&other, false, &mut cut).expect("it is whole");
+    assert_eq!((cut.records, cut.last.number), (1, Some(11)));
+}
+
 /// A block holds several records, and a record several blocks.
 #[test]
 fn blocks_do_not_matter() {

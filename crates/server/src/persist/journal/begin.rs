@@ -53,6 +53,7 @@ pub(crate) struct BasePlace {
     pub name: PathBuf,
     /// The number of the cut, and its time.
     pub moment: Moment,
+    pub format: BaseFormat,
 }
 
 const STARTED: &str = "Background append only file rewriting started";
@@ -61,6 +62,12 @@ const SCHEDULED: &str = "Background append only file rewriting scheduled";
 impl Core {
     fn is_appendonly(&self) -> bool {
         self.shared.config.lock().expect("no panic while the configuration is held").appendonly
+    }
+
+    /// `aof-use-rdb-preamble`.
+    fn base_format(&self) -> BaseFormat {
+        let config = self.shared.config.lock().expect("no panic while the configuration is held");
+        if config.aof_base_is_rdb { BaseFormat::Rdb } else { BaseFormat::Commands }
     }
 
     /// A writer for the folder that was found, whose first number is the next one.
@@ -183,16 +190,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let number = self.access.world(core.turn.unix_ms()).record_cut(CUT).0;
         // The clock is read behind the number: nothing before that is younger.
         let moment = Moment { number, unix_ms: self.driver.unix_ms().0 };
+        let format = core.base_format();
         let status = &core.shared.journal;
         status.is_scheduled.store(false, Relaxed);
         status.is_rewriting.store(true, Relaxed);
         status.rewrite_since_s.store(core.turn.unix_ms().0 / 1000, Relaxed);
         let journal = core.tasks.journal.as_mut().expect("it was made above");
-        let base = journal.writer.begin_rewrite(BaseFormat::Rdb, moment);
+        let base = journal.writer.begin_rewrite(format, moment);
         let place = BasePlace {
             folder: journal.writer.folder().clone(),
             name: PathBuf::from(String::from_utf8_lossy(&base.name).into_owned()),
             moment,
+            format,
         };
         core.publish_fence(); // whoever enters behind this numbers its changes
         place

@@ -8,7 +8,7 @@ use crate::persist::backup;
 use crate::persist::backup::filing::Filing;
 use crate::persist::journal::begin::BasePlace;
 use crate::persist::save::Running;
-use crate::persist::save::job::Job;
+use crate::persist::save::job::{Format, Job};
 use crate::persist::save::output::Output;
 use crate::persist::save::run::Answer;
 use crate::persist::save::status::{Run, Wanted, Why};
@@ -27,6 +27,7 @@ use command::ops::SaveMode;
 use command::save::{FileOptions, Recorded};
 use config::RdbVersion;
 use driver::{ConnId, Driver};
+use journal::manifest::BaseFormat;
 use keyspace::snapshot::{CAPTURED_BYTES_MAX, Snapshot};
 use keyspace::{Access, Uses};
 
@@ -62,6 +63,15 @@ impl Terms {
             return Output::Backup(Box::new(filing));
         }
         Output::File(Box::new(Writing::begin(&self.folder, &self.name, self.syncs_early)))
+    }
+}
+
+impl Terms {
+    /// Of an RDB file that holds this moment.
+    fn format(&self, snapshot: &Snapshot) -> Result<Format, String> {
+        let version = version_for(self.version, snapshot)?;
+        let (compress, checksum) = (self.compress, self.checksum);
+        Ok(Format::Rdb(FileOptions { compress, checksum, version }))
     }
 }
 
@@ -222,11 +232,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Err(begun) => return begun,
         };
         let (terms, moment) = (self.core.save_terms(), self.core.turn.unix_ms());
-        let (version, failure) = match version_for(terms.version, &snapshot) {
-            Ok(version) => (version, None),
-            Err(why) => (0, Some(why)),
-        };
-        let options = FileOptions { compress: terms.compress, checksum: terms.checksum, version };
+        let is_commands = base.as_ref().is_some_and(|base| base.format == BaseFormat::Commands);
+        let format = if is_commands { Ok(Format::Commands) } else { terms.format(&snapshot) };
         let shared = Arc::clone(&self.core.shared);
         let keys: u64 = snapshot.databases().iter().map(|db| db.keys).sum();
         shared.saves.progress.keys_total.store(keys, Relaxed);
@@ -234,7 +241,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             snapshot,
             access,
             // Without a file the walk only ends.
-            file: failure.is_none().then_some(options),
+            file: format.as_ref().ok().copied(),
             recorded: terms.recorded,
             now: moment,
             clock: self.core.clock.clone(),
@@ -247,7 +254,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         };
         let ready = self.core.tasks.saving.ready.take().expect("it was started above");
         ready.begin(job);
-        if let Some(why) = failure {
+        if let Err(why) = format {
             return Begun::Failed(why);
         }
         if wanted.why == Why::Backup {

@@ -10,12 +10,20 @@ use journal::Moment;
 use keyspace::Access;
 use keyspace::snapshot::Snapshot;
 
+/// How a file is written.
+#[derive(Clone, Copy)]
+pub(crate) enum Format {
+    Rdb(FileOptions),
+    /// As commands.
+    Commands,
+}
+
 /// What the thread is given.
 pub(crate) struct Job {
     pub snapshot: Snapshot,
     pub access: Access,
     /// How the file is written; nothing of a walk that only has to end.
-    pub file: Option<FileOptions>,
+    pub file: Option<Format>,
     pub recorded: Recorded,
     pub now: UnixMs,
     pub clock: Clock,

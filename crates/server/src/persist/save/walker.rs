@@ -5,7 +5,7 @@ use crate::ingest::kept;
 use crate::persist::backup::SNAPSHOT;
 use crate::persist::delay::sleep_for_keys;
 use crate::persist::save::FromWalker;
-use crate::persist::save::job::{Handed, Job, Ready};
+use crate::persist::save::job::{Format, Handed, Job, Ready};
 use crate::persist::save::pipe::{BUFFER_BYTES, Order, Pipe};
 use crate::shared::{PanicAt, Shared, VERSION};
 use crate::worker::message::Message;
@@ -13,11 +13,10 @@ use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs};
 use command::REDIS_VERSION;
-use command::save::{FileOptions, SnapshotFile};
+use command::save::{CommandFile, FileOptions, SavedFile, SnapshotFile};
 use driver::Clock;
 use journal::Moment;
 use journal::moment;
-use journal::producer::AUX_NAME;
 use keyspace::Entry;
 use keyspace::snapshot::{Root, Sink, Step};
 use offline::{Copied, Digest, Manifest};
@@ -56,8 +55,8 @@ struct Walker {
 
 impl Walker {
     fn run(self, mut job: Job) {
-        if let Some(options) = job.file {
-            self.write_or_fail(&mut job, options);
+        if let Some(format) = job.file {
+            self.write_or_fail(&mut job, format);
         }
         job.snapshot.abort();
         let (mut nothing, mut burst) = (Nothing, Burst::begin(job.clock.clone()));
@@ -86,8 +85,13 @@ impl Walker {
     ///
     /// A panic of the walk without a file is not caught here, and ends the process: nobody else
     /// could end that walk.
-    fn write_or_fail(&self, job: &mut Job, options: FileOptions) {
-        let write = AssertUnwindSafe(|| self.write(job, options));
+    fn write_or_fail(&self, job: &mut Job, format: Format) {
+        let write = AssertUnwindSafe(|| match format {
+            Format::Rdb(options) => self.write(job, begin(job, options)),
+            Format::Commands => {
+                self.write(job, CommandFile::begin(job.base_of, &job.functions));
+            }
+        });
         if catch_unwind(write).is_err() {
             job.access.leave();
             self.tell(FromWalker::Failed("the thread that saves has panicked".into()));
@@ -95,8 +99,8 @@ impl Walker {
     }
 
     /// Writes the file, unless it is told to stop.
-    fn write(&self, job: &mut Job, options: FileOptions) {
-        let file = &mut begin(job, options);
+    fn write<F: SavedFile>(&self, job: &mut Job, mut file: F) {
+        let file = &mut file;
         let digest = &mut job.manifest_of.is_some().then(Digest::default);
         let mut burst = Burst::begin(job.clock.clone());
         if !self.producers(job, file, digest) {
@@ -110,7 +114,9 @@ impl Walker {
             }
             let step = match &mut panics_after {
                 None => job.snapshot.step(&mut job.access, file),
-                Some(left) => job.snapshot.step(&mut job.access, &mut Panics { file, left }),
+                Some(left) => {
+                    job.snapshot.step(&mut job.access, &mut Panics { file: &mut *file, left })
+                }
             };
             match step {
                 Step::More => {}
@@ -143,14 +149,14 @@ impl Walker {
     fn producers(
         &self,
         job: &mut Job,
-        file: &mut SnapshotFile,
+        file: &mut impl SavedFile,
         digest: &mut Option<Digest>,
     ) -> bool {
         let mut producers = std::mem::take(&mut job.producers);
         producers.sort_unstable_by_key(|(producer, _)| producer.number());
         producers.iter().all(|(producer, number)| {
             if let Some(field) = kept::field_of(producer.name(), *number) {
-                file.aux(AUX_NAME, &field.text());
+                file.producer(&field);
             }
             file.len() < BUFFER_BYTES || self.send(file, digest)
         })
@@ -164,7 +170,7 @@ impl Walker {
     }
 
     /// Sends what is written; false if nothing is wanted any more.
-    fn send(&self, file: &mut SnapshotFile, digest: &mut Option<Digest>) -> bool {
+    fn send(&self, file: &mut impl SavedFile, digest: &mut Option<Digest>) -> bool {
         let Some(empty) = self.pipe.send() else { return false };
         let bytes = file.take(empty);
         if let Some(digest) = digest {
@@ -175,7 +181,7 @@ impl Walker {
     }
 
     /// Publishes how far the save is.
-    fn note(&self, job: &Job, file: &SnapshotFile) {
+    fn note(&self, job: &Job, file: &impl SavedFile) {
         let progress = &self.shared.saves.progress;
         let keys = file.keys();
         let before = progress.keys.swap(keys, Relaxed);
@@ -258,19 +264,19 @@ impl Sink for Nothing {
 }
 
 /// Panics behind so many entries, where that is worst: a slot's lock may be held.
-struct Panics<'f> {
-    file: &'f mut SnapshotFile,
+struct Panics<'f, F> {
+    file: &'f mut F,
     left: &'f mut u32,
 }
 
-impl Panics<'_> {
+impl<F> Panics<'_, F> {
     fn count(&mut self) {
         assert!(*self.left > 0, "a panic was asked for, in a save");
         *self.left -= 1;
     }
 }
 
-impl Sink for Panics<'_> {
+impl<F: SavedFile> Sink for Panics<'_, F> {
     fn small(&mut self, db: DbIndex, entry: Entry<'_>) {
         self.count();
         self.file.small(db, entry);

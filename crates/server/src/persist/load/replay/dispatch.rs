@@ -131,7 +131,7 @@ impl Dispatcher {
 
     /// Records stand before this file, with these numbers.
     pub(crate) fn behind(mut self, numbering: Numbering) -> Self {
-        self.sorter.numbering = numbering;
+        self.sorter.numbering = numbering.next_file();
         self
     }
 
