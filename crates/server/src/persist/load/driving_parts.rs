@@ -183,7 +183,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 mending.truncate(&last.path, to);
                 last.len = to;
             }
-            (Some(last), None) => mending.sync(&last.path),
+            (Some(last), None) => mending.sync(&last.path, last.len),
             (None, _) => {}
         }
         if parts.found.is_old {

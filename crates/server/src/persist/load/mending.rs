@@ -15,11 +15,19 @@ use std::path::{Path, PathBuf};
 const FOLDER_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
 
+/// Bytes at the end of the last file which are written again before they are synced: more than a
+/// writer leaves unsynced.
+const TAIL_BYTES: u64 = 64 << 20;
+/// Bytes of it at a time.
+const PIECE_BYTES: u64 = 1 << 20;
+
 /// Operations which follow each other: one is in flight.
 pub(crate) struct Mending {
     steps: VecDeque<Step>,
     /// The file that is open.
     file: Option<FileId>,
+    /// From where to where it is being written again.
+    rewriting: Option<(u64, u64)>,
     /// What the operation in flight is about, for the error.
     about: PathBuf,
     /// It may fail so.
@@ -34,6 +42,8 @@ enum Step {
     Path(PathBuf, FileOp, Option<Errno>),
     /// On the file that is open.
     File(fn(FileId, u64, Vec<u8>) -> FileOp, u64, Vec<u8>),
+    /// What stands there in the file that is open, up to an end, is read and written again.
+    Rewrite(u64, u64),
 }
 
 /// What follows an operation.
@@ -51,21 +61,29 @@ impl Mending {
     /// Nothing to do yet.
     pub(crate) fn new() -> Self {
         let (steps, about) = (VecDeque::new(), PathBuf::new());
-        Self { steps, file: None, about, allowed: None, failed: None }
+        Self { steps, file: None, rewriting: None, about, allowed: None, failed: None }
     }
 
-    /// Cuts a file off behind so many bytes.
+    /// Cuts a file off behind so many bytes, and makes the rest durable.
     pub(crate) fn truncate(&mut self, path: &Path, to: u64) {
-        self.open(path, OpenHow { write: true, ..OpenHow::default() });
+        self.open(path, OpenHow { read: true, write: true, ..OpenHow::default() });
         self.on_file(|file, to, _| FileOp::Truncate { file, to }, to, Vec::new());
+        self.rewrite_tail(to);
         self.sync_and_close();
     }
 
-    /// Makes a file durable which a killed server may have written to. What was read from it is
-    /// shown to clients, and what is appended to the next file follows it.
-    pub(crate) fn sync(&mut self, path: &Path) {
-        self.open(path, OpenHow { write: true, ..OpenHow::default() });
+    /// Makes a file of this length durable which a killed server may have written to. What was read
+    /// from it is shown to clients, and what is appended to the next file follows it.
+    pub(crate) fn sync(&mut self, path: &Path, len: u64) {
+        self.open(path, OpenHow { read: true, write: true, ..OpenHow::default() });
+        self.rewrite_tail(len);
         self.sync_and_close();
+    }
+
+    /// A sync of the killed server may have failed. Then the system can still show bytes which are
+    /// not on the disk, and writes them no more by itself: they are written again.
+    fn rewrite_tail(&mut self, len: u64) {
+        self.steps.push_back(Step::Rewrite(len.saturating_sub(TAIL_BYTES), len));
     }
 
     /// Moves an old single file into the folder, as the base of a manifest.
@@ -132,11 +150,30 @@ impl Mending {
         }
         match outcome {
             Ok(FileValue::Opened { file, .. }) => self.file = Some(*file),
+            Ok(FileValue::Bytes(bytes)) => {
+                if let Some(op) = self.write_again(bytes) {
+                    return Next::Op(op);
+                }
+            }
             Ok(_) => {}
             Err(e) if self.allowed == Some(e.errno) => {}
             Err(e) => return self.fail(e.errno),
         }
         self.next()
+    }
+
+    /// Writes what was read to where it stands, and plans the rest.
+    fn write_again(&mut self, bytes: &[u8]) -> Option<FileOp> {
+        let (at, to) = self.rewriting.take()?;
+        let end = at + bytes.len() as u64;
+        if bytes.is_empty() {
+            return None; // the file has become shorter
+        }
+        if end < to {
+            self.steps.push_front(Step::Rewrite(end, to));
+        }
+        let file = self.file.expect("it was read");
+        Some(FileOp::Write { file, at, bytes: bytes.to_vec() })
     }
 
     fn fail(&mut self, errno: Errno) -> Next {
@@ -156,6 +193,14 @@ impl Mending {
             Some(Step::Path(about, op, allowed)) => {
                 (self.about, self.allowed) = (about, allowed);
                 Next::Op(op)
+            }
+            Some(Step::Rewrite(at, to)) if at >= to => self.next(),
+            Some(Step::Rewrite(at, to)) => {
+                let file = self.file.expect("it was opened before");
+                self.allowed = None;
+                self.rewriting = Some((at, to));
+                let bytes = (to - at).min(PIECE_BYTES) as usize;
+                Next::Op(FileOp::Read { file, at, bytes })
             }
             Some(Step::File(op, at, bytes)) => {
                 let file = self.file.expect("it was opened before");

@@ -15,6 +15,10 @@ fn run(mut mending: Mending, fails: Option<(usize, Errno)>) -> (Vec<String>, Nex
             FileOp::Open { path, how } if how.create => format!("create {}", path.display()),
             FileOp::Open { path, .. } => format!("open {}", path.display()),
             FileOp::Truncate { file: FILE, to } => format!("truncate {to}"),
+            FileOp::Read { file: FILE, at, bytes } => format!("read {at} {bytes}"),
+            FileOp::Write { file: FILE, at, bytes } if bytes.iter().all(|byte| *byte == 0) => {
+                format!("write {at} {}", bytes.len())
+            }
             FileOp::Write { file: FILE, at: 0, bytes } => {
                 format!("write {}", String::from_utf8_lossy(bytes))
             }
@@ -28,7 +32,10 @@ fn run(mut mending: Mending, fails: Option<(usize, Errno)>) -> (Vec<String>, Nex
         let outcome = match fails {
             Some((at, errno)) if at == number => Err(FileError { errno, written: 0 }),
             _ if matches!(op, FileOp::Open { .. }) => Ok(FileValue::Opened { file: FILE, len: 9 }),
-            _ => Ok(FileValue::Done),
+            _ => Ok(match op {
+                FileOp::Read { bytes, .. } => FileValue::Bytes(vec![0; bytes]),
+                _ => FileValue::Done,
+            }),
         };
         next = mending.advance(&outcome);
     }
@@ -61,9 +68,28 @@ fn a_truncated_file_is_cut_and_synced() {
     let mut mending = Mending::new();
     mending.truncate(Path::new("/x"), 7);
     let (words, next) = run(mending, None);
-    assert_eq!(words, ["open /x", "truncate 7", "sync", "close"]);
+    let expected = ["open /x", "truncate 7", "read 0 7", "write 0 7", "sync", "close"];
+    assert_eq!(words, expected);
     assert!(matches!(next, Next::Done));
     assert!(matches!(Mending::new().begin(), Next::Done));
+}
+
+/// Regression: a sync of the killed server had failed, and the end of the file was shown by the
+/// system, and was not on the disk. (Simulated seed 1572.)
+#[test]
+fn the_end_of_the_last_file_is_written_again() {
+    let mut mending = Mending::new();
+    mending.sync(Path::new("/x"), TAIL_BYTES + PIECE_BYTES / 2);
+    let (words, _) = run(mending, None);
+    let pieces = (TAIL_BYTES / PIECE_BYTES) as usize;
+    assert_eq!(words.len(), 3 + 2 * pieces);
+    let begin = PIECE_BYTES / 2;
+    assert_eq!(
+        words[1..3],
+        [format!("read {begin} {PIECE_BYTES}"), format!("write {begin} {PIECE_BYTES}")]
+    );
+    let last = TAIL_BYTES - PIECE_BYTES / 2;
+    assert_eq!(words[words.len() - 3], format!("write {last} {PIECE_BYTES}"));
 }
 
 #[test]
