@@ -59,12 +59,19 @@ pub fn start(
     let run = move || {
         if let Err(why) = serve(config, (&net, &disk), workers, &start) {
             log::warning(format_args!("{why}"));
-            *start.lock().expect("nobody panics with it") = Start::Failed(why);
+            set(&start, Start::Failed(why));
             base::sync::exit(1);
         }
     };
     world.spawn(group, "worker-0", run).expect("the system has room for a thread");
     server
+}
+
+/// Replaces the state. The old one is freed without the lock, which is not simulated: at a switch
+/// point of its drop the world may run, and would wait for the lock for ever.
+fn set(start: &Mutex<Start>, state: Start) {
+    let old = std::mem::replace(&mut *start.lock().expect("nobody panics with it"), state);
+    drop(old);
 }
 
 /// As `serve` of a real server, without what belongs to the process.
@@ -80,7 +87,7 @@ fn serve(
     let listening = listen(&config, &mut drivers[0], workers)?;
     let (shared, listeners) = share(config, "simulated", &mut drivers, listening, allocator)?;
     open_or_load(&shared, |file| disk.contents(file).is_ok())?;
-    *start.lock().expect("nobody panics with it") = Start::Running(shared.clone());
+    set(start, Start::Running(shared.clone()));
     run_workers(drivers, &shared, listeners, allocator)?;
     shared.load.failure().map_or(Ok(()), Err)
 }
