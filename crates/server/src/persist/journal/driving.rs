@@ -59,7 +59,8 @@ impl Core {
         self.tasks.file_ops.extend(advice.map(|op| (FileUser::JournalUnawaited, op)));
         let next = journal.writer.next_wake(terms);
         let patience = self.watch_trouble(&mut journal);
-        let times = [next, Some(journal.check_at), patience];
+        let late = journal.writer.late_at(terms).filter(|at| *at > now);
+        let times = [next, Some(journal.check_at), patience, late];
         journal.wake_at = times.into_iter().flatten().min();
         self.publish_journal(&journal, terms);
         if std::mem::take(&mut journal.writer.is_history_too_small) {
@@ -89,7 +90,8 @@ impl Core {
         }
         let was_holding = status.holds_writes.load(Relaxed);
         let bound = if was_holding { BACKLOG_BYTES_MAX / 2 } else { BACKLOG_BYTES_MAX };
-        if (backlog > bound) != was_holding {
+        let is_late = writer.late_at(terms).is_some_and(|at| at <= self.turn.now());
+        if (backlog > bound || is_late) != was_holding {
             status.holds_writes.store(!was_holding, Relaxed);
             status.held.fetch_add(u64::from(!was_holding), Relaxed);
         }

@@ -36,6 +36,8 @@ const UNSYNCED_BYTES: usize = 32 << 20;
 const FORGOTTEN_BYTES: u64 = 1 << 20;
 /// How often `everysec` syncs.
 const SYNC_EVERY_NS: u64 = 1_000_000_000;
+/// How old, with `everysec`, the oldest change may become which is not durable: then writes wait.
+pub(crate) const LATE_NS: u64 = 3 * SYNC_EVERY_NS;
 /// How long behind a failure the next attempt is made.
 const RETRY_NS: u64 = 1_000_000_000;
 /// What has failed, to follow "cannot": ends with the next sync that succeeds.
@@ -153,6 +155,10 @@ pub(crate) struct Writer {
     /// What the sync in flight makes durable: a length and a number.
     syncing: Option<(u64, SeqNo)>,
     sync_began: MonoNs,
+    /// What is in memory came at this time or later.
+    waits_since: Option<MonoNs>,
+    /// The same of what the sync in flight does not cover.
+    next_waits_since: MonoNs,
     /// Syncs that succeeded, durable writes included.
     pub syncs: u64,
     /// How long the last one took.
@@ -206,6 +212,8 @@ impl Writer {
             step_began: MonoNs(0),
             syncing: None,
             sync_began: MonoNs(0),
+            waits_since: None,
+            next_waits_since: MonoNs(0),
             syncs: 0,
             last_sync_ns: 0,
             is_dirty: false,
@@ -393,6 +401,10 @@ impl Writer {
         if !self.is_writing {
             self.write_began = now;
         }
+        self.waits_since = match self.backlog() {
+            0 => None,
+            _ => self.waits_since.or(Some(now)),
+        };
         if self.trouble.is_some() {
             if now < self.retry_at || self.is_writing || self.syncing.is_some() {
                 return;
@@ -496,7 +508,7 @@ impl Writer {
         let (file, at, bytes) = (segment.file, piece.at, std::mem::take(&mut piece.bytes));
         self.is_writing = true;
         self.ops.push(if self.writes_durably {
-            self.sync_began = now;
+            (self.sync_began, self.next_waits_since) = (now, now);
             (Part::Write, FileOp::WriteDurably { file, at, bytes })
         } else {
             (Part::Write, FileOp::Write { file, at, bytes })
@@ -527,6 +539,8 @@ impl Writer {
         if is_due {
             self.syncing = Some((end, last));
             self.sync_began = now;
+            // What waits now waits for the write in flight.
+            self.next_waits_since = if self.unwritten() > 0 { self.write_began } else { now };
             self.ops.push((Part::Sync, FileOp::SyncData { file: segment.file }));
         }
     }
@@ -718,6 +732,13 @@ impl Writer {
         }
         self.make_durable(end, last);
         self.synced = last;
+        self.waits_since = Some(self.next_waits_since);
+    }
+
+    /// With `everysec`: when a change will have waited for too long, if it is not synced by then.
+    pub(crate) fn late_at(&self, terms: Terms) -> Option<MonoNs> {
+        let is_timed = terms.fsync == Fsync::EverySecond && !terms.spares_syncs;
+        self.waits_since.filter(|_| is_timed).map(|since| since.plus(LATE_NS))
     }
 
     /// Nobody reads the segment before the next start: takes what is durable of it out of the page

@@ -525,3 +525,36 @@ fn what_is_durable_need_not_be_in_the_page_cache() {
     run.settle(None);
     assert_eq!(run.writer.take_advice(), None, "not worth it yet");
 }
+
+#[test]
+fn with_everysec_no_change_waits_for_more_than_three_seconds_unnoticed() {
+    let mut run = Run1::new(Fsync::EverySecond);
+    run.settle(None);
+    let late = |run: &Run1| run.writer.late_at(run.terms);
+    assert_eq!(late(&run), None, "nothing waits");
+    run.now = MonoNs(20 * S);
+    run.push(1);
+    run.proceed();
+    assert_eq!(late(&run), Some(MonoNs(23 * S)));
+    run.complete(0, None);
+    run.now = MonoNs(21 * S);
+    run.proceed();
+    assert!(matches!(run.in_flight[..], [(Part::Sync, _)]), "{:?}", run.in_flight);
+    // Written beside the sync, which does not cover it. The sync takes two seconds.
+    run.push(1);
+    run.proceed();
+    run.complete(1, None);
+    run.now = MonoNs(23 * S);
+    run.proceed();
+    assert_eq!(late(&run), Some(run.now), "the first change still waits");
+    run.complete(0, None);
+    run.proceed();
+    assert_eq!(late(&run), Some(MonoNs(24 * S)), "the second came with the sync");
+    run.complete(0, None);
+    run.proceed();
+    assert_eq!(late(&run), None, "both are durable");
+    run.terms.fsync = Fsync::Always;
+    run.push(1);
+    run.proceed();
+    assert_eq!(late(&run), None, "their replies wait");
+}
