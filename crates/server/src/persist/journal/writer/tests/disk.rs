@@ -1,6 +1,6 @@
 //! A disk which keeps apart what is durable, and fails as it is told.
 
-use driver::{FileDone, FileError, FileId, FileOp, FileValue};
+use driver::{FileDone, FileError, FileId, FileOp, FileValue, Inode};
 use journal::History;
 use journal::history::Generation;
 use journal::manifest::{Manifest, UNBEGUN};
@@ -224,7 +224,9 @@ impl Disk {
                 self.files[at].current.clear();
                 let index = self.operations as u32;
                 self.open.insert(index, at);
-                return FileValue::Opened { file: FileId { index, generation: 0 }, len: 0 };
+                let inode = Inode { device: 1, number: at as u64 };
+                let file = FileId { index, generation: 0 };
+                return FileValue::Opened { file, len: 0, inode };
             }
             FileOp::Write { file, at, bytes } => {
                 self.file(file).write(at as usize, &bytes);
