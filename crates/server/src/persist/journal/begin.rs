@@ -134,7 +134,7 @@ impl Core {
         status.failures.fetch_add(1, Relaxed);
         status.is_scheduled.store(false, Relaxed);
         let Some(journal) = &mut self.tasks.journal else { return };
-        journal.writer.end_rewrite(None);
+        journal.writer.end_rewrite(None, self.turn.now());
         if journal.writer.is_complete() {
             return;
         }
@@ -154,7 +154,7 @@ impl Core {
         match outcome {
             Ok(bytes) => {
                 if let Some(journal) = &mut self.tasks.journal {
-                    journal.writer.end_rewrite(Some(*bytes));
+                    journal.writer.end_rewrite(Some(*bytes), self.turn.now());
                 }
                 let status = &self.shared.journal;
                 status.rewrite_failed.store(false, Relaxed);
@@ -271,7 +271,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if percentage > 0
             && size > core.settings.aof_rewrite_min_size
             && has_grown
-            && !journal.writer.is_rewriting()
+            && journal.writer.may_rewrite(core.turn.now())
             && journal.writer.trouble().is_none()
             && core.want_rewrite()
         {

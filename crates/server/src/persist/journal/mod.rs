@@ -8,6 +8,7 @@
 //! worker 0, once a turn (driving.rs):  merge.rs    one stream, in the order of numbers
 //!                                      writer.rs   segments, writes, syncs, failures
 //!                                      pieces.rs   what was gathered and is not durable
+//!                                      pause.rs    when rewrites follow which have failed
 //!                                      steps.rs    folder and manifest
 //!                                          |
 //!                                          v
@@ -22,6 +23,7 @@
 pub(crate) mod begin;
 pub(crate) mod driving;
 pub(crate) mod merge;
+mod pause;
 mod pieces;
 pub mod status;
 pub(crate) mod steps;

@@ -15,6 +15,7 @@
 //!   there is one, nothing is written to the segment. A step that fails is tried again.
 
 use crate::persist::journal::merge::{Merged, Merger};
+use crate::persist::journal::pause::Pause;
 use crate::persist::journal::pieces::Pieces;
 use crate::persist::journal::steps::{Done, Steps};
 use crate::persist::load::folder::{Found, Place};
@@ -125,6 +126,8 @@ pub(crate) struct Writer {
     segment: Option<Segment>,
     steps: Steps,
     rewrite: Option<Rewrite>,
+    /// Behind rewrites which have failed.
+    pause: Pause,
     /// A cut was reached: what is before it is written, and synced, before anything behind it.
     at_cut: bool,
     /// Cuts so far, and how many of them have changed the segment.
@@ -187,6 +190,7 @@ impl Writer {
             segment: None,
             steps: Steps::default(),
             rewrite: None,
+            pause: Pause::default(),
             at_cut: false,
             cuts_begun: 0,
             cuts_ended: 0,
@@ -264,7 +268,11 @@ impl Writer {
     }
 
     /// The base of the rewrite is complete, with so many bytes, or there will be none.
-    pub(crate) fn end_rewrite(&mut self, bytes: Option<u64>) {
+    pub(crate) fn end_rewrite(&mut self, bytes: Option<u64>, now: MonoNs) {
+        match bytes {
+            Some(_) => self.pause.end(),
+            None => self.pause.begin(now),
+        }
         match (&mut self.rewrite, bytes) {
             (Some(rewrite), Some(bytes)) => {
                 rewrite.is_done = true;
@@ -272,6 +280,11 @@ impl Writer {
             }
             _ => self.rewrite = None,
         }
+    }
+
+    /// A rewrite may begin by itself: none is under way, and none has failed a short time ago.
+    pub(crate) fn may_rewrite(&self, now: MonoNs) -> bool {
+        !self.is_rewriting() && self.pause.is_over(now)
     }
 
     /// True while a rewrite is under way, the change of the manifest at its end included.

@@ -230,7 +230,7 @@ fn story(fsync: Fsync, fails: Option<(u64, u64, Loss)>) -> u64 {
             run.cut();
             run.push(2);
             run.proceed();
-            run.writer.end_rewrite(bytes);
+            run.writer.end_rewrite(bytes, run.now);
             run.settle(fails);
         }
     }
@@ -273,7 +273,8 @@ fn operations_complete_in_any_order_and_fail_at_random() {
                 0..3 => run.push(1 + p.below(5)),
                 3 if !run.writer.is_rewriting() => run.cut(),
                 4 if run.writer.is_rewriting() => {
-                    run.writer.end_rewrite([None, Some(7)][p.below(2) as usize]);
+                    let bytes = [None, Some(7)][p.below(2) as usize];
+                    run.writer.end_rewrite(bytes, run.now);
                 }
                 5 => run.now = run.now.plus(p.below(S)),
                 6 => run.proceed(),
@@ -289,7 +290,7 @@ fn operations_complete_in_any_order_and_fail_at_random() {
             }
         }
         run.is_ending = true;
-        run.writer.end_rewrite(None);
+        run.writer.end_rewrite(None, run.now);
         run.settle(None);
         run.check_end();
         most = most.max(run.cuts.len());
@@ -501,9 +502,41 @@ fn numbers_without_a_command_have_no_timestamp() {
             run.complete(0, None);
         }
         if round == 9 {
-            run.writer.end_rewrite(Some(1));
+            run.writer.end_rewrite(Some(1), run.now);
         }
     }
     assert!(run.writer.is_complete() && run.writer.is_idle());
     assert_eq!(run.disk.current(&run.disk.segments[0]), b"");
+}
+
+/// Regression: a rewrite which failed was tried again each second. Each try added a segment and a
+/// line to the manifest.
+#[test]
+fn rewrites_that_fail_do_not_fill_the_folder() {
+    let mut run = Run1::new(Fsync::EverySecond);
+    run.settle(None);
+    let rewrite = |run: &mut Run1, bytes| {
+        run.cut();
+        run.settle(None);
+        run.writer.end_rewrite(bytes, run.now);
+        run.settle(None);
+    };
+    // What asks each second whether one is due.
+    let watch = |run: &mut Run1, seconds: u64| {
+        let (before, end) = (run.disk.segments.len(), run.now.plus(seconds * S));
+        while run.now < end {
+            if run.writer.may_rewrite(run.now) {
+                rewrite(run, None);
+            }
+            run.now = run.now.plus(S);
+        }
+        run.disk.segments.len() - before
+    };
+    let first = watch(&mut run, 60);
+    assert!((3..=4).contains(&first), "{first}: at 0, 5, 15 and 35 s");
+    let hours = watch(&mut run, 10 * 3600);
+    assert!((10..=16).contains(&hours), "{hours}: at least once an hour, and not often");
+    rewrite(&mut run, Some(10));
+    assert!(run.writer.may_rewrite(run.now), "it works: the next one is made when it is due");
+    run.check_end();
 }
