@@ -83,6 +83,7 @@ impl Core {
             is_ending: false,
             wake_at: None,
             trouble_since: None,
+            takeover_fails: false,
             check_at: self.turn.now(),
         })
     }

@@ -11,6 +11,7 @@ use crate::worker::tasks::FileUser;
 use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use config::load::io_text;
 use driver::{Driver, FileDone};
 use observe::SpikeEvent;
 
@@ -50,6 +51,7 @@ impl Core {
         }
         let user = |part| match part {
             Part::Step => FileUser::JournalStep,
+            Part::Takeover => FileUser::JournalTakeover,
             Part::Write => FileUser::JournalWrite,
             Part::Sync => FileUser::JournalSync,
         };
@@ -60,6 +62,7 @@ impl Core {
         let times = [next, Some(journal.check_at), patience];
         journal.wake_at = times.into_iter().flatten().min();
         self.publish_journal(&journal, terms);
+        self.note_takeover(&mut journal);
         if std::mem::take(&mut journal.writer.is_history_too_small) {
             log::warning(format_args!(
                 "aof-history is too small for what this rewrite of the append-only file has \
@@ -119,7 +122,7 @@ impl Core {
                 self.record_spike(SpikeEvent::AofFsyncAlways, ns);
             }
             Part::Sync => {}
-            Part::Step => self.record_spike(SpikeEvent::AofRename, ns),
+            Part::Step | Part::Takeover => self.record_spike(SpikeEvent::AofRename, ns),
         }
     }
 
@@ -159,6 +162,26 @@ impl Core {
                 journal.writer.folder().display()
             )),
             _ => log::notice(format_args!("The append-only file is written again")),
+        }
+    }
+
+    /// Writes to the log once that a base cannot take over, or that it has after all.
+    fn note_takeover(&self, journal: &mut Journal) {
+        let trouble = journal.writer.takeover_trouble();
+        if trouble.is_some() == journal.takeover_fails {
+            return;
+        }
+        journal.takeover_fails = trouble.is_some();
+        self.shared.journal.rewrite_failed.store(trouble.is_some(), Relaxed);
+        match trouble {
+            Some(trouble) => log::warning(format_args!(
+                "Background AOF rewrite: cannot {} in {}: {}. It is tried again every second; \
+                 until then the files of before are kept and written",
+                trouble.what,
+                journal.writer.folder().display(),
+                io_text(&trouble.errno.into())
+            )),
+            None => log::notice(format_args!("Background AOF rewrite: its base has taken over")),
         }
     }
 

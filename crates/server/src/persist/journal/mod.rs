@@ -49,6 +49,8 @@ pub(crate) struct Journal {
     pub wake_at: Option<MonoNs>,
     /// Since when the disk fails.
     pub trouble_since: Option<MonoNs>,
+    /// A base cannot take over, which was told.
+    pub takeover_fails: bool,
     /// When its size is compared with that of its base.
     pub check_at: MonoNs,
 }

@@ -11,8 +11,10 @@
 //! - After a failed write or sync, what the file holds behind its durable length is unknown. It is
 //!   cut to that length, which is synced, before anything is written again, at the same place. So
 //!   no record stands in a file twice.
-//! - Work on the folder (segments, the manifest) is a list of steps, one in flight at a time. While
-//!   there is one, nothing is written to the segment. A step that fails is tried again.
+//! - Work on the folder (segments, the manifest) is a list of steps, one in flight at a time. A step
+//!   that fails is tried again. There are two lists. While there are steps on the segment, nothing
+//!   is written to it. The steps by which a base takes over do not touch it, and run beside it: the
+//!   files of before are whole until the manifest leaves them out.
 
 use crate::persist::journal::merge::{Merged, Merger};
 use crate::persist::journal::pause::Pause;
@@ -54,8 +56,10 @@ pub(crate) enum Fsync {
 /// Which operation has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// A step.
+    /// A step on the segment.
     Step,
+    /// A step by which a base takes over.
+    Takeover,
     /// The write.
     Write,
     /// The sync.
@@ -124,7 +128,12 @@ pub(crate) struct Writer {
     history: Kept,
     merger: Merger,
     segment: Option<Segment>,
+    /// What must be done before the segment is written to.
     steps: Steps,
+    /// What makes a complete base count, and removes what it replaces.
+    takeover: Steps,
+    takeover_trouble: Option<Trouble>,
+    takeover_again_at: MonoNs,
     rewrite: Option<Rewrite>,
     /// Behind rewrites which have failed.
     pause: Pause,
@@ -147,8 +156,9 @@ pub(crate) struct Writer {
     /// The write in flight makes durable what it writes.
     writes_durably: bool,
     write_began: MonoNs,
-    /// When the step in flight began.
+    /// When the steps in flight began.
     step_began: MonoNs,
+    takeover_began: MonoNs,
     /// What the sync in flight makes durable: a length and a number.
     syncing: Option<(u64, SeqNo)>,
     sync_began: MonoNs,
@@ -189,6 +199,9 @@ impl Writer {
             merger: Merger::new(next),
             segment: None,
             steps: Steps::default(),
+            takeover: Steps::default(),
+            takeover_trouble: None,
+            takeover_again_at: MonoNs(0),
             rewrite: None,
             pause: Pause::default(),
             at_cut: false,
@@ -204,6 +217,7 @@ impl Writer {
             writes_durably: false,
             write_began: MonoNs(0),
             step_began: MonoNs(0),
+            takeover_began: MonoNs(0),
             syncing: None,
             sync_began: MonoNs(0),
             syncs: 0,
@@ -322,7 +336,13 @@ impl Writer {
         self.synced
     }
 
-    /// What is wrong with the disk, if something is.
+    /// Why a complete base cannot take over. Nothing is lost by that: the files of before stay, and
+    /// are written.
+    pub(crate) fn takeover_trouble(&self) -> Option<Trouble> {
+        self.takeover_trouble
+    }
+
+    /// Why nothing can be written, if that is so.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.trouble
     }
@@ -349,7 +369,8 @@ impl Writer {
 
     /// Nothing is in flight, and nothing waits to be written, or synced if there are syncs.
     pub(crate) fn is_idle(&self) -> bool {
-        let is_still = !self.is_writing && self.syncing.is_none() && self.steps.is_empty();
+        let has_steps = !self.steps.is_empty() || !self.takeover.is_empty();
+        let is_still = !self.is_writing && self.syncing.is_none() && !has_steps;
         let is_synced = self.segment.is_none_or(|segment| segment.synced >= segment.end);
         let is_written = self.unwritten() == 0 && self.pieces.is_empty();
         is_still && is_synced && is_written && !self.merger.is_ready()
@@ -366,7 +387,8 @@ impl Writer {
             Part::Write => now.since(self.write_began),
             Part::Sync => now.since(self.sync_began),
             Part::Step if self.steps.is_renaming() => now.since(self.step_began),
-            Part::Step => 0,
+            Part::Takeover if self.takeover.is_renaming() => now.since(self.takeover_began),
+            Part::Step | Part::Takeover => 0,
         }
     }
 
@@ -382,6 +404,13 @@ impl Writer {
 
     /// When something is to be done although nothing completes.
     pub(crate) fn next_wake(&self, terms: Terms) -> Option<MonoNs> {
+        let is_paused = self.takeover_trouble.is_some() && !self.takeover.is_in_flight();
+        let takeover = is_paused.then_some(self.takeover_again_at);
+        [takeover, self.segment_wake(terms)].into_iter().flatten().min()
+    }
+
+    /// The same, of the segment.
+    fn segment_wake(&self, terms: Terms) -> Option<MonoNs> {
         if self.trouble.is_some() {
             let in_flight = self.is_writing || self.syncing.is_some() || self.steps.is_in_flight();
             return (!in_flight).then_some(self.retry_at);
@@ -396,6 +425,7 @@ impl Writer {
 
     /// Starts what can be started. Everything durable is wanted at once if `is_ending`.
     pub(crate) fn proceed(&mut self, terms: Terms, now: MonoNs, unix_ms: i64, is_ending: bool) {
+        self.run_takeover(now);
         if !self.steps.is_in_flight() {
             self.step_began = now;
         }
@@ -420,12 +450,8 @@ impl Writer {
         if self.trouble.is_some() && self.unwritten() == 0 && self.pieces.is_empty() {
             self.trouble = None;
         }
-        self.ends_rewrite = false;
         self.end_cut(terms.keep, unix_ms);
-        if !self.steps.is_empty() {
-            self.run_steps();
-            return;
-        }
+        self.run_takeover(now);
         self.gather(terms, unix_ms);
         self.write(terms, now);
         self.sync(terms, now, is_ending);
@@ -445,6 +471,20 @@ impl Writer {
             self.ops.push((Part::Step, op));
         }
         false
+    }
+
+    /// Starts the next step of those by which a base takes over.
+    fn run_takeover(&mut self, now: MonoNs) {
+        if self.takeover.is_empty() {
+            (self.ends_rewrite, self.takeover_trouble) = (false, None);
+        }
+        if self.takeover_trouble.is_some() && now < self.takeover_again_at {
+            return;
+        }
+        if let Some(op) = self.takeover.start() {
+            self.takeover_began = now;
+            self.ops.push((Part::Takeover, op));
+        }
     }
 
     /// Merges what is in order.
@@ -543,7 +583,9 @@ impl Writer {
     /// A cut: everything before it is durable, so the segment is closed and the next one opened.
     fn reach_cut(&mut self) {
         let is_still = !self.is_writing && self.syncing.is_none() && self.pieces.is_empty();
-        if !self.at_cut || !is_still || !self.gathered.is_empty() || !self.steps.is_empty() {
+        // Both lists write the manifest.
+        let has_steps = !self.steps.is_empty() || !self.takeover.is_empty();
+        if !self.at_cut || !is_still || !self.gathered.is_empty() || has_steps {
             return;
         }
         if let Some(segment) = self.segment.take() {
@@ -563,7 +605,8 @@ impl Writer {
     }
 
     /// The base of a rewrite and the segment behind its cut are there: they take the place of what
-    /// was before, which is kept or removed.
+    /// was before, which is kept or removed. Writes go on beside that: a crash finds the old manifest
+    /// with the old files and the segment, or the new one.
     fn end_cut(&mut self, keep: Retention, unix_ms: i64) {
         let is_over = |rewrite: &Rewrite| rewrite.is_done && rewrite.incr.is_some();
         if !self.at_cut
@@ -598,10 +641,10 @@ impl Writer {
         self.manifest.history.truncate(left_over);
         self.history.add(base, replaced, until);
         if self.history.take_damage() {
-            self.steps.set_list_aside(&self.folder, &self.name);
+            self.takeover.set_list_aside(&self.folder, &self.name);
         }
         if let Some(text) = self.history.text() {
-            self.steps.list(&self.folder, &self.name, text);
+            self.takeover.list(&self.folder, &self.name, text);
         }
     }
 
@@ -615,13 +658,13 @@ impl Writer {
         let is_shorter =
             !expelled.is_empty() || keep == Retention::Nothing && self.history.is_listed();
         self.manifest.history.extend(expelled);
-        self.steps.manifest(&self.folder, &self.name, self.manifest.text(), true);
+        self.takeover.manifest(&self.folder, &self.name, self.manifest.text(), true);
         if is_shorter {
             if let Some(text) = self.history.text() {
-                self.steps.list(&self.folder, &self.name, text);
+                self.takeover.list(&self.folder, &self.name, text);
             } else {
                 self.history.forget_list();
-                self.steps.remove_list(&self.folder, &self.name);
+                self.takeover.remove_list(&self.folder, &self.name);
             }
         }
         self.remove_retired();
@@ -631,10 +674,10 @@ impl Writer {
     fn remove_retired(&mut self) {
         let gone = std::mem::take(&mut self.manifest.history);
         for file in &gone {
-            self.steps.remove(self.path(&file.name));
+            self.takeover.remove(self.path(&file.name));
         }
         if !gone.is_empty() {
-            self.steps.manifest(&self.folder, &self.name, self.manifest.text(), false);
+            self.takeover.manifest(&self.folder, &self.name, self.manifest.text(), false);
         }
     }
 
@@ -642,6 +685,7 @@ impl Writer {
     pub(crate) fn complete(&mut self, part: Part, done: FileDone, now: MonoNs) {
         match part {
             Part::Step => self.complete_step(done, now),
+            Part::Takeover => self.complete_takeover(done, now),
             Part::Write => self.complete_write(done, now),
             Part::Sync => self.complete_sync(done.outcome.err(), now),
         }
@@ -658,10 +702,7 @@ impl Writer {
                 self.retry_at = now;
                 self.synced = self.synced.max(self.durable);
             }
-            Ok(Done::Complete) => {
-                self.is_complete = true;
-                self.synced = self.synced.max(self.base_last);
-            }
+            Ok(Done::Complete) => unreachable!("a base has taken over"),
             Ok(Done::Cut) => {
                 self.is_dirty = false;
                 self.retry_at = now;
@@ -672,6 +713,22 @@ impl Writer {
                 self.pieces.forget_writes();
             }
             Err((what, errno)) => self.fail(what, errno, now),
+        }
+    }
+
+    fn complete_takeover(&mut self, done: FileDone, now: MonoNs) {
+        match self.takeover.complete(done.outcome.map_err(|e| e.errno)) {
+            Ok(done) => {
+                self.takeover_again_at = now;
+                if done == Done::Complete {
+                    self.is_complete = true;
+                    self.synced = self.synced.max(self.base_last);
+                }
+            }
+            Err((what, errno)) => {
+                self.takeover_trouble = Some(Trouble { what, errno });
+                self.takeover_again_at = now.plus(RETRY_NS);
+            }
         }
     }
 

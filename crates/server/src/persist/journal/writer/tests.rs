@@ -104,7 +104,9 @@ impl Run1 {
         let of = |part| self.in_flight.iter().filter(|(p, _)| *p == part).count();
         let (steps, writes, syncs) = (of(Part::Step), of(Part::Write), of(Part::Sync));
         assert!(steps <= 1 && writes <= 1 && syncs <= 1, "{:?}", self.in_flight);
-        assert!(steps == 0 || writes + syncs == 0, "beside a step: {:?}", self.in_flight);
+        assert!(of(Part::Takeover) <= 1, "{:?}", self.in_flight);
+        let is_alone = steps == 0 || writes + syncs == 0;
+        assert!(is_alone, "beside a step on the segment: {:?}", self.in_flight);
         self.check();
         self.disk.check_history();
     }
@@ -539,4 +541,70 @@ fn rewrites_that_fail_do_not_fill_the_folder() {
     rewrite(&mut run, Some(10));
     assert!(run.writer.may_rewrite(run.now), "it works: the next one is made when it is due");
     run.check_end();
+}
+
+/// A run with `always` whose base is complete, before anything of its takeover is done.
+fn before_takeover() -> Run1 {
+    let mut run = Run1::new(Fsync::Always);
+    run.push(5);
+    run.settle(None);
+    run.cut();
+    run.push(2);
+    run.settle(None);
+    run.writer.end_rewrite(Some(100), run.now);
+    run.proceed();
+    run
+}
+
+/// Completes the write in flight, and nothing else.
+fn complete_write(run: &mut Run1) {
+    let at = run.in_flight.iter().position(|(part, _)| *part == Part::Write);
+    run.complete(at.expect("a write"), None);
+    run.proceed();
+}
+
+/// Regression: at the end of a rewrite every reply waited for two manifests, and for the removal of
+/// the old files between them, which takes long if they are large.
+#[test]
+fn writes_go_on_while_a_base_takes_over() {
+    let mut run = before_takeover();
+    for round in 0.. {
+        run.push(2);
+        run.proceed();
+        complete_write(&mut run);
+        assert_eq!(run.writer.durable().0, run.last, "round {round}: a reply waits");
+        let Some(at) = run.in_flight.iter().position(|(part, _)| *part == Part::Takeover) else {
+            assert!(round > 10, "{round} steps");
+            break;
+        };
+        assert!(run.writer.is_rewriting());
+        run.complete(at, None);
+    }
+    run.settle(None);
+    run.check_end();
+    assert!(!run.writer.is_rewriting() && run.disk.files().len() == 3, "{:?}", run.disk.files());
+}
+
+/// The files of before are whole: nothing is refused while the manifest cannot be written.
+#[test]
+fn writes_go_on_while_a_base_cannot_take_over() {
+    let mut run = before_takeover();
+    for second in 0..30 {
+        while let Some(at) = run.in_flight.iter().position(|(part, _)| *part == Part::Takeover) {
+            run.complete(at, Some(Loss::ALL[second % 2]));
+            run.proceed();
+        }
+        run.push(2);
+        run.proceed();
+        complete_write(&mut run);
+        assert_eq!((run.writer.durable().0, run.writer.trouble()), (run.last, None));
+        assert!(run.writer.takeover_trouble().is_some() && run.writer.is_rewriting());
+        let again_at = run.writer.next_wake(run.terms).expect("it is tried again");
+        assert!(again_at > run.now && again_at <= run.now.plus(S));
+        run.now = again_at;
+        run.proceed();
+    }
+    run.settle(None);
+    run.check_end();
+    assert!(run.writer.takeover_trouble().is_none() && !run.writer.is_rewriting());
 }
