@@ -48,6 +48,8 @@ pub(crate) enum FileUser {
     JournalFolder = 11,
     /// The append-only file: a base takes over, one operation in flight.
     JournalTakeover = 12,
+    /// The append-only file: whether it still has its name.
+    JournalLook = 13,
 }
 
 impl FileUser {

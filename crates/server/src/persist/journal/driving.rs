@@ -12,7 +12,7 @@ use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use config::load::io_text;
-use driver::{Driver, FileDone};
+use driver::{Driver, FileDone, FileError, FileValue};
 use observe::SpikeEvent;
 
 impl Core {
@@ -157,7 +157,7 @@ impl Core {
         match (trouble, status.trouble()) {
             (Some(trouble), Some(why)) => log::warning(format_args!(
                 "cannot {} in {}: {why}. Writes are refused until it can be written again; \
-                 nothing that was acknowledged is lost",
+                 everything that was acknowledged is in memory or in the file",
                 trouble.what,
                 journal.writer.folder().display()
             )),
@@ -225,6 +225,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.watch_latency(&journal, part);
         journal.writer.complete(part, done, now);
         self.core.tasks.journal = Some(journal);
+    }
+
+    /// Whether the file still has its name is known.
+    #[cold]
+    pub(crate) fn on_journal_look(&mut self, outcome: Result<FileValue, FileError>) {
+        let now = self.core.turn.now();
+        if let Some(journal) = &mut self.core.tasks.journal {
+            journal.writer.on_look(outcome, now);
+        }
     }
 
     /// True once nothing of the journal is left to be written: the worker may end.

@@ -30,4 +30,9 @@ impl Pause {
     pub fn is_over(self, now: MonoNs) -> bool {
         now.since(self.since) >= self.ns
     }
+
+    /// The next rewrite may begin if writes are refused until one succeeds: none waits for long.
+    pub fn is_over_soon(self, now: MonoNs) -> bool {
+        now.since(self.since) >= self.ns.min(FIRST_NS)
+    }
 }

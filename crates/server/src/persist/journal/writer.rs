@@ -11,23 +11,27 @@
 //! - After a failed write or sync, what the file holds behind its durable length is unknown. It is
 //!   cut to that length, which is synced, before anything is written again, at the same place. So
 //!   no record stands in a file twice.
+//! - A segment without its name is lost, and so is all that was in its folder (`lost.rs`).
 //! - Work on the folder (segments, the manifest) is a list of steps, one in flight at a time. A step
 //!   that fails is tried again. There are two lists. While there are steps on the segment, nothing
 //!   is written to it. The steps by which a base takes over do not touch it, and run beside it: the
 //!   files of before are whole until the manifest leaves them out.
 
+mod lost;
+
 use crate::persist::journal::merge::{Merged, Merger};
 use crate::persist::journal::pause::Pause;
 use crate::persist::journal::pieces::Pieces;
-use crate::persist::journal::steps::{Done, Steps};
+use crate::persist::journal::steps::{Done, Failed, Steps};
 use crate::persist::load::folder::{Found, Place};
 use crate::persist::load::kept::{Kept, Replaced};
 use base::{MonoNs, SeqNo};
 use config::Retention;
-use driver::{FileDone, FileError, FileId, FileOp, FileValue};
+use driver::{FileDone, FileError, FileId, FileOp, FileValue, Inode};
 use journal::Moment;
 use journal::manifest::{BaseFormat, FileInfo, Manifest};
 use keyspace::journal::Batch;
+use lost::Lost;
 use rustix::io::Errno;
 use std::path::PathBuf;
 
@@ -92,6 +96,8 @@ pub(crate) struct Trouble {
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     file: FileId,
+    /// Which one it is, to be compared with what stands at its path.
+    inode: Inode,
     /// Where the next bytes go.
     end: u64,
     /// Its durable length; with `appendfsync no`, the length that is forgotten.
@@ -128,6 +134,11 @@ pub(crate) struct Writer {
     history: Kept,
     merger: Merger,
     segment: Option<Segment>,
+    segment_path: PathBuf,
+    /// The file of the look in flight.
+    looking: Option<FileId>,
+    /// The files are not there any more.
+    lost: Option<Lost>,
     /// What must be done before the segment is written to.
     steps: Steps,
     /// What makes a complete base count, and removes what it replaces.
@@ -198,6 +209,9 @@ impl Writer {
             history: found.history,
             merger: Merger::new(next),
             segment: None,
+            segment_path: PathBuf::new(),
+            looking: None,
+            lost: None,
             steps: Steps::default(),
             takeover: Steps::default(),
             takeover_trouble: None,
@@ -246,7 +260,8 @@ impl Writer {
     fn begin_segment(&mut self) {
         let incr = self.manifest.next_incr(&self.name);
         self.steps.create_folder(&self.folder);
-        self.steps.open(self.path(&incr.name));
+        self.segment_path = self.path(&incr.name);
+        self.steps.open(self.segment_path.clone());
         // The name must be there when a manifest lists it.
         self.steps.sync_folder(&self.folder);
         if let Some(rewrite) = &mut self.rewrite
@@ -256,7 +271,7 @@ impl Writer {
             rewrite.incr = Some(incr);
             rewrite.last = self.durable;
         }
-        if self.is_complete {
+        if self.is_complete && self.lost.is_none() {
             self.steps.manifest(&self.folder, &self.name, self.manifest.text(), false);
         }
     }
@@ -326,27 +341,6 @@ impl Writer {
         std::mem::take(&mut self.ops)
     }
 
-    /// Everything up to this number is durable.
-    pub(crate) fn durable(&self) -> SeqNo {
-        self.durable
-    }
-
-    /// Everything up to this number was synced, with or without the promise of `appendfsync`.
-    pub(crate) fn synced(&self) -> SeqNo {
-        self.synced
-    }
-
-    /// Why a complete base cannot take over. Nothing is lost by that: the files of before stay, and
-    /// are written.
-    pub(crate) fn takeover_trouble(&self) -> Option<Trouble> {
-        self.takeover_trouble
-    }
-
-    /// Why nothing can be written, if that is so.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
-        self.trouble
-    }
-
     /// Bytes in memory.
     pub(crate) fn backlog(&self) -> usize {
         self.merger.bytes() + self.gathered.len() + self.pieces.bytes()
@@ -373,7 +367,13 @@ impl Writer {
         let is_still = !self.is_writing && self.syncing.is_none() && !has_steps;
         let is_synced = self.segment.is_none_or(|segment| segment.synced >= segment.end);
         let is_written = self.unwritten() == 0 && self.pieces.is_empty();
-        is_still && is_synced && is_written && !self.merger.is_ready()
+        is_still && is_synced && is_written && !self.merger.is_ready() && self.lost.is_none()
+    }
+
+    /// An operation is under way.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        let has_step = self.steps.is_in_flight() || self.takeover.is_in_flight();
+        self.is_writing || self.syncing.is_some() || has_step || self.looking.is_some()
     }
 
     /// What an operation in flight counts as: a durable write as a sync.
@@ -404,6 +404,9 @@ impl Writer {
 
     /// When something is to be done although nothing completes.
     pub(crate) fn next_wake(&self, terms: Terms) -> Option<MonoNs> {
+        if let Some(at) = self.abandons_at() {
+            return (!self.is_in_flight()).then_some(at);
+        }
         let is_paused = self.takeover_trouble.is_some() && !self.takeover.is_in_flight();
         let takeover = is_paused.then_some(self.takeover_again_at);
         [takeover, self.segment_wake(terms)].into_iter().flatten().min()
@@ -425,6 +428,9 @@ impl Writer {
 
     /// Starts what can be started. Everything durable is wanted at once if `is_ending`.
     pub(crate) fn proceed(&mut self, terms: Terms, now: MonoNs, unix_ms: i64, is_ending: bool) {
+        if !self.abandon(now) {
+            return;
+        }
         self.run_takeover(now);
         if !self.steps.is_in_flight() {
             self.step_began = now;
@@ -447,7 +453,8 @@ impl Writer {
         if !self.run_steps() || self.is_dirty {
             return;
         }
-        if self.trouble.is_some() && self.unwritten() == 0 && self.pieces.is_empty() {
+        let is_written = self.unwritten() == 0 && self.pieces.is_empty();
+        if is_written || self.segment.is_none() {
             self.trouble = None;
         }
         self.end_cut(terms.keep, unix_ms);
@@ -506,6 +513,9 @@ impl Writer {
                 // Numbers without a command, such as that of a cut, have no time.
                 self.gathered.truncate(before.0);
                 self.stamped_s = before.1;
+            }
+            if self.segment.is_none() {
+                self.gathered.clear(); // the base of the rewrite has it
             }
             self.gathered_last = self.merger.last();
             match merged {
@@ -624,7 +634,7 @@ impl Writer {
             let left_over = self.manifest.history.len();
             self.manifest.next_base(&self.name, rewrite.format);
             self.manifest.retire(incr.seq);
-            if keep != Retention::Nothing {
+            if keep != Retention::Nothing && self.lost.is_none() {
                 self.keep(replaced, left_over, rewrite.moment);
             }
             self.ends_rewrite = true;
@@ -694,9 +704,13 @@ impl Writer {
     fn complete_step(&mut self, done: FileDone, now: MonoNs) {
         match self.steps.complete(done.outcome.map_err(|e| e.errno)) {
             Ok(Done::Nothing) => self.retry_at = now,
-            Ok(Done::Opened(file)) => {
-                self.segment =
-                    Some(Segment { file, end: 0, durable: 0, synced: 0, is_clean: false });
+            Ok(Done::Created) => {
+                self.retry_at = now;
+                self.on_new_folder(now);
+            }
+            Ok(Done::Opened(file, inode)) => {
+                let (end, durable, synced, is_clean) = (0, 0, 0, false);
+                self.segment = Some(Segment { file, inode, end, durable, synced, is_clean });
             }
             Ok(Done::Synced) => {
                 self.retry_at = now;
@@ -712,7 +726,10 @@ impl Writer {
                 }
                 self.pieces.forget_writes();
             }
-            Err((what, errno)) => self.fail(what, errno, now),
+            Err(failed) if failed.is_gone => {
+                self.lose(failed.what, failed.errno, now.plus(RETRY_NS));
+            }
+            Err(failed) => self.fail(failed.what, failed.errno, now),
         }
     }
 
@@ -723,9 +740,13 @@ impl Writer {
                 if done == Done::Complete {
                     self.is_complete = true;
                     self.synced = self.synced.max(self.base_last);
+                    self.find_again();
                 }
             }
-            Err((what, errno)) => {
+            Err(failed) if failed.is_gone => {
+                self.lose(failed.what, failed.errno, now.plus(RETRY_NS));
+            }
+            Err(Failed { what, errno, .. }) => {
                 self.takeover_trouble = Some(Trouble { what, errno });
                 self.takeover_again_at = now.plus(RETRY_NS);
             }
