@@ -43,7 +43,7 @@ pub mod uring;
 
 pub use base::out::OutBuf;
 pub use clock::Clock;
-pub use files::{FileDone, FileError, FileId, FileOp, FileValue, OpenHow};
+pub use files::{FileDone, FileError, FileId, FileOp, FileValue, Inode, OpenHow};
 pub use mailbox::{Mailbox, MailboxSender};
 pub use process::{
     ProcessTimes, cpus_allowed, give_way, physical_memory_bytes, process_id, process_times,

@@ -6,7 +6,7 @@ mod common;
 use base::prng::Prng;
 use common::{Real, World};
 use driver::sim::{DiskFaults, Faults, SimDisk, SimNet};
-use driver::{Driver, Event, FileDone, FileId, FileOp, FileValue, OpenHow};
+use driver::{Driver, Event, FileDone, FileId, FileOp, FileValue, Inode, OpenHow};
 use std::path::{Path, PathBuf};
 
 /// Files, and folders that are made by the operations.
@@ -24,15 +24,20 @@ fn run(driver: &mut impl Driver<Message = u32>, op: FileOp) -> FileDone {
     }
 }
 
-/// Without what depends on the file system: the order of names, and the length of a folder.
+/// Without what depends on the file system: the order of names, the length of a folder, and which
+/// file it is.
 fn comparable(done: FileDone) -> FileDone {
     let outcome = done.outcome.map(|value| match value {
         FileValue::Names(mut names) => {
             names.sort();
             FileValue::Names(names)
         }
-        FileValue::Status { mode, is_folder: true, .. } => {
-            FileValue::Status { len: 0, mode, is_folder: true }
+        FileValue::Status { len, mode, is_folder, .. } => {
+            let len = if is_folder { 0 } else { len };
+            FileValue::Status { len, mode, is_folder, inode: Inode::default() }
+        }
+        FileValue::Opened { file, len, .. } => {
+            FileValue::Opened { file, len, inode: Inode::default() }
         }
         value => value,
     });

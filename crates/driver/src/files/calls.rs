@@ -1,7 +1,7 @@
 //! File operations as system calls which block: what the helper thread runs.
 
-use super::OpenHow;
 use super::raw::{RawOp, RawValue};
+use super::{Inode, OpenHow};
 use base::sync::Arc;
 use rustix::buffer::spare_capacity;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -133,6 +133,7 @@ fn status(stat: &fs::Stat) -> RawValue<SystemFile> {
         len: u64::try_from(stat.st_size).unwrap_or(0),
         mode: stat.st_mode & MODE_BITS,
         is_folder: fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::Directory,
+        inode: Inode { device: stat.st_dev, number: stat.st_ino },
     }
 }
 

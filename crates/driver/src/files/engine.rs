@@ -307,9 +307,9 @@ impl<F: Clone> Files<F> {
             (Step::Opening { how }, Ok(RawValue::File(file))) => {
                 Next::Call(Step::Measuring { file: file.clone(), how }, RawOp::Measure { file })
             }
-            (Step::Measuring { file, how }, Ok(RawValue::Status { len, .. })) => {
+            (Step::Measuring { file, how }, Ok(RawValue::Status { len, inode, .. })) => {
                 match self.open.insert(file.clone(), how) {
-                    Ok(id) => Next::Completed(Ok(FileValue::Opened { file: id, len })),
+                    Ok(file) => Next::Completed(Ok(FileValue::Opened { file, len, inode })),
                     Err(errno) => discard(file, Err(errno.into())),
                 }
             }
@@ -380,7 +380,9 @@ fn whole<F>(result: Result<RawValue<F>, Errno>) -> Outcome {
     match result? {
         RawValue::Done => Ok(FileValue::Done),
         RawValue::Names(names) => Ok(FileValue::Names(names)),
-        RawValue::Status { len, mode, is_folder } => Ok(FileValue::Status { len, mode, is_folder }),
+        RawValue::Status { len, mode, is_folder, inode } => {
+            Ok(FileValue::Status { len, mode, is_folder, inode })
+        }
         RawValue::File(_) | RawValue::Count(_) => {
             unreachable!("such a call has a step of its own")
         }

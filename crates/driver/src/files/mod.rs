@@ -57,6 +57,15 @@ pub struct FileId {
     pub generation: u32,
 }
 
+/// Which file it is: the same for all names of one file, and no other's as long as it exists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inode {
+    /// The file system.
+    pub device: u64,
+    /// Its number there.
+    pub number: u64,
+}
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenHow {
@@ -193,7 +202,8 @@ pub enum FileOp {
         /// Its path.
         folder: PathBuf,
     },
-    /// Length and permissions of what stands at a path: [`FileValue::Status`].
+    /// Length and permissions of what stands at a path, and which file that is:
+    /// [`FileValue::Status`].
     Status {
         /// Its path; a symbolic link is followed.
         path: PathBuf,
@@ -212,12 +222,14 @@ pub enum FileOp {
 pub enum FileValue {
     /// Nothing but success.
     Done,
-    /// The file, and its length in bytes when it was opened.
+    /// The file, its length in bytes when it was opened, and which one it is.
     Opened {
         /// The file.
         file: FileId,
         /// Its length.
         len: u64,
+        /// Which one it is.
+        inode: Inode,
     },
     /// The bytes that were read.
     Bytes(Vec<u8>),
@@ -233,6 +245,8 @@ pub enum FileValue {
         mode: u32,
         /// True for a folder.
         is_folder: bool,
+        /// Which file it is.
+        inode: Inode,
     },
 }
 

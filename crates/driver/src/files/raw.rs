@@ -1,7 +1,7 @@
 //! What the engine asks of a back end: operations which are single system calls. One read and one
 //! write may be short. Implemented by epoll (a helper thread), by io_uring, and by the simulation.
 
-use super::OpenHow;
+use super::{Inode, OpenHow};
 use rustix::io::Errno;
 use std::ffi::{CString, OsString};
 
@@ -140,7 +140,7 @@ pub enum RawValue<F> {
     Count(usize),
     /// The names in a folder.
     Names(Vec<OsString>),
-    /// Length, permissions (12 bits), and whether it is a folder.
+    /// Length, permissions (12 bits), whether it is a folder, and which file it is.
     Status {
         /// Length in bytes.
         len: u64,
@@ -148,6 +148,8 @@ pub enum RawValue<F> {
         mode: u32,
         /// A folder.
         is_folder: bool,
+        /// Device and number.
+        inode: Inode,
     },
 }
 

@@ -8,7 +8,7 @@ use super::ring::{Completion, Ring};
 use super::tag::{Kind, Tag};
 use crate::files::raw::{RawDone, RawOp, RawValue};
 use crate::files::thread::FileThread;
-use crate::files::{MODE_BITS, SystemFile, open_flags};
+use crate::files::{Inode, MODE_BITS, SystemFile, open_flags};
 use crate::mailbox::Waker;
 use crate::poller::Wait;
 use base::sync::Arc;
@@ -301,6 +301,10 @@ impl Slot {
                     len: status.stx_size,
                     mode: mode & MODE_BITS,
                     is_folder: mode & libc::S_IFMT == libc::S_IFDIR,
+                    inode: Inode {
+                        device: libc::makedev(status.stx_dev_major, status.stx_dev_minor),
+                        number: status.stx_ino,
+                    },
                 }
             }
             _ => RawValue::Done,

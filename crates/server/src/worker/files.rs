@@ -36,6 +36,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         const JOURNAL_SYNC: u64 = FileUser::JournalSync as u64;
         const JOURNAL_FIND: u64 = FileUser::JournalFind as u64;
         const JOURNAL_FOLDER: u64 = FileUser::JournalFolder as u64;
+        const JOURNAL_TAKEOVER: u64 = FileUser::JournalTakeover as u64;
+        const JOURNAL_LOOK: u64 = FileUser::JournalLook as u64;
         const JOURNAL_UNAWAITED: u64 = FileUser::JournalUnawaited as u64;
         match done.token & 0xff {
             REWRITING => self.on_rewriting(done.outcome),
@@ -46,6 +48,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             JOURNAL_STEP => self.on_journal_file(writer::Part::Step, done),
             JOURNAL_WRITE => self.on_journal_file(writer::Part::Write, done),
             JOURNAL_SYNC => self.on_journal_file(writer::Part::Sync, done),
+            JOURNAL_TAKEOVER => self.on_journal_file(writer::Part::Takeover, done),
+            JOURNAL_LOOK => self.on_journal_look(done.outcome),
             JOURNAL_FIND => self.on_journal_found(done.outcome),
             JOURNAL_FOLDER => self.on_journal_folder(done.outcome),
             JOURNAL_UNAWAITED => {}

@@ -34,7 +34,7 @@ pub(crate) enum FileUser {
     SavingSync = 4,
     /// Loading, with several reads in flight.
     Loading = 5,
-    /// The append-only file: its folder and segments, one operation in flight.
+    /// The append-only file: its segments, one operation in flight.
     JournalStep = 6,
     /// The append-only file: the write in flight.
     JournalWrite = 7,
@@ -46,6 +46,10 @@ pub(crate) enum FileUser {
     JournalFind = 10,
     /// The append-only file: its folder is made, before its first base.
     JournalFolder = 11,
+    /// The append-only file: a base takes over, one operation in flight.
+    JournalTakeover = 12,
+    /// The append-only file: whether it still has its name.
+    JournalLook = 13,
 }
 
 impl FileUser {

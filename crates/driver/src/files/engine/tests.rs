@@ -1,6 +1,7 @@
 //! The engine over a back end whose results a test chooses.
 
 use super::*;
+use crate::files::Inode;
 use std::collections::VecDeque;
 
 /// What a call was, without its memory.
@@ -59,7 +60,8 @@ impl RawFiles for Script {
     }
 }
 
-const STATUS: RawValue<u32> = RawValue::Status { len: 9, mode: 0, is_folder: false };
+const INODE: Inode = Inode { device: 1, number: 7 };
+const STATUS: RawValue<u32> = RawValue::Status { len: 9, mode: 0, is_folder: false, inode: INODE };
 const HOW: OpenHow = OpenHow {
     read: true,
     write: true,
@@ -87,7 +89,9 @@ fn opened(how: OpenHow) -> (Files<u32>, FileId) {
     let mut files = Files::new();
     let replies = vec![Ok(RawValue::File(3)), Ok(STATUS)];
     let (outcome, calls) = run(&mut files, FileOp::Open { path: "a".into(), how }, replies);
-    let Ok(FileValue::Opened { file, len: 9 }) = outcome else { panic!("{outcome:?}") };
+    let Ok(FileValue::Opened { file, len: 9, inode: INODE }) = outcome else {
+        panic!("{outcome:?}")
+    };
     assert_eq!(calls, [Call::Open, Call::Measure]);
     (files, file)
 }

@@ -213,7 +213,9 @@ impl DiskUser {
             }
             RawValue::Count(count) => RawValue::Count(count),
             RawValue::Names(names) => RawValue::Names(names),
-            RawValue::Status { len, mode, is_folder } => RawValue::Status { len, mode, is_folder },
+            RawValue::Status { len, mode, is_folder, inode } => {
+                RawValue::Status { len, mode, is_folder, inode }
+            }
         });
         RawDone { number, buffer, result }
     }

@@ -7,6 +7,7 @@
 use super::SimFile;
 use super::store::{Handle, Process, Status, Store};
 use super::survival::Fate;
+use crate::files::Inode;
 use crate::files::raw::{RawDone, RawOp, RawValue};
 use base::MonoNs;
 use rustix::io::Errno;
@@ -229,8 +230,8 @@ fn perform_plain(store: &mut Store, op: &RawOp<SimFile>, changes_end: u64) -> Re
     }
 }
 
-fn status((len, mode, is_folder): Status) -> RawValue<Handle> {
-    RawValue::Status { len, mode, is_folder }
+fn status((len, mode, is_folder, number): Status) -> RawValue<Handle> {
+    RawValue::Status { len, mode, is_folder, inode: Inode { device: 1, number } }
 }
 
 fn as_path(path: &CString) -> &Path {

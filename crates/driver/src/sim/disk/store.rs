@@ -30,8 +30,8 @@ struct Open {
     how: OpenHow,
 }
 
-/// Length, permissions, and whether it is a folder.
-pub type Status = (u64, u32, bool);
+/// Length, permissions, whether it is a folder, and its number.
+pub type Status = (u64, u32, bool, u64);
 
 /// What a disk stores, and the handles to it.
 #[derive(Debug)]
@@ -190,8 +190,8 @@ impl Store {
 
     fn status_of(&self, node: Node) -> Result<Status, Errno> {
         match (self.names.folder_mode(node), self.files.get(&node)) {
-            (Some(mode), _) => Ok((BLOCK_BYTES, mode, true)),
-            (None, Some(file)) => Ok((file.len(), file.mode(), false)),
+            (Some(mode), _) => Ok((BLOCK_BYTES, mode, true, node.0)),
+            (None, Some(file)) => Ok((file.len(), file.mode(), false, node.0)),
             (None, None) => Err(Errno::NOENT),
         }
     }

@@ -6,6 +6,7 @@
 //! | the server starts with an empty folder | a rewrite, before clients are served |
 //! | CONFIG SET appendonly yes | a rewrite, while clients are served |
 //! | BGREWRITEAOF, or it has grown enough | a rewrite |
+//! | its folder is gone | a rewrite, while writes are refused |
 //! | CONFIG SET appendonly no | recording ends at a cut; what was recorded is written |
 //!
 //! A rewrite is a save whose file is the new base. At its moment, under World, the journal is cut:
@@ -33,14 +34,14 @@ use base::sync::Arc;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use command::Error;
 use config::load::io_text;
-use driver::{Driver, FileError, FileValue};
+use driver::{Driver, FileError, FileOp, FileValue};
 use journal::Moment;
 use journal::manifest::BaseFormat;
 use resp::OutBuf;
 use rustix::io::Errno;
 use std::path::PathBuf;
 
-/// How often the size of the file is compared with that of its base.
+/// How often the size of the file is compared with that of its base, and whether it is there.
 const CHECK_NS: u64 = 1_000_000_000;
 /// How long behind a failed begin the next one is tried.
 const AGAIN_NS: u64 = 5_000_000_000;
@@ -83,6 +84,7 @@ impl Core {
             is_ending: false,
             wake_at: None,
             trouble_since: None,
+            takeover_fails: false,
             check_at: self.turn.now(),
         })
     }
@@ -134,7 +136,7 @@ impl Core {
         status.failures.fetch_add(1, Relaxed);
         status.is_scheduled.store(false, Relaxed);
         let Some(journal) = &mut self.tasks.journal else { return };
-        journal.writer.end_rewrite(None);
+        journal.writer.end_rewrite(None, self.turn.now());
         if journal.writer.is_complete() {
             return;
         }
@@ -154,7 +156,7 @@ impl Core {
         match outcome {
             Ok(bytes) => {
                 if let Some(journal) = &mut self.tasks.journal {
-                    journal.writer.end_rewrite(Some(*bytes));
+                    journal.writer.end_rewrite(Some(*bytes), self.turn.now());
                 }
                 let status = &self.shared.journal;
                 status.rewrite_failed.store(false, Relaxed);
@@ -257,7 +259,28 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         if now >= journal.check_at {
             journal.check_at = now.plus(CHECK_NS);
+            if let Some(op) = journal.writer.look() {
+                self.core.tasks.file_ops.push((FileUser::JournalLook, op));
+            }
+            if journal.writer.needs_base(now) {
+                return self.begin_base_anew();
+            }
             self.check_journal_size();
+        }
+    }
+
+    /// The files are gone: all data goes into a new base.
+    #[cold]
+    fn begin_base_anew(&mut self) {
+        if self.core.shutdown.has_begun() {
+            return;
+        }
+        // What is being written goes to a folder that is gone.
+        self.core.give_up_save("the files of before are gone", |run| {
+            run.wanted.why == Why::Rewrite && run.has_moment && run.given_up.is_none()
+        });
+        if self.core.want_rewrite() {
+            log::notice(format_args!("The append-only file begins anew, with a new base"));
         }
     }
 
@@ -271,7 +294,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if percentage > 0
             && size > core.settings.aof_rewrite_min_size
             && has_grown
-            && !journal.writer.is_rewriting()
+            && journal.writer.may_rewrite(core.turn.now())
             && journal.writer.trouble().is_none()
             && core.want_rewrite()
         {
@@ -339,11 +362,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// A step of that has completed.
     pub(crate) fn on_journal_folder(&mut self, outcome: Result<FileValue, FileError>) {
         let tasks = &mut self.core.tasks;
-        if let Err((what, errno)) = tasks.folder_steps.complete(outcome.map_err(|e| e.errno)) {
-            if let Some(close) = tasks.folder_steps.give_up() {
-                tasks.file_ops.push((FileUser::JournalUnawaited, close));
+        if let Err(failed) = tasks.folder_steps.complete(outcome.map_err(|e| e.errno)) {
+            if let Some(file) = tasks.folder_steps.give_up() {
+                tasks.file_ops.push((FileUser::JournalUnawaited, FileOp::Close { file }));
             }
-            return self.fail_folder(what, errno);
+            return self.fail_folder(failed.what, failed.errno);
         }
         match tasks.folder_steps.start() {
             Some(op) => tasks.file_ops.push((FileUser::JournalFolder, op)),
@@ -418,6 +441,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.access.open_world();
         }
         let Some(journal) = &mut self.core.tasks.journal else { return };
+        if journal.writer.is_in_flight() {
+            return; // the next one would take what completes for its own
+        }
         let is_written = shared.keyspace.journal().bytes() == 0 && journal.writer.is_idle();
         match journal.writer.trouble() {
             None if !is_written => return,

@@ -11,7 +11,8 @@ use crate::worker::tasks::FileUser;
 use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use driver::{Driver, FileDone};
+use config::load::io_text;
+use driver::{Driver, FileDone, FileError, FileValue};
 use observe::SpikeEvent;
 
 impl Core {
@@ -50,6 +51,7 @@ impl Core {
         }
         let user = |part| match part {
             Part::Step => FileUser::JournalStep,
+            Part::Takeover => FileUser::JournalTakeover,
             Part::Write => FileUser::JournalWrite,
             Part::Sync => FileUser::JournalSync,
         };
@@ -63,6 +65,7 @@ impl Core {
         let times = [next, Some(journal.check_at), patience, late];
         journal.wake_at = times.into_iter().flatten().min();
         self.publish_journal(&journal, terms);
+        self.note_takeover(&mut journal);
         if std::mem::take(&mut journal.writer.is_history_too_small) {
             log::warning(format_args!(
                 "aof-history is too small for what this rewrite of the append-only file has \
@@ -123,7 +126,7 @@ impl Core {
                 self.record_spike(SpikeEvent::AofFsyncAlways, ns);
             }
             Part::Sync => {}
-            Part::Step => self.record_spike(SpikeEvent::AofRename, ns),
+            Part::Step | Part::Takeover => self.record_spike(SpikeEvent::AofRename, ns),
         }
     }
 
@@ -158,11 +161,31 @@ impl Core {
         match (trouble, status.trouble()) {
             (Some(trouble), Some(why)) => log::warning(format_args!(
                 "cannot {} in {}: {why}. Writes are refused until it can be written again; \
-                 nothing that was acknowledged is lost",
+                 everything that was acknowledged is in memory or in the file",
                 trouble.what,
                 journal.writer.folder().display()
             )),
             _ => log::notice(format_args!("The append-only file is written again")),
+        }
+    }
+
+    /// Writes to the log once that a base cannot take over, or that it has after all.
+    fn note_takeover(&self, journal: &mut Journal) {
+        let trouble = journal.writer.takeover_trouble();
+        if trouble.is_some() == journal.takeover_fails {
+            return;
+        }
+        journal.takeover_fails = trouble.is_some();
+        self.shared.journal.rewrite_failed.store(trouble.is_some(), Relaxed);
+        match trouble {
+            Some(trouble) => log::warning(format_args!(
+                "Background AOF rewrite: cannot {} in {}: {}. It is tried again every second; \
+                 until then the files of before are kept and written",
+                trouble.what,
+                journal.writer.folder().display(),
+                io_text(&trouble.errno.into())
+            )),
+            None => log::notice(format_args!("Background AOF rewrite: its base has taken over")),
         }
     }
 
@@ -206,6 +229,15 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.watch_latency(&journal, part);
         journal.writer.complete(part, done, now);
         self.core.tasks.journal = Some(journal);
+    }
+
+    /// Whether the file still has its name is known.
+    #[cold]
+    pub(crate) fn on_journal_look(&mut self, outcome: Result<FileValue, FileError>) {
+        let now = self.core.turn.now();
+        if let Some(journal) = &mut self.core.tasks.journal {
+            journal.writer.on_look(outcome, now);
+        }
     }
 
     /// True once nothing of the journal is left to be written: the worker may end.

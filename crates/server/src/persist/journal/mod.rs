@@ -7,7 +7,9 @@
 //!                                          v
 //! worker 0, once a turn (driving.rs):  merge.rs    one stream, in the order of numbers
 //!                                      writer.rs   segments, writes, syncs, failures
+//!                                      writer/lost.rs  files that are gone
 //!                                      pieces.rs   what was gathered and is not durable
+//!                                      pause.rs    when rewrites follow which have failed
 //!                                      steps.rs    folder and manifest
 //!                                          |
 //!                                          v
@@ -22,6 +24,7 @@
 pub(crate) mod begin;
 pub(crate) mod driving;
 pub(crate) mod merge;
+mod pause;
 mod pieces;
 pub mod status;
 pub(crate) mod steps;
@@ -47,6 +50,8 @@ pub(crate) struct Journal {
     pub wake_at: Option<MonoNs>,
     /// Since when the disk fails.
     pub trouble_since: Option<MonoNs>,
+    /// A base cannot take over, which was told.
+    pub takeover_fails: bool,
     /// When its size is compared with that of its base.
     pub check_at: MonoNs,
 }

@@ -2,7 +2,7 @@
 //! tried again until it succeeds.
 
 use crate::persist::load::folder::Place;
-use driver::{FileId, FileOp, FileValue, OpenHow};
+use driver::{FileId, FileOp, FileValue, Inode, OpenHow};
 use journal::history;
 use journal::manifest::{self, UNBEGUN};
 use rustix::io::Errno;
@@ -44,6 +44,17 @@ enum Step {
     RemoveList(PathBuf),
 }
 
+impl Step {
+    /// It finds nothing only if the folder is not there. (A list that cannot be renamed is made
+    /// again, which tells.)
+    fn needs_folder(&self) -> bool {
+        matches!(
+            self,
+            Self::CreateFolder(_) | Self::Open(_) | Self::CreateList(_) | Self::SyncFolder(..)
+        )
+    }
+}
+
 #[derive(Debug)]
 struct NewList {
     beside: PathBuf,
@@ -61,14 +72,27 @@ const HISTORY: &str = "write the list of kept history of the append-only file";
 pub(crate) enum Done {
     /// Nothing that others must know.
     Nothing,
+    /// The folder was not there.
+    Created,
     /// The segment is open.
-    Opened(FileId),
+    Opened(FileId, Inode),
     /// The segment is synced.
     Synced,
     /// The segment is cut to its durable length.
     Cut,
     /// The folder holds all data.
     Complete,
+}
+
+/// Why a step has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    /// What, to follow "cannot".
+    pub what: &'static str,
+    /// The system's error.
+    pub errno: Errno,
+    /// There is no folder any more.
+    pub is_gone: bool,
 }
 
 /// Steps, the first of which may be in flight.
@@ -209,27 +233,30 @@ impl Steps {
         Some(op)
     }
 
-    /// Gives up what is left, behind a failure. Returns what closes a file that is open.
-    pub(crate) fn give_up(&mut self) -> Option<FileOp> {
-        let open = match std::mem::take(&mut self.steps).front() {
-            Some(Step::Close(file)) => Some(*file),
+    /// Gives up what is left; nothing is in flight. Returns a file which is open, and which the
+    /// steps would have closed.
+    pub(crate) fn give_up(&mut self) -> Option<FileId> {
+        std::mem::take(&mut self.steps).iter().find_map(|step| match step {
+            Step::Close(file)
+            | Step::WriteList(_, file)
+            | Step::SyncList(_, file)
+            | Step::CloseList(_, file) => Some(*file),
             _ => None,
-        };
-        open.map(|file| FileOp::Close { file })
+        })
     }
 
     /// The operation has completed. A failure leaves the step to be tried again.
     ///
     /// # Errors
-    /// What failed, to follow "cannot", and why.
-    pub(crate) fn complete(
-        &mut self,
-        outcome: Result<FileValue, Errno>,
-    ) -> Result<Done, (&'static str, Errno)> {
+    /// What failed, and why.
+    pub(crate) fn complete(&mut self, outcome: Result<FileValue, Errno>) -> Result<Done, Failed> {
         self.in_flight = false;
         let step = self.steps.pop_front().expect("it was in flight");
         match (step, outcome) {
-            (Step::Open(_), Ok(FileValue::Opened { file, .. })) => Ok(Done::Opened(file)),
+            (Step::CreateFolder(_), Ok(_)) => Ok(Done::Created),
+            (Step::Open(_), Ok(FileValue::Opened { file, inode, .. })) => {
+                Ok(Done::Opened(file, inode))
+            }
             (Step::Sync(_), Ok(_)) => Ok(Done::Synced),
             (Step::SyncCut(_), Ok(_)) => Ok(Done::Cut),
             (Step::SyncFolder(_, true), Ok(_)) => Ok(Done::Complete),
@@ -244,7 +271,10 @@ impl Steps {
             | (Step::SetAside(..) | Step::RemoveList(_), Err(Errno::NOENT))
             | (Step::Close(_) | Step::Remove(_), _)
             | (_, Ok(_)) => Ok(Done::Nothing),
-            (step, Err(errno)) => Err((self.again(step), errno)),
+            (step, Err(errno)) => {
+                let is_gone = is_gone(errno) && step.needs_folder();
+                Err(Failed { what: self.again(step), errno, is_gone })
+            }
         }
     }
 
@@ -281,6 +311,11 @@ impl Steps {
         }
         what
     }
+}
+
+/// Says that there is nothing, not that it cannot be reached.
+pub(super) fn is_gone(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::STALE)
 }
 
 /// A file in the folder.

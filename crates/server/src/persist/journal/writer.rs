@@ -11,20 +11,27 @@
 //! - After a failed write or sync, what the file holds behind its durable length is unknown. It is
 //!   cut to that length, which is synced, before anything is written again, at the same place. So
 //!   no record stands in a file twice.
-//! - Work on the folder (segments, the manifest) is a list of steps, one in flight at a time. While
-//!   there is one, nothing is written to the segment. A step that fails is tried again.
+//! - A segment without its name is lost, and so is all that was in its folder (`lost.rs`).
+//! - Work on the folder (segments, the manifest) is a list of steps, one in flight at a time. A step
+//!   that fails is tried again. There are two lists. While there are steps on the segment, nothing
+//!   is written to it. The steps by which a base takes over do not touch it, and run beside it: the
+//!   files of before are whole until the manifest leaves them out.
+
+mod lost;
 
 use crate::persist::journal::merge::{Merged, Merger};
+use crate::persist::journal::pause::Pause;
 use crate::persist::journal::pieces::Pieces;
-use crate::persist::journal::steps::{Done, Steps};
+use crate::persist::journal::steps::{Done, Failed, Steps};
 use crate::persist::load::folder::{Found, Place};
 use crate::persist::load::kept::{Kept, Replaced};
 use base::{MonoNs, SeqNo};
 use config::Retention;
-use driver::{FileDone, FileError, FileId, FileOp, FileValue};
+use driver::{FileDone, FileError, FileId, FileOp, FileValue, Inode};
 use journal::Moment;
 use journal::manifest::{BaseFormat, FileInfo, Manifest};
 use keyspace::journal::Batch;
+use lost::Lost;
 use rustix::io::Errno;
 use std::path::PathBuf;
 
@@ -58,8 +65,10 @@ pub(crate) enum Fsync {
 /// Which operation has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// A step.
+    /// A step on the segment.
     Step,
+    /// A step by which a base takes over.
+    Takeover,
     /// The write.
     Write,
     /// The sync.
@@ -92,6 +101,8 @@ pub(crate) struct Trouble {
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     file: FileId,
+    /// Which one it is, to be compared with what stands at its path.
+    inode: Inode,
     /// Where the next bytes go.
     end: u64,
     /// Its durable length; with `appendfsync no`, the length that is forgotten.
@@ -102,6 +113,14 @@ struct Segment {
     forgotten: u64,
     /// It was synced as a whole: nothing is left of what stood in the file before it was opened.
     is_clean: bool,
+}
+
+impl Segment {
+    /// A file which was just opened, and is empty.
+    fn new(file: FileId, inode: Inode) -> Self {
+        let (end, durable, synced, forgotten) = (0, 0, 0, 0);
+        Self { file, inode, end, durable, synced, forgotten, is_clean: false }
+    }
 }
 
 /// A rewrite that was begun at a cut, and what became of its base.
@@ -130,8 +149,20 @@ pub(crate) struct Writer {
     history: Kept,
     merger: Merger,
     segment: Option<Segment>,
+    segment_path: PathBuf,
+    /// The file of the look in flight.
+    looking: Option<FileId>,
+    /// The files are not there any more.
+    lost: Option<Lost>,
+    /// What must be done before the segment is written to.
     steps: Steps,
+    /// What makes a complete base count, and removes what it replaces.
+    takeover: Steps,
+    takeover_trouble: Option<Trouble>,
+    takeover_again_at: MonoNs,
     rewrite: Option<Rewrite>,
+    /// Behind rewrites which have failed.
+    pause: Pause,
     /// A cut was reached: what is before it is written, and synced, before anything behind it.
     at_cut: bool,
     /// Cuts so far, and how many of them have changed the segment.
@@ -151,8 +182,9 @@ pub(crate) struct Writer {
     /// The write in flight makes durable what it writes.
     writes_durably: bool,
     write_began: MonoNs,
-    /// When the step in flight began.
+    /// When the steps in flight began.
     step_began: MonoNs,
+    takeover_began: MonoNs,
     /// What the sync in flight makes durable: a length and a number.
     syncing: Option<(u64, SeqNo)>,
     sync_began: MonoNs,
@@ -196,8 +228,15 @@ impl Writer {
             history: found.history,
             merger: Merger::new(next),
             segment: None,
+            segment_path: PathBuf::new(),
+            looking: None,
+            lost: None,
             steps: Steps::default(),
+            takeover: Steps::default(),
+            takeover_trouble: None,
+            takeover_again_at: MonoNs(0),
             rewrite: None,
+            pause: Pause::default(),
             at_cut: false,
             cuts_begun: 0,
             cuts_ended: 0,
@@ -211,6 +250,7 @@ impl Writer {
             writes_durably: false,
             write_began: MonoNs(0),
             step_began: MonoNs(0),
+            takeover_began: MonoNs(0),
             syncing: None,
             sync_began: MonoNs(0),
             waits_since: None,
@@ -241,7 +281,8 @@ impl Writer {
     fn begin_segment(&mut self) {
         let incr = self.manifest.next_incr(&self.name);
         self.steps.create_folder(&self.folder);
-        self.steps.open(self.path(&incr.name));
+        self.segment_path = self.path(&incr.name);
+        self.steps.open(self.segment_path.clone());
         // The name must be there when a manifest lists it.
         self.steps.sync_folder(&self.folder);
         if let Some(rewrite) = &mut self.rewrite
@@ -251,7 +292,7 @@ impl Writer {
             rewrite.incr = Some(incr);
             rewrite.last = self.durable;
         }
-        if self.is_complete {
+        if self.is_complete && self.lost.is_none() {
             self.steps.manifest(&self.folder, &self.name, self.manifest.text(), false);
         }
     }
@@ -277,7 +318,11 @@ impl Writer {
     }
 
     /// The base of the rewrite is complete, with so many bytes, or there will be none.
-    pub(crate) fn end_rewrite(&mut self, bytes: Option<u64>) {
+    pub(crate) fn end_rewrite(&mut self, bytes: Option<u64>, now: MonoNs) {
+        match bytes {
+            Some(_) => self.pause.end(),
+            None => self.pause.begin(now),
+        }
         match (&mut self.rewrite, bytes) {
             (Some(rewrite), Some(bytes)) => {
                 rewrite.is_done = true;
@@ -285,6 +330,11 @@ impl Writer {
             }
             _ => self.rewrite = None,
         }
+    }
+
+    /// A rewrite may begin by itself: none is under way, and none has failed a short time ago.
+    pub(crate) fn may_rewrite(&self, now: MonoNs) -> bool {
+        !self.is_rewriting() && self.pause.is_over(now)
     }
 
     /// True while a rewrite is under way, the change of the manifest at its end included.
@@ -312,21 +362,6 @@ impl Writer {
         std::mem::take(&mut self.ops)
     }
 
-    /// Everything up to this number is durable.
-    pub(crate) fn durable(&self) -> SeqNo {
-        self.durable
-    }
-
-    /// Everything up to this number was synced, with or without the promise of `appendfsync`.
-    pub(crate) fn synced(&self) -> SeqNo {
-        self.synced
-    }
-
-    /// What is wrong with the disk, if something is.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
-        self.trouble
-    }
-
     /// Bytes in memory.
     pub(crate) fn backlog(&self) -> usize {
         self.merger.bytes() + self.gathered.len() + self.pieces.bytes()
@@ -349,10 +384,17 @@ impl Writer {
 
     /// Nothing is in flight, and nothing waits to be written, or synced if there are syncs.
     pub(crate) fn is_idle(&self) -> bool {
-        let is_still = !self.is_writing && self.syncing.is_none() && self.steps.is_empty();
+        let has_steps = !self.steps.is_empty() || !self.takeover.is_empty();
+        let is_still = !self.is_writing && self.syncing.is_none() && !has_steps;
         let is_synced = self.segment.is_none_or(|segment| segment.synced >= segment.end);
         let is_written = self.unwritten() == 0 && self.pieces.is_empty();
-        is_still && is_synced && is_written && !self.merger.is_ready()
+        is_still && is_synced && is_written && !self.merger.is_ready() && self.lost.is_none()
+    }
+
+    /// An operation is under way.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        let has_step = self.steps.is_in_flight() || self.takeover.is_in_flight();
+        self.is_writing || self.syncing.is_some() || has_step || self.looking.is_some()
     }
 
     /// What an operation in flight counts as: a durable write as a sync.
@@ -366,7 +408,8 @@ impl Writer {
             Part::Write => now.since(self.write_began),
             Part::Sync => now.since(self.sync_began),
             Part::Step if self.steps.is_renaming() => now.since(self.step_began),
-            Part::Step => 0,
+            Part::Takeover if self.takeover.is_renaming() => now.since(self.takeover_began),
+            Part::Step | Part::Takeover => 0,
         }
     }
 
@@ -382,6 +425,16 @@ impl Writer {
 
     /// When something is to be done although nothing completes.
     pub(crate) fn next_wake(&self, terms: Terms) -> Option<MonoNs> {
+        if let Some(at) = self.abandons_at() {
+            return (!self.is_in_flight()).then_some(at);
+        }
+        let is_paused = self.takeover_trouble.is_some() && !self.takeover.is_in_flight();
+        let takeover = is_paused.then_some(self.takeover_again_at);
+        [takeover, self.segment_wake(terms)].into_iter().flatten().min()
+    }
+
+    /// The same, of the segment.
+    fn segment_wake(&self, terms: Terms) -> Option<MonoNs> {
         if self.trouble.is_some() {
             let in_flight = self.is_writing || self.syncing.is_some() || self.steps.is_in_flight();
             return (!in_flight).then_some(self.retry_at);
@@ -396,6 +449,10 @@ impl Writer {
 
     /// Starts what can be started. Everything durable is wanted at once if `is_ending`.
     pub(crate) fn proceed(&mut self, terms: Terms, now: MonoNs, unix_ms: i64, is_ending: bool) {
+        if !self.abandon(now) {
+            return;
+        }
+        self.run_takeover(now);
         if !self.steps.is_in_flight() {
             self.step_began = now;
         }
@@ -421,15 +478,12 @@ impl Writer {
         if !self.run_steps() || self.is_dirty {
             return;
         }
-        if self.trouble.is_some() && self.unwritten() == 0 && self.pieces.is_empty() {
+        let is_written = self.unwritten() == 0 && self.pieces.is_empty();
+        if is_written || self.segment.is_none() {
             self.trouble = None;
         }
-        self.ends_rewrite = false;
         self.end_cut(terms.keep, unix_ms);
-        if !self.steps.is_empty() {
-            self.run_steps();
-            return;
-        }
+        self.run_takeover(now);
         self.gather(terms, unix_ms);
         self.write(terms, now);
         self.sync(terms, now, is_ending);
@@ -451,6 +505,20 @@ impl Writer {
         false
     }
 
+    /// Starts the next step of those by which a base takes over.
+    fn run_takeover(&mut self, now: MonoNs) {
+        if self.takeover.is_empty() {
+            (self.ends_rewrite, self.takeover_trouble) = (false, None);
+        }
+        if self.takeover_trouble.is_some() && now < self.takeover_again_at {
+            return;
+        }
+        if let Some(op) = self.takeover.start() {
+            self.takeover_began = now;
+            self.ops.push((Part::Takeover, op));
+        }
+    }
+
     /// Merges what is in order.
     fn gather(&mut self, terms: Terms, unix_ms: i64) {
         let unix_s = unix_ms / 1000;
@@ -470,6 +538,9 @@ impl Writer {
                 // Numbers without a command, such as that of a cut, have no time.
                 self.gathered.truncate(before.0);
                 self.stamped_s = before.1;
+            }
+            if self.segment.is_none() {
+                self.gathered.clear(); // the base of the rewrite has it
             }
             self.gathered_last = self.merger.last();
             match merged {
@@ -549,7 +620,9 @@ impl Writer {
     /// A cut: everything before it is durable, so the segment is closed and the next one opened.
     fn reach_cut(&mut self) {
         let is_still = !self.is_writing && self.syncing.is_none() && self.pieces.is_empty();
-        if !self.at_cut || !is_still || !self.gathered.is_empty() || !self.steps.is_empty() {
+        // Both lists write the manifest.
+        let has_steps = !self.steps.is_empty() || !self.takeover.is_empty();
+        if !self.at_cut || !is_still || !self.gathered.is_empty() || has_steps {
             return;
         }
         if let Some(segment) = self.segment.take() {
@@ -569,7 +642,8 @@ impl Writer {
     }
 
     /// The base of a rewrite and the segment behind its cut are there: they take the place of what
-    /// was before, which is kept or removed.
+    /// was before, which is kept or removed. Writes go on beside that: a crash finds the old manifest
+    /// with the old files and the segment, or the new one.
     fn end_cut(&mut self, keep: Retention, unix_ms: i64) {
         let is_over = |rewrite: &Rewrite| rewrite.is_done && rewrite.incr.is_some();
         if !self.at_cut
@@ -587,7 +661,7 @@ impl Writer {
             let left_over = self.manifest.history.len();
             self.manifest.next_base(&self.name, rewrite.format);
             self.manifest.retire(incr.seq);
-            if keep != Retention::Nothing {
+            if keep != Retention::Nothing && self.lost.is_none() {
                 self.keep(replaced, left_over, rewrite.moment);
             }
             self.ends_rewrite = true;
@@ -604,10 +678,10 @@ impl Writer {
         self.manifest.history.truncate(left_over);
         self.history.add(base, replaced, until);
         if self.history.take_damage() {
-            self.steps.set_list_aside(&self.folder, &self.name);
+            self.takeover.set_list_aside(&self.folder, &self.name);
         }
         if let Some(text) = self.history.text() {
-            self.steps.list(&self.folder, &self.name, text);
+            self.takeover.list(&self.folder, &self.name, text);
         }
     }
 
@@ -621,13 +695,13 @@ impl Writer {
         let is_shorter =
             !expelled.is_empty() || keep == Retention::Nothing && self.history.is_listed();
         self.manifest.history.extend(expelled);
-        self.steps.manifest(&self.folder, &self.name, self.manifest.text(), true);
+        self.takeover.manifest(&self.folder, &self.name, self.manifest.text(), true);
         if is_shorter {
             if let Some(text) = self.history.text() {
-                self.steps.list(&self.folder, &self.name, text);
+                self.takeover.list(&self.folder, &self.name, text);
             } else {
                 self.history.forget_list();
-                self.steps.remove_list(&self.folder, &self.name);
+                self.takeover.remove_list(&self.folder, &self.name);
             }
         }
         self.remove_retired();
@@ -637,10 +711,10 @@ impl Writer {
     fn remove_retired(&mut self) {
         let gone = std::mem::take(&mut self.manifest.history);
         for file in &gone {
-            self.steps.remove(self.path(&file.name));
+            self.takeover.remove(self.path(&file.name));
         }
         if !gone.is_empty() {
-            self.steps.manifest(&self.folder, &self.name, self.manifest.text(), false);
+            self.takeover.manifest(&self.folder, &self.name, self.manifest.text(), false);
         }
     }
 
@@ -648,6 +722,7 @@ impl Writer {
     pub(crate) fn complete(&mut self, part: Part, done: FileDone, now: MonoNs) {
         match part {
             Part::Step => self.complete_step(done, now),
+            Part::Takeover => self.complete_takeover(done, now),
             Part::Write => self.complete_write(done, now),
             Part::Sync => self.complete_sync(done.outcome.err(), now),
         }
@@ -656,19 +731,18 @@ impl Writer {
     fn complete_step(&mut self, done: FileDone, now: MonoNs) {
         match self.steps.complete(done.outcome.map_err(|e| e.errno)) {
             Ok(Done::Nothing) => self.retry_at = now,
-            Ok(Done::Opened(file)) => {
-                let (end, durable, synced, forgotten) = (0, 0, 0, 0);
-                let is_clean = false;
-                self.segment = Some(Segment { file, end, durable, synced, forgotten, is_clean });
+            Ok(Done::Created) => {
+                self.retry_at = now;
+                self.on_new_folder(now);
+            }
+            Ok(Done::Opened(file, inode)) => {
+                self.segment = Some(Segment::new(file, inode));
             }
             Ok(Done::Synced) => {
                 self.retry_at = now;
                 self.synced = self.synced.max(self.durable);
             }
-            Ok(Done::Complete) => {
-                self.is_complete = true;
-                self.synced = self.synced.max(self.base_last);
-            }
+            Ok(Done::Complete) => unreachable!("a base has taken over"),
             Ok(Done::Cut) => {
                 self.is_dirty = false;
                 self.retry_at = now;
@@ -678,7 +752,30 @@ impl Writer {
                 }
                 self.pieces.forget_writes();
             }
-            Err((what, errno)) => self.fail(what, errno, now),
+            Err(failed) if failed.is_gone => {
+                self.lose(failed.what, failed.errno, now.plus(RETRY_NS));
+            }
+            Err(failed) => self.fail(failed.what, failed.errno, now),
+        }
+    }
+
+    fn complete_takeover(&mut self, done: FileDone, now: MonoNs) {
+        match self.takeover.complete(done.outcome.map_err(|e| e.errno)) {
+            Ok(done) => {
+                self.takeover_again_at = now;
+                if done == Done::Complete {
+                    self.is_complete = true;
+                    self.synced = self.synced.max(self.base_last);
+                    self.find_again();
+                }
+            }
+            Err(failed) if failed.is_gone => {
+                self.lose(failed.what, failed.errno, now.plus(RETRY_NS));
+            }
+            Err(Failed { what, errno, .. }) => {
+                self.takeover_trouble = Some(Trouble { what, errno });
+                self.takeover_again_at = now.plus(RETRY_NS);
+            }
         }
     }
 

@@ -74,7 +74,7 @@ impl Reading {
     ) -> Result<Read, LoadError> {
         let at = self.from + number * BLOCK as u64;
         match outcome {
-            Ok(FileValue::Opened { file, len }) => {
+            Ok(FileValue::Opened { file, len, .. }) => {
                 (self.file, self.len) = (Some(file), len);
                 Ok(Read::Opened(len))
             }
@@ -112,12 +112,14 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driver::Inode;
 
     const FILE: FileId = FileId { index: 1, generation: 2 };
 
     fn opened(len: u64) -> Reading {
         let (mut reading, _) = Reading::begin("x".into(), 0);
-        let open = reading.on_done(0, Ok(FileValue::Opened { file: FILE, len }));
+        let open =
+            reading.on_done(0, Ok(FileValue::Opened { file: FILE, len, inode: Inode::default() }));
         assert!(matches!(open, Ok(Read::Opened(n)) if n == len));
         reading
     }

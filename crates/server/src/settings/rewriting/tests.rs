@@ -1,6 +1,7 @@
 //! Runs over files in memory, in which each operation fails once.
 
 use super::*;
+use driver::Inode;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -67,6 +68,7 @@ impl Disk {
                     len: text.len() as u64,
                     mode: *mode,
                     is_folder: false,
+                    inode: Inode::default(),
                 };
                 ("status", file.map(status))
             }
@@ -94,7 +96,8 @@ impl Disk {
             (Some(_), false) => {}
         }
         self.open = Some(path);
-        Ok(FileValue::Opened { file: FILE, len: self.opened().0.len() as u64 })
+        let len = self.opened().0.len() as u64;
+        Ok(FileValue::Opened { file: FILE, len, inode: Inode::default() })
     }
 }
 

@@ -2,7 +2,7 @@
 //! each operation.
 
 use super::*;
-use driver::FileId;
+use driver::{FileId, Inode};
 use std::collections::{BTreeMap, BTreeSet};
 
 const FILE: FileId = FileId { index: 0, generation: 3 };
@@ -58,7 +58,7 @@ impl Disk {
                 let is_there = self.folders.contains(path.parent().expect("a folder"));
                 assert!(is_there && self.files.insert(path.clone(), Vec::new()).is_none());
                 self.open = Some(path);
-                Ok(FileValue::Opened { file: FILE, len: 0 })
+                Ok(FileValue::Opened { file: FILE, len: 0, inode: Inode::default() })
             }
             FileOp::Write { bytes, .. } => {
                 let file = self.open.as_ref().and_then(|path| self.files.get_mut(path));

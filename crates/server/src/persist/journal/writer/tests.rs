@@ -4,6 +4,7 @@
 
 mod disk;
 mod history;
+mod lost;
 
 use super::*;
 use base::Blob;
@@ -82,8 +83,8 @@ impl Run1 {
         self.writer.push(batch);
     }
 
-    /// The moment of a rewrite.
-    fn cut(&mut self) {
+    /// The moment of a rewrite. Returns the path of its base.
+    fn cut(&mut self) -> PathBuf {
         self.last += 1;
         self.cuts.push(self.last);
         let moment = Moment { number: self.last, unix_ms: (self.now.0 / MS) as i64 };
@@ -91,6 +92,7 @@ impl Run1 {
         let path = Path::new("/d/f").join(String::from_utf8_lossy(&base.name).as_ref());
         self.disk.install(&path, self.last);
         self.writer.push(batch(self.last, self.last, true));
+        path
     }
 
     fn proceed(&mut self) {
@@ -104,7 +106,9 @@ impl Run1 {
         let of = |part| self.in_flight.iter().filter(|(p, _)| *p == part).count();
         let (steps, writes, syncs) = (of(Part::Step), of(Part::Write), of(Part::Sync));
         assert!(steps <= 1 && writes <= 1 && syncs <= 1, "{:?}", self.in_flight);
-        assert!(steps == 0 || writes + syncs == 0, "beside a step: {:?}", self.in_flight);
+        assert!(of(Part::Takeover) <= 1, "{:?}", self.in_flight);
+        let is_alone = steps == 0 || writes + syncs == 0;
+        assert!(is_alone, "beside a step on the segment: {:?}", self.in_flight);
         self.check();
         self.disk.check_history();
     }
@@ -144,6 +148,9 @@ impl Run1 {
 
     /// What must be true at every moment.
     fn check(&self) {
+        if self.disk.is_lost {
+            return; // what is durable is in a base to come
+        }
         let durable = self.writer.durable().0;
         assert!(durable <= self.last);
         let freed = self.recorded - self.writer.backlog();
@@ -230,7 +237,7 @@ fn story(fsync: Fsync, fails: Option<(u64, u64, Loss)>) -> u64 {
             run.cut();
             run.push(2);
             run.proceed();
-            run.writer.end_rewrite(bytes);
+            run.writer.end_rewrite(bytes, run.now);
             run.settle(fails);
         }
     }
@@ -271,9 +278,10 @@ fn operations_complete_in_any_order_and_fail_at_random() {
         for _ in 0..200 {
             match p.below(12) {
                 0..3 => run.push(1 + p.below(5)),
-                3 if !run.writer.is_rewriting() => run.cut(),
+                3 if !run.writer.is_rewriting() => _ = run.cut(),
                 4 if run.writer.is_rewriting() => {
-                    run.writer.end_rewrite([None, Some(7)][p.below(2) as usize]);
+                    let bytes = [None, Some(7)][p.below(2) as usize];
+                    run.writer.end_rewrite(bytes, run.now);
                 }
                 5 => run.now = run.now.plus(p.below(S)),
                 6 => run.proceed(),
@@ -289,7 +297,7 @@ fn operations_complete_in_any_order_and_fail_at_random() {
             }
         }
         run.is_ending = true;
-        run.writer.end_rewrite(None);
+        run.writer.end_rewrite(None, run.now);
         run.settle(None);
         run.check_end();
         most = most.max(run.cuts.len());
@@ -501,7 +509,7 @@ fn numbers_without_a_command_have_no_timestamp() {
             run.complete(0, None);
         }
         if round == 9 {
-            run.writer.end_rewrite(Some(1));
+            run.writer.end_rewrite(Some(1), run.now);
         }
     }
     assert!(run.writer.is_complete() && run.writer.is_idle());
@@ -557,4 +565,102 @@ fn with_everysec_no_change_waits_for_more_than_three_seconds_unnoticed() {
     run.push(1);
     run.proceed();
     assert_eq!(late(&run), None, "their replies wait");
+}
+
+/// Regression: a rewrite which failed was tried again each second. Each try added a segment and a
+/// line to the manifest.
+#[test]
+fn rewrites_that_fail_do_not_fill_the_folder() {
+    let mut run = Run1::new(Fsync::EverySecond);
+    run.settle(None);
+    let rewrite = |run: &mut Run1, bytes| {
+        run.cut();
+        run.settle(None);
+        run.writer.end_rewrite(bytes, run.now);
+        run.settle(None);
+    };
+    // What asks each second whether one is due.
+    let watch = |run: &mut Run1, seconds: u64| {
+        let (before, end) = (run.disk.segments.len(), run.now.plus(seconds * S));
+        while run.now < end {
+            if run.writer.may_rewrite(run.now) {
+                rewrite(run, None);
+            }
+            run.now = run.now.plus(S);
+        }
+        run.disk.segments.len() - before
+    };
+    let first = watch(&mut run, 60);
+    assert!((3..=4).contains(&first), "{first}: at 0, 5, 15 and 35 s");
+    let hours = watch(&mut run, 10 * 3600);
+    assert!((10..=16).contains(&hours), "{hours}: at least once an hour, and not often");
+    rewrite(&mut run, Some(10));
+    assert!(run.writer.may_rewrite(run.now), "it works: the next one is made when it is due");
+    run.check_end();
+}
+
+/// A run with `always` whose base is complete, before anything of its takeover is done.
+fn before_takeover() -> Run1 {
+    let mut run = Run1::new(Fsync::Always);
+    run.push(5);
+    run.settle(None);
+    run.cut();
+    run.push(2);
+    run.settle(None);
+    run.writer.end_rewrite(Some(100), run.now);
+    run.proceed();
+    run
+}
+
+/// Completes the write in flight, and nothing else.
+fn complete_write(run: &mut Run1) {
+    let at = run.in_flight.iter().position(|(part, _)| *part == Part::Write);
+    run.complete(at.expect("a write"), None);
+    run.proceed();
+}
+
+/// Regression: at the end of a rewrite every reply waited for two manifests, and for the removal of
+/// the old files between them, which takes long if they are large.
+#[test]
+fn writes_go_on_while_a_base_takes_over() {
+    let mut run = before_takeover();
+    for round in 0.. {
+        run.push(2);
+        run.proceed();
+        complete_write(&mut run);
+        assert_eq!(run.writer.durable().0, run.last, "round {round}: a reply waits");
+        let Some(at) = run.in_flight.iter().position(|(part, _)| *part == Part::Takeover) else {
+            assert!(round > 10, "{round} steps");
+            break;
+        };
+        assert!(run.writer.is_rewriting());
+        run.complete(at, None);
+    }
+    run.settle(None);
+    run.check_end();
+    assert!(!run.writer.is_rewriting() && run.disk.files().len() == 3, "{:?}", run.disk.files());
+}
+
+/// The files of before are whole: nothing is refused while the manifest cannot be written.
+#[test]
+fn writes_go_on_while_a_base_cannot_take_over() {
+    let mut run = before_takeover();
+    for second in 0..30 {
+        while let Some(at) = run.in_flight.iter().position(|(part, _)| *part == Part::Takeover) {
+            run.complete(at, Some(Loss::ALL[second % 2]));
+            run.proceed();
+        }
+        run.push(2);
+        run.proceed();
+        complete_write(&mut run);
+        assert_eq!((run.writer.durable().0, run.writer.trouble()), (run.last, None));
+        assert!(run.writer.takeover_trouble().is_some() && run.writer.is_rewriting());
+        let again_at = run.writer.next_wake(run.terms).expect("it is tried again");
+        assert!(again_at > run.now && again_at <= run.now.plus(S));
+        run.now = again_at;
+        run.proceed();
+    }
+    run.settle(None);
+    run.check_end();
+    assert!(run.writer.takeover_trouble().is_none() && !run.writer.is_rewriting());
 }

@@ -1,6 +1,7 @@
 //! What is found in made-up folders.
 
 use super::*;
+use driver::Inode;
 use std::collections::BTreeMap;
 
 /// Files by path; a folder's contents are `None`.
@@ -30,7 +31,11 @@ fn answer(disk: &Disk, op: &FileOp) -> Outcome {
             }
         },
         FileOp::Open { path, .. } => match at(path) {
-            Some(Some(text)) => Ok(FileValue::Opened { file: file(path), len: text.len() as u64 }),
+            Some(Some(text)) => Ok(FileValue::Opened {
+                file: file(path),
+                len: text.len() as u64,
+                inode: Inode::default(),
+            }),
             _ => failed(Errno::NOENT),
         },
         FileOp::Read { file, .. } => {
@@ -43,6 +48,7 @@ fn answer(disk: &Disk, op: &FileOp) -> Outcome {
                 len: text.map_or(0, |text| text.len() as u64),
                 mode: 0o644,
                 is_folder: text.is_none(),
+                inode: Inode::default(),
             }),
         },
         other => panic!("a search changes nothing: {other:?}"),

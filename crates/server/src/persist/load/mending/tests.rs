@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::persist::load::folder::{Part, Place};
+use driver::Inode;
 use journal::manifest::Manifest;
 
 const FILE: FileId = FileId { index: 3, generation: 1 };
@@ -31,7 +32,9 @@ fn run(mut mending: Mending, fails: Option<(usize, Errno)>) -> (Vec<String>, Nex
         });
         let outcome = match fails {
             Some((at, errno)) if at == number => Err(FileError { errno, written: 0 }),
-            _ if matches!(op, FileOp::Open { .. }) => Ok(FileValue::Opened { file: FILE, len: 9 }),
+            _ if matches!(op, FileOp::Open { .. }) => {
+                Ok(FileValue::Opened { file: FILE, len: 9, inode: Inode::default() })
+            }
             _ => Ok(match op {
                 FileOp::Read { bytes, .. } => FileValue::Bytes(vec![0; bytes]),
                 _ => FileValue::Done,

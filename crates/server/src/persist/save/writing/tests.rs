@@ -3,6 +3,7 @@
 
 use super::*;
 use base::prng::Prng;
+use driver::Inode;
 use std::collections::BTreeMap;
 
 const FILE: FileId = FileId { index: 0, generation: 7 };
@@ -27,7 +28,7 @@ impl Disk {
                 assert!(how.create_new && how.write);
                 let is_new = self.files.insert(path.clone(), Vec::new()).is_none();
                 self.open = Some(path);
-                let opened = FileValue::Opened { file: FILE, len: 0 };
+                let opened = FileValue::Opened { file: FILE, len: 0, inode: Inode::default() };
                 ("open", if is_new { Ok(opened) } else { Err(Errno::EXIST) })
             }
             FileOp::Write { file: FILE, at, bytes } => {

@@ -1,6 +1,6 @@
 //! A disk which keeps apart what is durable, and fails as it is told.
 
-use driver::{FileDone, FileError, FileId, FileOp, FileValue};
+use driver::{FileDone, FileError, FileId, FileOp, FileValue, Inode};
 use journal::History;
 use journal::history::Generation;
 use journal::manifest::{Manifest, UNBEGUN};
@@ -25,6 +25,24 @@ pub(super) enum Loss {
 
 impl Loss {
     pub(super) const ALL: [Self; 2] = [Self::Dirty, Self::Half];
+}
+
+/// What somebody removes while the writer uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gone {
+    /// The folder with all files.
+    Folder,
+    /// The same, and where it stood.
+    Parent,
+    /// The last segment.
+    Segment,
+    /// Another file stands at its path.
+    Replaced,
+}
+
+impl Gone {
+    /// Without what the writer cannot make again.
+    pub(super) const ALL: [Self; 3] = [Self::Folder, Self::Segment, Self::Replaced];
 }
 
 #[derive(Clone, Debug, Default)]
@@ -68,6 +86,12 @@ pub(super) struct Disk {
     pub(super) operations: u64,
     /// Files which a manifest has listed as data.
     known: BTreeSet<Vec<u8>>,
+    /// Something goes before the operation with this number.
+    pub(super) loses_at: Option<(u64, Gone)>,
+    /// Something has gone.
+    pub(super) is_lost: bool,
+    has_no_folder: bool,
+    has_no_parent: bool,
     /// Files which could not be removed.
     unremoved: BTreeSet<PathBuf>,
 }
@@ -75,6 +99,9 @@ pub(super) struct Disk {
 impl Disk {
     /// A durable base, of the moment of a cut.
     pub(super) fn install(&mut self, path: &Path, cut: u64) {
+        if self.has_no_folder {
+            return;
+        }
         self.bases.insert(path.to_owned(), cut);
         self.files.push(File::default());
         self.names.insert(path.to_owned(), self.files.len() - 1);
@@ -88,6 +115,37 @@ impl Disk {
         self.files.push(File { current: bytes.clone(), durable: bytes, lost_from: None });
         self.names.insert(path.clone(), self.files.len() - 1);
         self.durable_names.insert(path, self.files.len() - 1);
+    }
+
+    /// Somebody removes something.
+    pub(super) fn lose(&mut self, gone: Gone) {
+        self.is_lost = true;
+        let Some(segment) = self.segments.last().cloned() else { return };
+        match gone {
+            Gone::Folder | Gone::Parent => {
+                (self.has_no_folder, self.has_no_parent) = (true, gone == Gone::Parent);
+                self.names.clear();
+                self.durable_names.clear();
+            }
+            Gone::Segment => {
+                self.names.remove(&segment);
+                self.durable_names.remove(&segment);
+            }
+            Gone::Replaced => {
+                self.files.push(File::default());
+                self.names.insert(segment.clone(), self.files.len() - 1);
+                self.durable_names.insert(segment, self.files.len() - 1);
+            }
+        }
+    }
+
+    pub(super) fn has_folder(&self) -> bool {
+        !self.has_no_folder
+    }
+
+    /// The folder can be made again.
+    pub(super) fn find_parent(&mut self) {
+        self.has_no_parent = false;
     }
 
     /// Names in the folder.
@@ -173,11 +231,14 @@ impl Disk {
 
     /// Executes an operation.
     pub(super) fn run(&mut self, op: FileOp, loss: Option<Loss>) -> FileDone {
+        if let Some((_, gone)) = self.loses_at.take_if(|(at, _)| *at == self.operations) {
+            self.lose(gone);
+        }
         self.operations += 1;
         let mut unwritten = Vec::new();
         let outcome = match loss {
             Some(loss) => Err(self.fail(op, loss, &mut unwritten)),
-            None => Ok(self.execute(op)),
+            None => self.execute(op).map_err(|errno| FileError { errno, written: 0 }),
         };
         FileDone { token: 0, outcome, unwritten }
     }
@@ -209,7 +270,24 @@ impl Disk {
         FileError { errno: Errno::IO, written }
     }
 
-    fn execute(&mut self, op: FileOp) -> FileValue {
+    /// Whether what an operation needs besides its file is there.
+    fn find(&self, op: &FileOp) -> Result<(), Errno> {
+        let is_there = match op {
+            FileOp::Open { .. } => !self.has_no_folder,
+            FileOp::CreateFolder { .. } if self.has_no_parent => false,
+            FileOp::CreateFolder { .. } if !self.has_no_folder => return Err(Errno::EXIST),
+            FileOp::SyncFolder { folder } if folder.ends_with("f") => !self.has_no_folder,
+            FileOp::SyncFolder { .. } => !self.has_no_parent,
+            FileOp::Rename { from: path, .. }
+            | FileOp::Unlink { path }
+            | FileOp::Status { path } => self.names.contains_key(path),
+            _ => true,
+        };
+        if is_there { Ok(()) } else { Err(Errno::NOENT) }
+    }
+
+    fn execute(&mut self, op: FileOp) -> Result<FileValue, Errno> {
+        self.find(&op)?;
         match op {
             FileOp::Open { path, how } => {
                 assert!(how.write && how.create && how.truncate);
@@ -224,18 +302,20 @@ impl Disk {
                 self.files[at].current.clear();
                 let index = self.operations as u32;
                 self.open.insert(index, at);
-                return FileValue::Opened { file: FileId { index, generation: 0 }, len: 0 };
+                let inode = Inode { device: 1, number: at as u64 };
+                let file = FileId { index, generation: 0 };
+                return Ok(FileValue::Opened { file, len: 0, inode });
             }
             FileOp::Write { file, at, bytes } => {
                 self.file(file).write(at as usize, &bytes);
-                return FileValue::Written(bytes);
+                return Ok(FileValue::Written(bytes));
             }
             FileOp::WriteDurably { file, at, bytes } => {
                 let file = self.file(file);
                 assert_eq!(file.durable, file.current, "it does not cover what was before");
                 file.write(at as usize, &bytes);
                 file.sync();
-                return FileValue::Written(bytes);
+                return Ok(FileValue::Written(bytes));
             }
             FileOp::SyncData { file } => self.file(file).sync(),
             FileOp::Truncate { file, to } => {
@@ -249,10 +329,15 @@ impl Disk {
             FileOp::SyncFolder { folder } if folder.ends_with("f") => {
                 self.durable_names.clone_from(&self.names);
             }
-            FileOp::SyncFolder { .. } | FileOp::CreateFolder { .. } => {}
+            FileOp::SyncFolder { .. } => {}
+            FileOp::CreateFolder { .. } => self.has_no_folder = false,
+            FileOp::Status { path } => {
+                let inode = Inode { device: 1, number: self.names[&path] as u64 };
+                return Ok(FileValue::Status { len: 0, mode: 0, is_folder: false, inode });
+            }
             other => panic!("not of the writer: {other:?}"),
         }
-        FileValue::Done
+        Ok(FileValue::Done)
     }
 
     /// Names reach the disk in any order: whatever the new manifest lists must be there before.
@@ -273,7 +358,8 @@ impl Disk {
         };
         for listed in listed {
             let path = folder.join(String::from_utf8_lossy(&listed.name).as_ref());
-            assert!(self.durable_names.contains_key(&path), "{} may be lost", path.display());
+            let is_there = self.is_lost || self.durable_names.contains_key(&path);
+            assert!(is_there, "{} may be lost", path.display());
         }
         self.names.insert(to, at);
     }

@@ -21,7 +21,7 @@ fn rewrite(run: &mut Run1, fails: Option<(u64, u64, Loss)>) {
     run.push(1);
     run.settle(fails);
     run.now = run.now.plus(S);
-    run.writer.end_rewrite(Some(BASE));
+    run.writer.end_rewrite(Some(BASE), run.now);
     run.settle(fails);
 }
 
