@@ -13,6 +13,7 @@ mod crash {
     mod client;
     mod disk;
     mod mirror;
+    mod number;
     mod ops;
     mod order;
     mod reads;
