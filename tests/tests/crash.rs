@@ -12,6 +12,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 mod crash {
     mod client;
     mod disk;
+    mod faults;
     mod mirror;
     mod number;
     mod ops;
