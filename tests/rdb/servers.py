@@ -68,10 +68,12 @@ class Connection:
 
 
 class Server:
-    """A server on a folder of its own, which may hold a file from the start."""
+    """A server on a folder of its own, which may hold a file, or a copy of a tree, from the start."""
 
-    def __init__(self, program, rdb=None, args=()):
+    def __init__(self, program, rdb=None, args=(), tree=None):
         self.folder = tempfile.mkdtemp(prefix="sheafdb-rdb-")
+        if tree is not None:
+            shutil.copytree(tree, self.folder, dirs_exist_ok=True)
         self.path = os.path.join(self.folder, "dump.rdb")
         if rdb is not None:
             with open(self.path, "wb") as file:
@@ -104,6 +106,11 @@ class Server:
         if not self.ready():
             raise RuntimeError(self.log())
         return Connection(self.port)
+
+    def end(self):
+        """Ends it in order."""
+        self.process.terminate()
+        self.process.wait(timeout=60)
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as file:

@@ -12,6 +12,7 @@ pub mod known;
 pub mod limits;
 pub mod linear;
 pub mod no_io_uring;
+pub mod permitted;
 pub mod ports;
 pub mod producer;
 pub mod program;

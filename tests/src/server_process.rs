@@ -218,7 +218,12 @@ impl ServerProcess {
 
     /// Its log so far.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// The file of its log.
+    pub fn log_path(&self) -> PathBuf {
+        self.dir.join("log")
     }
 
     /// Its process id.

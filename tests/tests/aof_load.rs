@@ -18,6 +18,7 @@ use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
 
 mod aof_load {
     mod own_commands;
+    mod recorded;
 }
 
 const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";

@@ -12,7 +12,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 mod crash {
     mod client;
     mod disk;
+    mod faults;
     mod mirror;
+    mod number;
     mod ops;
     mod order;
     mod reads;

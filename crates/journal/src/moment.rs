@@ -14,9 +14,9 @@ use base::num;
 
 /// The name of the field in a base.
 pub const AUX: &str = "sheafdb-moment";
-/// How an annotation begins.
 /// The largest number that is believed: nobody has made so many changes, and there is room above.
 const NUMBER_MAX: u64 = u64::MAX / 2;
+/// How an annotation begins.
 const PREFIX: &[u8] = b"#NUM:";
 /// How the annotation of a base of commands begins.
 const BASE_PREFIX: &[u8] = b"#BASE:";

@@ -7,9 +7,9 @@ use sim::swarm::{self, Range};
 use std::process::ExitCode;
 use std::time::Duration;
 
-const USAGE: &str = "usage: sheafdb-sim --seed N [--time MS] [--trace]
-       sheafdb-sim --seeds A..B [--time MS] [--jobs N] [--kept FILE]
-       sheafdb-sim --hours H [--from A] [--time MS] [--jobs N]";
+const USAGE: &str = "usage: sheafdb-sim --seed N [--time MS] [--journal] [--trace]
+       sheafdb-sim --seeds A..B [--time MS] [--journal] [--jobs N] [--kept FILE]
+       sheafdb-sim --hours H [--from A] [--time MS] [--journal] [--jobs N]";
 
 /// A run takes less than this time of the real clock, even on a busy machine.
 const HANGS: Duration = Duration::from_secs(300);
@@ -26,6 +26,7 @@ struct Options {
     time_ms: Option<u64>,
     jobs: Option<usize>,
     kept: Option<String>,
+    journal: bool,
     trace: bool,
 }
 
@@ -37,13 +38,14 @@ pub fn run() -> ExitCode {
     };
     let time_ms = options.time_ms.unwrap_or(TIME_MS);
     if let Some(seed) = options.seed {
-        return one(seed, time_ms, options.trace);
+        return one(seed, time_ms, &options);
     }
     let (from, to) = options.seeds.unwrap_or((options.from, u64::MAX));
     let range = Range {
         from,
         to,
         time_ms,
+        journal: options.journal,
         jobs: options.jobs.unwrap_or_else(driver::cpus_allowed),
         limit: options.hours.map(|hours| Duration::from_secs_f64(hours * 3600.0)),
         kept: options.kept,
@@ -54,9 +56,16 @@ pub fn run() -> ExitCode {
 fn parse(mut args: impl Iterator<Item = String>) -> Option<Options> {
     let mut options = Options::default();
     while let Some(name) = args.next() {
-        if name == "--trace" {
-            options.trace = true;
-            continue;
+        match &name[..] {
+            "--trace" => {
+                options.trace = true;
+                continue;
+            }
+            "--journal" => {
+                options.journal = true;
+                continue;
+            }
+            _ => {}
         }
         let value = args.next()?;
         match &name[..] {
@@ -78,7 +87,8 @@ fn parse(mut args: impl Iterator<Item = String>) -> Option<Options> {
 }
 
 /// Runs one seed in this process.
-fn one(seed: u64, time_ms: u64, trace: bool) -> ExitCode {
+fn one(seed: u64, time_ms: u64, options: &Options) -> ExitCode {
+    let trace = options.trace;
     panics::collect();
     // A run which hangs is a failure too.
     std::thread::spawn(move || {
@@ -86,7 +96,8 @@ fn one(seed: u64, time_ms: u64, trace: bool) -> ExitCode {
         println!("seed {seed}: it hangs: not over after {} s", HANGS.as_secs());
         std::process::exit(3);
     });
-    let outcome = run::run(Plan::draw(seed, time_ms * MS), trace);
+    let draw = if options.journal { Plan::draw_with_journal } else { Plan::draw };
+    let outcome = run::run(draw(seed, time_ms * MS), trace);
     if trace || outcome.failure.is_some() {
         print!("{}", outcome.trace);
     }
@@ -94,9 +105,9 @@ fn one(seed: u64, time_ms: u64, trace: bool) -> ExitCode {
     match outcome.failure {
         None => ExitCode::SUCCESS,
         Some(failure) => {
-            println!(
-                "seed {seed}: {failure}\nrepeat it: cargo xtask sim --seed {seed} --time {time_ms}"
-            );
+            let journal = if options.journal { " --journal" } else { "" };
+            let again = format!("cargo xtask sim --seed {seed} --time {time_ms}{journal}");
+            println!("seed {seed}: {failure}\nrepeat it: {again}");
             ExitCode::FAILURE
         }
     }

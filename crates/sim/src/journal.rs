@@ -69,7 +69,8 @@ impl Plan {
         let p = &mut Prng::new(self.seed ^ JOURNAL);
         let flushes = self.saves.is_some_and(|saves| saves.flushes);
         // What MONITOR shows of refused commands is not modelled.
-        if self.counts.monitors > 0 || flushes || !p.chance(1, 3) {
+        let is_drawn = p.chance(1, 3) || self.must_append;
+        if self.counts.monitors > 0 || flushes || !is_drawn {
             return;
         }
         let fsync = [Fsync::Always, Fsync::Always, Fsync::EverySecond, Fsync::No];
@@ -99,7 +100,9 @@ impl Plan {
             0 => (16 + p.below(200)) << 10,
             _ => DiskFaults::NONE.capacity_bytes,
         };
-        if self.journal_may_fail() {
+        // CONFIG SET appendonly yes whose look into the folder fails is not tried again: producers
+        // would wait for ever.
+        if self.journal_may_fail() && self.journal.is_some_and(|journal| journal.switches) {
             self.counts.producers = 0;
         }
         if self.journal_may_fail() || fsync == Fsync::EverySecond {

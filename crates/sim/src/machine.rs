@@ -5,6 +5,7 @@ use crate::plan::MS;
 use driver::sim::{DiskFaults, SimDisk};
 use journal::History;
 use journal::history::Generation;
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// The configuration file of every server.
@@ -21,6 +22,7 @@ pub const DATA_FILE: &str = "/data/dump.rdb";
 /// The folder of the append-only file, and in it the list of files which rewrites have replaced.
 const JOURNAL_FOLDER: &str = "/data/appendonlydir";
 const HISTORY: &str = "appendonly.aof.history";
+const MANIFEST: &str = "appendonly.aof.manifest";
 /// Operations on files of one CONFIG REWRITE at most, with one that it has to wait for.
 const OPERATIONS_MAX: u64 = 40;
 
@@ -63,6 +65,20 @@ impl Machine {
     /// Whether there is saved data.
     pub fn has_data(&self) -> bool {
         self.disk.contents(Path::new(DATA_FILE)).is_ok()
+    }
+
+    /// The files of the append-only file with their lengths, and its manifest, for the trace.
+    pub fn journal_files(&self) -> String {
+        let folder = Path::new(JOURNAL_FOLDER);
+        let names = self.disk.names(folder).unwrap_or_default();
+        let mut text = String::new();
+        for name in names {
+            let bytes = self.disk.contents(&folder.join(&name)).unwrap_or_default();
+            _ = write!(text, "{} {}, ", name.display(), bytes.len());
+        }
+        let manifest = self.disk.contents(&folder.join(MANIFEST)).unwrap_or_default();
+        _ = write!(text, "{:?}", String::from_utf8_lossy(&manifest));
+        text
     }
 
     /// The generations of kept history. The error is what is wrong with it: a crash leaves a whole

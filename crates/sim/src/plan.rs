@@ -118,11 +118,32 @@ pub struct Plan {
     pub saves: Option<Saves>,
     /// There is an append-only file, which the next server loads.
     pub journal: Option<Journal>,
+    /// There must be one, whatever else is drawn.
+    pub must_append: bool,
 }
 
 impl Plan {
     /// What belongs to this seed.
     pub fn draw(seed: u64, time_ns: u64) -> Self {
+        let mut plan = Self::draw_rest(seed, time_ns);
+        plan.draw_saves();
+        plan.draw_journal();
+        plan
+    }
+
+    /// What belongs to this seed, with an append-only file in any case, and without what such a
+    /// world cannot have.
+    pub fn draw_with_journal(seed: u64, time_ns: u64) -> Self {
+        let mut plan = Self::draw_rest(seed, time_ns);
+        plan.must_append = true;
+        plan.counts.monitors = 0;
+        plan.draw_saves();
+        plan.draw_journal();
+        plan
+    }
+
+    /// All but saves and the append-only file.
+    fn draw_rest(seed: u64, time_ns: u64) -> Self {
         let mut prng = Prng::new(seed);
         let p = &mut prng;
         let mut faults = draw_network(p);
@@ -131,7 +152,7 @@ impl Plan {
             faults.buffer_bytes = faults.buffer_bytes.max(64 << 10);
         }
         let clock_steps = p.chance(1, 4);
-        let mut plan = Self {
+        Self {
             seed,
             time_ns,
             workers: 1 + p.below(4) as usize,
@@ -157,10 +178,8 @@ impl Plan {
             small_limits: p.chance(1, 2),
             saves: None,
             journal: None,
-        };
-        plan.draw_saves();
-        plan.draw_journal();
-        plan
+            must_append: false,
+        }
     }
 
     fn draw_saves(&mut self) {
@@ -171,7 +190,7 @@ impl Plan {
         }
         let saves = Saves {
             points: p.chance(1, 3),
-            flushes: p.chance(1, 5),
+            flushes: p.chance(1, 5) && !self.must_append,
             shutdowns: p.chance(1, 2),
             key_delay_us: one_of(p, &[0, 0, 50, 500]),
         };

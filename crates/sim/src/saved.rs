@@ -19,6 +19,7 @@ use driver::sim::{DiskFaults, SimClient};
 use server::persist::journal::status::JournalStatus;
 use sheafdb_tests::linear::Op;
 use sheafdb_tests::serializable::{Outcome, Txn};
+use std::collections::BTreeSet;
 
 /// A server has died, or has loaded, within this time; no disk is slow any more.
 const RESTART_NS_MAX: u64 = 10_000 * MS;
@@ -94,16 +95,38 @@ fn appended(world: &mut World, mut conn: SimClient) -> Result<SimClient, String>
             return Err("a change has left no record".into());
         }
         let before = ask(world, &conn, &words("DEBUG DIGEST"))?;
+        let keys = digests(world, &conn)?;
         drop(conn);
         conn = restart(world, true)?;
         let after = ask(world, &conn, &words("DEBUG DIGEST"))?;
         if before != after {
+            let others = digests(world, &conn)?;
+            let less: Vec<&String> = keys.difference(&others).collect();
+            let more: Vec<&String> = others.difference(&keys).collect();
             return Err(format!(
-                "the digest was {before:?} and is {after:?} behind a crash; rewritten: {rewrites}"
+                "the digest was {before:?} and is {after:?} behind a crash; rewritten: {rewrites}; \
+                 before {less:?}, behind {more:?}"
             ));
         }
     }
     Ok(conn)
+}
+
+/// Each key with its digest.
+fn digests(world: &mut World, conn: &SimClient) -> Result<BTreeSet<String>, String> {
+    let mut all = BTreeSet::new();
+    for db in 0..DATABASES {
+        ask(world, conn, &words(&format!("SELECT {db}")))?;
+        let keys = ask(world, conn, &words("KEYS *"))?;
+        for key in keys.as_members().unwrap_or_default() {
+            let key = key.as_str().unwrap_or_default();
+            let digest = ask(world, conn, &words(&format!("DEBUG DIGEST-VALUE {key}")))?;
+            let time = ask(world, conn, &words(&format!("PEXPIRETIME {key}")))?;
+            all.insert(format!("{db} {key} {time:?} {digest:?}"));
+        }
+    }
+    ask(world, conn, &words("SELECT 0"))?;
+    Ok(all)
 }
 
 /// Kills the server, and perhaps its machine, and connects to the next one when it has loaded.
@@ -111,10 +134,14 @@ fn restart(world: &mut World, crashes: bool) -> Result<SimClient, String> {
     let group = world.host.as_ref().ok_or("there is no server at the end")?.group();
     world.baton.kill(group);
     until(world, "the server does not die", |w| w.baton.status(group) == Status::Killed)?;
+    let files = world.machine.journal_files();
+    world.note(WORLD, format_args!("{files}"));
     if crashes {
         world.note(WORLD, format_args!("the machine crashes at the end"));
         world.machine.disk.crash();
     }
+    let files = world.machine.journal_files();
+    world.note(WORLD, format_args!("{files}"));
     world.machine.check_history()?;
     let at = (world.tick(), world.now());
     world.books.saves.died(world.epoch, at, false);

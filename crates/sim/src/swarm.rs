@@ -23,6 +23,8 @@ pub struct Range {
     pub to: u64,
     /// How long clients make requests, simulated milliseconds.
     pub time_ms: u64,
+    /// Each seed has an append-only file.
+    pub journal: bool,
     /// Processes at a time.
     pub jobs: usize,
     /// No new seed starts after this time.
@@ -93,7 +95,7 @@ fn work(range: &Range, kept: &[u64], next: &AtomicU64, totals: &Mutex<Totals>, s
         if seed >= range.to && number >= kept.len() as u64 || is_late {
             return;
         }
-        let output = child(seed, range.time_ms);
+        let output = child(seed, range);
         let mut totals = totals.lock().expect("no thread panics while it holds the totals");
         totals.add(seed, &output);
         if totals.failed.len() >= FAILED_MAX {
@@ -103,9 +105,10 @@ fn work(range: &Range, kept: &[u64], next: &AtomicU64, totals: &Mutex<Totals>, s
 }
 
 /// Runs one seed.
-fn child(seed: u64, time_ms: u64) -> std::io::Result<Output> {
+fn child(seed: u64, range: &Range) -> std::io::Result<Output> {
     Command::new(std::env::current_exe()?)
-        .args(["--seed", &seed.to_string(), "--time", &time_ms.to_string()])
+        .args(["--seed", &seed.to_string(), "--time", &range.time_ms.to_string()])
+        .args(range.journal.then_some("--journal"))
         .stdin(Stdio::null())
         .output()
 }

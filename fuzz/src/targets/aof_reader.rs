@@ -1,9 +1,10 @@
 //! Files of commands: any bytes are items and damage with its place, which do not depend on the
-//! blocks in which the bytes come. A simple second reader of whole files says the same about what
-//! is valid. What is read can be written again. Memory follows the bytes, not what they claim.
+//! blocks in which the bytes come, nor do the numbers of the records. A simple second reader of
+//! whole files says the same about what is valid. What is read can be written again. Memory follows
+//! the bytes, not what they claim.
 
 use journal::producer::{self, Field};
-use journal::{Damage, Item, Reader, record};
+use journal::{Damage, Item, Moment, Numbering, Reader, record};
 
 use crate::Target;
 
@@ -18,6 +19,12 @@ pub const TARGET: Target = Target {
         b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n",
         b"#TS:1700000000\r\n",
         b"#TS:5\n",
+        b"#NUM:17:1700000000123\r\n",
+        b"#NUM:9223372036854775807:-9223372036854775808\n",
+        b"#NUM:9223372036854775808:0\r\n",
+        b"#NUM:18446744073709551616:9223372036854775808\r\n",
+        b"#NUM:1:\r\n",
+        b"#BASE:16:1700000000099\r\n",
         b"#PRODUCER:list:7:\"a\"\r\n",
         b"#PRODUCER:stream:18446744073709551615:\"\\x00\"\r\n",
         b"*0\r\n",
@@ -39,6 +46,8 @@ struct Seen {
     items: Vec<(u64, Vec<Vec<u8>>)>,
     end: Result<(), Damage>,
     valid: u64,
+    /// The number of the last record, and the highest one.
+    numbers: (Option<u64>, u64),
 }
 
 /// Input: a byte that chooses the blocks, the file.
@@ -65,15 +74,22 @@ fn feed(input: &[u8]) {
 fn read(file: &[u8], block: usize) -> Seen {
     let mut reader = Reader::new(0);
     let (mut items, mut blocks) = (Vec::new(), file.chunks(block.max(1)));
+    let (mut numbering, mut is_open) = (Numbering::default(), false);
     let end = loop {
         match reader.next() {
             Ok(Some(Item::Command(words))) => {
                 assert!(!words.is_empty());
+                let name = words.iter().next().expect("a name").to_ascii_uppercase();
+                is_open = name == b"MULTI" || is_open && name != b"EXEC";
+                if !is_open && name != b"SELECT" {
+                    count_record(&mut numbering);
+                }
                 items.push((words.at, words.iter().map(<[u8]>::to_vec).collect()));
             }
             Ok(Some(Item::Annotation { at, text })) => {
                 assert!(file[at as usize..].starts_with(text) && text.starts_with(b"#"));
                 check_line(text);
+                check_moment(text, &mut numbering);
             }
             Ok(None) => match blocks.next() {
                 Some(block) => reader.feed(block),
@@ -87,7 +103,42 @@ fn read(file: &[u8], block: usize) -> Seen {
         assert!(reader.memory() <= 5 * file.len() + 1024, "{} bytes", reader.memory());
     };
     assert!(end.is_ok() || reader.finish() == end);
-    Seen { items, end, valid: reader.valid_up_to() }
+    let numbers = (numbering.last(), numbering.highest());
+    Seen { items, end, valid: reader.valid_up_to(), numbers }
+}
+
+/// Each record has one more than the one before, once an annotation has said a number.
+fn count_record(numbering: &mut Numbering) {
+    let (last, highest) = (numbering.last(), numbering.highest());
+    numbering.record();
+    assert_eq!(numbering.last(), last.map(|last| last.saturating_add(1)));
+    assert_eq!(numbering.highest(), highest.max(numbering.last().unwrap_or(0)));
+}
+
+/// What is read of the number and the time of a record can be written again, and counts from there;
+/// the highest number never falls.
+fn check_moment(text: &[u8], numbering: &mut Numbering) {
+    let (last, highest) = (numbering.last(), numbering.highest());
+    numbering.annotation(text);
+    assert!(numbering.highest() >= highest);
+    let (of_record, of_base) = (Moment::of_annotation(text), Moment::of_base(text));
+    let mut again = Vec::new();
+    match (of_record, of_base) {
+        (Some(moment), None) => {
+            moment.annotate(&mut again);
+            assert_eq!(numbering.last(), Some(moment.number.saturating_sub(1)));
+        }
+        (None, Some(moment)) => {
+            moment.annotate_base(&mut again);
+            assert_eq!(numbering.last(), None, "commands of a base are no records");
+            assert_eq!(numbering.next_file().last(), Some(moment.number));
+        }
+        _ => return assert_eq!((of_record, of_base, numbering.last()), (None, None, last)),
+    }
+    let again = again.strip_suffix(b"\r\n").expect("its end");
+    assert_eq!((Moment::of_annotation(again), Moment::of_base(again)), (of_record, of_base));
+    let moment = of_record.or(of_base).expect("one of them");
+    assert_eq!(Moment::parse(moment.text().as_bytes()), Some(moment));
 }
 
 /// What is read of the number of a producer can be written again.

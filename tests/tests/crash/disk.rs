@@ -1,5 +1,5 @@
 //! Disks that fail: full, read-only, and a folder that is removed. A file system in memory stands
-//! for the disk; where it may not be mounted, the tests say so and are skipped.
+//! for the disk; where it may not be mounted, the tests are skipped (`permitted`).
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use sheafdb_tests::folder::Folder;
 use sheafdb_tests::in_time::until;
+use sheafdb_tests::permitted::skip;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
@@ -28,7 +29,7 @@ impl Mount {
         match out {
             Ok(out) if out.status.success() => Some(Self(at)),
             other => {
-                println!("skipped: a file system cannot be mounted: {other:?}");
+                skip(&format!("a file system cannot be mounted: {other:?}"));
                 None
             }
         }

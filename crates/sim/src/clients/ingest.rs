@@ -45,6 +45,8 @@ pub struct Producer {
     /// Bytes sent by this connection, and how many may be.
     used: u64,
     credit: u64,
+    /// When it has sent something last.
+    sent_ns: u64,
     not_before_ns: u64,
     has_left: bool,
 }
@@ -66,6 +68,7 @@ impl Producer {
             durable: 0,
             used: 0,
             credit: 0,
+            sent_ns: 0,
             not_before_ns: 0,
             has_left: false,
         }
@@ -174,6 +177,7 @@ impl Producer {
             write_flush(&mut frame);
         }
         link.queue(&frame);
+        self.sent_ns = world.now();
         self.not_before_ns = world.soon(world.plan.think_ns_max);
     }
 
@@ -197,7 +201,7 @@ impl Producer {
         if self.is_welcome && self.acked == self.sent {
             return u64::MAX;
         }
-        let since = link.moved_ns;
+        let since = link.moved_ns.max(self.sent_ns);
         let disk_ns = if self.is_fsynced { world.plan.window_ns().unwrap_or(0) } else { 0 };
         let bound_ns = world.plan.patience_ns(2000) + 2 * disk_ns;
         if let Some(left_ns) = world.patience_left_ns(since, bound_ns) {
@@ -278,7 +282,7 @@ impl Actor for Producer {
         let acked = if world.plan.is_durable() { self.acked } else { self.durable };
         let Self { epoch, highest, durable, .. } = *self;
         let is_known = acked > 0;
-        *self = Self { epoch, highest, durable, acked, is_known, ..Self::new(self.who) };
+        *self = Self { epoch, is_known, highest, acked, durable, ..Self::new(self.who) };
     }
 
     fn questions(&mut self) -> Vec<Question> {
