@@ -416,9 +416,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 status.is_scheduled.store(false, Relaxed);
                 status.rewrite_failed.store(true, Relaxed);
                 let why = format!("{}: {why}", path.display());
-                log::warning(format_args!("The append-only file cannot begin: {why}"));
+                if status.trouble().as_ref() != Some(&why) {
+                    log::warning(format_args!("The append-only file cannot begin: {why}"));
+                }
                 if self.core.is_appendonly() {
                     status.refuse(Some(why));
+                    // The disk may work again, or somebody may mend what is there.
+                    let again_at = self.core.turn.now().plus(AGAIN_NS);
+                    self.core.tasks.journal_again_at = Some(again_at);
                 }
             }
         }
