@@ -100,11 +100,6 @@ impl Plan {
             0 => (16 + p.below(200)) << 10,
             _ => DiskFaults::NONE.capacity_bytes,
         };
-        // CONFIG SET appendonly yes whose look into the folder fails is not tried again: producers
-        // would wait for ever.
-        if self.journal_may_fail() && self.journal.is_some_and(|journal| journal.switches) {
-            self.counts.producers = 0;
-        }
         if self.journal_may_fail() || fsync == Fsync::EverySecond {
             self.time_ns *= SLOWER;
             self.think_ns_max *= SLOWER;
