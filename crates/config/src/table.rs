@@ -632,8 +632,11 @@ settings! {
     "shutdown-on-sigterm" server(on_sigterm: ShutdownWords) = wired(
         SHUTDOWN, "default", "The same for SIGTERM."
     );
-    "shutdown-timeout" = inert(
-        I32, "10", "for replicas; clients always have one second to take their replies"
+    "shutdown-timeout" worker(shutdown_timeout_s: u64) = wired(
+        I32, "10",
+        "Seconds for which a client that has left (QUIT) waits for replies which the append-only \
+         file holds, at least 1. SHUTDOWN gives up once nothing of the file becomes durable for so \
+         long, at least 60."
     );
     "slot-migration-max-failover-repl-bytes" = inert(Kind::Int(-1, i64::MAX), "0", CLUSTER);
     "slowlog-log-slower-than" worker(slower_than_us: i64) = wired(

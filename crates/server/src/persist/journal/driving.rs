@@ -10,7 +10,7 @@ use crate::worker::message::Message;
 use crate::worker::tasks::FileUser;
 use base::MonoNs;
 use base::sync::Arc;
-use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use base::sync::atomic::Ordering::{Relaxed, Release};
 use driver::{Driver, FileDone};
 use observe::SpikeEvent;
 
@@ -202,15 +202,5 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.watch_latency(&journal, part);
         journal.writer.complete(part, done, now);
         self.core.tasks.journal = Some(journal);
-    }
-
-    /// True once nothing of the journal is left to be written: the worker may end.
-    pub(crate) fn is_journal_written(&self) -> bool {
-        let others = self.core.shared.stopped_workers.load(Acquire);
-        self.core.tasks.journal.as_ref().is_none_or(|journal| {
-            others >= self.core.shared.workers.len()
-                && self.core.shared.keyspace.journal().bytes() == 0
-                && journal.writer.is_idle()
-        })
     }
 }

@@ -1,8 +1,9 @@
 //! What all threads know of the append-only file.
 
+use crate::log;
 use crate::persist::journal::Journal;
 use crate::persist::journal::writer::Trouble;
-use base::sync::atomic::Ordering::{Relaxed, SeqCst};
+use base::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use base::sync::{Mutex, PoisonError};
 use base::{MonoNs, SeqNo};
@@ -78,6 +79,10 @@ pub struct JournalStatus {
     pub rewrites: AtomicU64,
     /// How often writers had to wait because of the backlog.
     pub held: AtomicU64,
+    /// The server ends, and what is not durable by now will not be.
+    is_over: AtomicBool,
+    /// What could not be written then.
+    given_up: Mutex<Option<String>>,
 }
 
 impl JournalStatus {
@@ -93,6 +98,31 @@ impl JournalStatus {
     /// Changes are recorded.
     pub fn is_on(&self) -> bool {
         self.is_on.load(Relaxed)
+    }
+
+    /// The server ends, and nothing more becomes durable. Who has seen this sees all that is.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Acquire)
+    }
+
+    /// The server ends, and everything is written, or the rest is given up.
+    pub(crate) fn end(&self, is_written: bool) {
+        if !is_written {
+            let why = self.trouble().unwrap_or_else(|| "the disk does not answer".into());
+            let bytes = self.backlog.load(Relaxed);
+            let text = format!(
+                "the server ends, and {bytes} bytes of the append-only file could not be written: \
+                 {why}"
+            );
+            log::warning(format_args!("{text}"));
+            *self.given_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        }
+        self.is_over.store(true, Release);
+    }
+
+    /// What the server could not write when it ended, for the user.
+    pub fn given_up(&self) -> Option<String> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// True while the file cannot be written: changes are refused.
