@@ -8,6 +8,7 @@ mod producer;
 mod sim_world;
 
 mod appending;
+mod bounds;
 mod held;
 mod ingest;
 mod ingest2;

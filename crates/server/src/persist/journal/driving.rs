@@ -2,8 +2,8 @@
 //! operations on files, and publishes what is durable.
 
 use crate::log;
+use crate::persist::journal::Journal;
 use crate::persist::journal::writer::{Fsync, Part, Terms};
-use crate::persist::journal::{BACKLOG_BYTES_MAX, Journal};
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
@@ -85,12 +85,7 @@ impl Core {
         if is_awaited {
             shared.post(self.id, Message::Released); // its clients, too, in a turn of their own
         }
-        let was_holding = status.holds_writes.load(Relaxed);
-        let bound = if was_holding { BACKLOG_BYTES_MAX / 2 } else { BACKLOG_BYTES_MAX };
-        if (backlog > bound) != was_holding {
-            status.holds_writes.store(!was_holding, Relaxed);
-            status.held.fetch_add(u64::from(!was_holding), Relaxed);
-        }
+        status.hold_writes(backlog);
         self.note_trouble(journal);
     }
 

@@ -1,10 +1,10 @@
 //! What all threads know of the append-only file.
 
 use crate::log;
-use crate::persist::journal::Journal;
 use crate::persist::journal::writer::Trouble;
+use crate::persist::journal::{BACKLOG_BYTES_MAX, Journal};
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 use base::sync::{Mutex, PoisonError};
 use base::{MonoNs, SeqNo};
 use config::load::io_text;
@@ -79,6 +79,8 @@ pub struct JournalStatus {
     pub rewrites: AtomicU64,
     /// How often writers had to wait because of the backlog.
     pub held: AtomicU64,
+    /// Above so many bytes of it they wait, until they are half as many.
+    backlog_max: AtomicUsize,
     /// The server ends, and what is not durable by now will not be.
     is_over: AtomicBool,
     /// What could not be written then.
@@ -91,7 +93,23 @@ impl JournalStatus {
         Self {
             last_rewrite_s: AtomicI64::new(-1),
             awaited: AtomicU64::new(u64::MAX),
+            backlog_max: AtomicUsize::new(BACKLOG_BYTES_MAX),
             ..Self::default()
+        }
+    }
+
+    /// Writers wait above another bound: for tests, which would need 256 MiB.
+    pub fn bound_backlog(&self, bytes: usize) {
+        self.backlog_max.store(bytes, Relaxed);
+    }
+
+    /// So many bytes are in memory: whether writers wait.
+    pub(crate) fn hold_writes(&self, backlog: usize) {
+        let (max, was_holding) = (self.backlog_max.load(Relaxed), self.holds_writes.load(Relaxed));
+        let bound = if was_holding { max / 2 } else { max };
+        if (backlog > bound) != was_holding {
+            self.holds_writes.store(!was_holding, Relaxed);
+            self.held.fetch_add(u64::from(!was_holding), Relaxed);
         }
     }
 
