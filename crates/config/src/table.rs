@@ -322,9 +322,9 @@ settings! {
     ).start();
     "disk-wait-ms" worker(disk_wait_ms: u64) = wired(
         I32, "1000",
-        "With `appendfsync always`: once the append-only file cannot be written for so long, reads \
-         of what is not on the disk yet are refused with MISCONF. Until then they wait. 0: they \
-         wait as long as it takes."
+        "With `appendfsync always`: once the append-only file cannot be written, or the disk does \
+         not answer, for so long, reads of what is not on the disk yet are refused with MISCONF. \
+         Until then they wait. 0: they wait as long as it takes."
     );
     "dual-channel-replication-enabled" = inert(Kind::Bool, "no", REPLICATION);
     "dynamic-hz" = inert(Kind::Bool, "yes", "`hz` does nothing either");

@@ -1,10 +1,11 @@
-//! Reads while the append-only file cannot be written, with `appendfsync always`.
+//! Reads while the append-only file cannot be written, or the disk does not answer, with
+//! `appendfsync always`.
 //!
 //! A reply shows nothing that a crash would undo, so it waits until that is durable (its hold).
-//! While the disk fails that may take for ever. So the gate [`closed::UNWRITTEN`] has every read
+//! While the disk fails or hangs that may take for ever. So the gate [`closed::UNWRITTEN`] has every read
 //! looked at before its reply is written to the arena:
 //!
-//! | what it shows | the disk has failed for `disk-wait-ms` | otherwise |
+//! | what it shows | that is so for `disk-wait-ms` | otherwise |
 //! |---|---|---|
 //! | is durable | is answered | is answered |
 //! | is not | is refused: MISCONF | the session waits; the command is run again |
@@ -26,6 +27,9 @@ use command::{Done, Error};
 use keyspace::{Guard, Mark, Numbers};
 use resp::OutBuf;
 
+/// Why nothing is written while no operation has failed.
+pub(crate) const NO_ANSWER: &str = "the disk does not answer";
+
 /// What becomes of a read.
 #[derive(Debug)]
 pub(crate) enum Shown {
@@ -42,7 +46,7 @@ impl Core {
         let journal = &self.shared.journal;
         DiskState {
             safe: SeqNo(self.shared.safe_seq.load(Acquire)),
-            fails: journal.has_trouble(),
+            is_unwritten: journal.is_unwritten(),
             is_stuck: journal.is_stuck.load(Relaxed),
         }
     }
@@ -53,8 +57,9 @@ impl Core {
         if change <= state.safe {
             return Shown::Yes;
         }
-        if let Some(why) = self.shared.journal.trouble().filter(|_| state.is_stuck) {
-            return Shown::Never(misconfigured_journal(&why));
+        if state.is_stuck {
+            let why = self.shared.journal.trouble();
+            return Shown::Never(misconfigured_journal(why.as_deref().unwrap_or(NO_ANSWER)));
         }
         self.tasks.disk = Some(state);
         Shown::Later

@@ -98,7 +98,7 @@ impl Core {
                 gates |= closed::AWAITED;
             }
         }
-        if self.shared.journal.has_trouble() {
+        if self.shared.journal.is_unwritten() {
             gates |= closed::UNWRITTEN;
         }
         if self.settings.records_every_command() {

@@ -9,6 +9,7 @@ mod sim_world;
 
 mod appending;
 mod bounds;
+mod hanging;
 mod held;
 mod ingest;
 mod ingest2;

@@ -14,6 +14,10 @@ use base::sync::atomic::Ordering::{Relaxed, Release};
 use driver::{Driver, FileDone};
 use observe::SpikeEvent;
 
+/// The part of `disk-wait-ms` behind which an operation counts as a hang: from then on a read is
+/// looked at before its reply is written, which cannot be taken back.
+const HANG_PART: u64 = 10;
+
 impl Core {
     /// The settings that the writer follows.
     pub(crate) fn journal_terms(&self) -> Terms {
@@ -56,7 +60,7 @@ impl Core {
         let ops = journal.writer.take_ops().into_iter();
         self.tasks.file_ops.extend(ops.map(|(part, op)| (user(part), op)));
         let next = journal.writer.next_wake(terms);
-        let patience = self.watch_trouble(&mut journal);
+        let patience = self.watch_trouble(&mut journal, terms);
         let times = [next, Some(journal.check_at), patience];
         journal.wake_at = times.into_iter().flatten().min();
         self.publish_journal(&journal, terms);
@@ -118,24 +122,30 @@ impl Core {
         }
     }
 
-    /// Notes whether the disk fails for longer than readers wait. Returns when that is so, if it is
-    /// not yet.
-    fn watch_trouble(&self, journal: &mut Journal) -> Option<MonoNs> {
-        let now = self.turn.now();
+    /// Notes whether the disk fails, or does not answer, and whether it is so for longer than readers
+    /// wait. Returns when that changes although nothing completes.
+    fn watch_trouble(&self, journal: &mut Journal, terms: Terms) -> Option<MonoNs> {
+        let (now, status) = (self.turn.now(), &self.shared.journal);
         let was_failing = journal.trouble_since.is_some();
         journal.trouble_since = match journal.writer.trouble() {
             Some(_) => journal.trouble_since.or(Some(now)),
             None => None,
         };
-        let since = journal.trouble_since;
         let wait_ns = self.settings.disk_wait_ms * 1_000_000;
-        let until = since.filter(|_| wait_ns > 0).map(|since| since.plus(wait_ns));
-        let is_stuck = until.is_some_and(|until| until <= now);
-        let was_stuck = self.shared.journal.is_stuck.swap(is_stuck, Relaxed);
-        if (was_failing, was_stuck) != (since.is_some(), is_stuck) {
+        let watches_answers = terms.fsync == Fsync::Always && wait_ns > 0;
+        let answers_since = journal.writer.in_flight_since().filter(|_| watches_answers);
+        let hangs_at = answers_since.map(|since| since.plus(wait_ns / HANG_PART));
+        let hangs = hangs_at.is_some_and(|at| at <= now);
+        let since = journal.trouble_since.or(answers_since);
+        let stuck_at = since.filter(|_| wait_ns > 0).map(|since| since.plus(wait_ns));
+        let is_stuck = stuck_at.is_some_and(|at| at <= now);
+        let was_stuck = status.is_stuck.swap(is_stuck, Relaxed);
+        let did_hang = status.hangs.swap(hangs, Relaxed);
+        let is_failing = journal.trouble_since.is_some();
+        if (was_failing, was_stuck, did_hang) != (is_failing, is_stuck, hangs) {
             self.shared.post_others(self.id, || Message::Released);
         }
-        until.filter(|until| *until > now)
+        [hangs_at, stuck_at].into_iter().flatten().filter(|at| *at > now).min()
     }
 
     /// Writes that the disk fails, or works again, to the log once.

@@ -1,5 +1,6 @@
 //! What all threads know of the append-only file.
 
+use crate::execute::disk::NO_ANSWER;
 use crate::log;
 use crate::persist::journal::writer::Trouble;
 use crate::persist::journal::{BACKLOG_BYTES_MAX, Journal};
@@ -14,8 +15,9 @@ use config::load::io_text;
 pub(crate) struct DiskState {
     /// Everything up to here is durable.
     pub(crate) safe: SeqNo,
-    pub(crate) fails: bool,
-    /// It has failed for so long that nobody waits any more.
+    /// It fails, or does not answer.
+    pub(crate) is_unwritten: bool,
+    /// That is so for so long that nobody waits any more.
     pub(crate) is_stuck: bool,
 }
 
@@ -30,7 +32,9 @@ pub struct JournalStatus {
     /// Writers wait: too much is in memory.
     pub(crate) holds_writes: AtomicBool,
     has_trouble: AtomicBool,
-    /// It has been so for `disk-wait-ms`: what is not durable is not shown to readers.
+    /// With `always`: the disk does not answer for now.
+    pub(crate) hangs: AtomicBool,
+    /// One of the two has been so for `disk-wait-ms`: what is not durable is not shown to readers.
     pub(crate) is_stuck: AtomicBool,
     trouble: Mutex<Option<String>>,
     /// Bytes of the folder's files, and of its base.
@@ -126,7 +130,7 @@ impl JournalStatus {
     /// The server ends, and everything is written, or the rest is given up.
     pub(crate) fn end(&self, is_written: bool) {
         if !is_written {
-            let why = self.trouble().unwrap_or_else(|| "the disk does not answer".into());
+            let why = self.trouble().unwrap_or_else(|| NO_ANSWER.into());
             let bytes = self.backlog.load(Relaxed);
             let text = format!(
                 "the server ends, and {bytes} bytes of the append-only file could not be written: \
@@ -147,6 +151,13 @@ impl JournalStatus {
     #[inline]
     pub fn has_trouble(&self) -> bool {
         self.has_trouble.load(Relaxed)
+    }
+
+    /// True while the file cannot be written, or the disk does not answer: what reads show is
+    /// looked at.
+    #[inline]
+    pub(crate) fn is_unwritten(&self) -> bool {
+        self.has_trouble() || self.hangs.load(Relaxed)
     }
 
     /// Why the file cannot be written, in the words of the system.
