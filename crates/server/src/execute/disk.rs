@@ -2,8 +2,8 @@
 //! `appendfsync always`.
 //!
 //! A reply shows nothing that a crash would undo, so it waits until that is durable (its hold).
-//! While the disk fails or hangs that may take for ever. So the gate [`closed::UNWRITTEN`] has every read
-//! looked at before its reply is written to the arena:
+//! While the disk fails or hangs that may take for ever. So the gate [`closed::UNWRITTEN`] has
+//! every read looked at before its reply is written to the arena:
 //!
 //! | what it shows | that is so for `disk-wait-ms` | otherwise |
 //! |---|---|---|
@@ -17,7 +17,7 @@ use crate::execute::call::reads_everything;
 use crate::execute::gates::{closed, misconfigured_journal};
 use crate::execute::outcome::{Called, Outcome};
 use crate::execute::request::Command;
-use crate::persist::journal::status::DiskState;
+use crate::persist::journal::status::{DiskState, NO_ANSWER};
 use crate::sessions::session::{Multi, Suspended};
 use crate::worker::core::Core;
 use base::SeqNo;
@@ -26,9 +26,6 @@ use command::spec::{Flags, LockClass};
 use command::{Done, Error};
 use keyspace::{Guard, Mark, Numbers};
 use resp::OutBuf;
-
-/// Why nothing is written while no operation has failed.
-pub(crate) const NO_ANSWER: &str = "the disk does not answer";
 
 /// What becomes of a read.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use crate::appending::{CLIENTS, S, begin, go_on, hang, is_on_disk, settle, wait};
 use crate::producer::{hello, write_data};
-use crate::sim_world::{MS, Reply, Sim};
+use crate::sim_world::{Client, MS, Reply, Sim};
 use driver::sim::{Ending, SimClient};
 use ingest::v2::{Hello, Level, Reader, ServerFrame, SinkKind, write_hello};
 
@@ -27,7 +27,7 @@ fn ends_soon(sim: &mut Sim) {
 
 fn replies(sim: &mut Sim) -> Vec<Option<Reply>> {
     (0..50).for_each(|_| sim.step()); // what is on its way arrives
-    sim.clients.iter_mut().map(|client| client.take_reply()).collect()
+    sim.clients.iter_mut().map(Client::take_reply).collect()
 }
 
 #[test]

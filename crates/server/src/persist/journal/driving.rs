@@ -122,8 +122,8 @@ impl Core {
         }
     }
 
-    /// Notes whether the disk fails, or does not answer, and whether it is so for longer than readers
-    /// wait. Returns when that changes although nothing completes.
+    /// Notes whether the disk fails, or does not answer, and whether it is so for longer than
+    /// readers wait. Returns when that changes although nothing completes.
     fn watch_trouble(&self, journal: &mut Journal, terms: Terms) -> Option<MonoNs> {
         let (now, status) = (self.turn.now(), &self.shared.journal);
         let was_failing = journal.trouble_since.is_some();

@@ -1,6 +1,5 @@
 //! What all threads know of the append-only file.
 
-use crate::execute::disk::NO_ANSWER;
 use crate::log;
 use crate::persist::journal::writer::Trouble;
 use crate::persist::journal::{BACKLOG_BYTES_MAX, Journal};
@@ -9,6 +8,9 @@ use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 use base::sync::{Mutex, PoisonError};
 use base::{MonoNs, SeqNo};
 use config::load::io_text;
+
+/// Why nothing is written while no operation has failed.
+pub(crate) const NO_ANSWER: &str = "the disk does not answer";
 
 /// What those that wait for the disk look at: they are woken when it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
