@@ -21,6 +21,7 @@ const PORT: Kind = Kind::Int(0, 65_535);
 const SIZE: Kind = Kind::Memory(0, i64::MAX as u64);
 const BIG_SIZE: Kind = Kind::Memory(0, u64::MAX);
 const SIZE_FROM_1MB: Kind = Kind::Memory(1 << 20, i64::MAX as u64);
+const QUERY_BUFFER: Kind = Kind::Memory(1 << 20, QUERY_BUFFER_MAX);
 const ACCESS: Kind = Kind::Choice(&["no", "yes", "local"]);
 const SHUTDOWN: Kind = Kind::Flags(&["default", "save", "nosave", "now", "force"]);
 
@@ -50,6 +51,10 @@ const RDMA: &str = "for RDMA, which is refused";
 const TITLE: &str = "the process keeps its name";
 const CRASH: &str = "a crash is reported by the panic message only";
 const REPLICAS: &str = "replication";
+
+/// The largest `client-query-buffer-limit`: a command of an append-only file may have 2 GiB, and a
+/// record may be somewhat longer than its request.
+pub const QUERY_BUFFER_MAX: u64 = (2 << 30) - (64 << 20);
 
 /// A directive of a configuration file that is not a setting: CONFIG does not know it.
 pub struct Directive {
@@ -247,8 +252,9 @@ settings! {
          seconds it may stay above the soft limit.",
     );
     "client-query-buffer-limit" worker(query_buffer_max: u64) = wired(
-        SIZE_FROM_1MB, "1073741824",
-        "A client is closed when an unfinished request reaches this size."
+        QUERY_BUFFER, "1073741824",
+        "A client is closed when an unfinished request reaches this size. At most 2080374784: the \
+         append-only file could not be loaded with a longer one."
     );
     "cluster-allow-pubsubshard-when-down" = inert(Kind::Bool, "yes", CLUSTER);
     "cluster-allow-reads-when-down" = inert(Kind::Bool, "no", CLUSTER);
@@ -322,9 +328,9 @@ settings! {
     ).start();
     "disk-wait-ms" worker(disk_wait_ms: u64) = wired(
         I32, "1000",
-        "With `appendfsync always`: once the append-only file cannot be written for so long, reads \
-         of what is not on the disk yet are refused with MISCONF. Until then they wait. 0: they \
-         wait as long as it takes."
+        "With `appendfsync always`: once the append-only file cannot be written, or the disk does \
+         not answer, for so long, reads of what is not on the disk yet are refused with MISCONF. \
+         Until then they wait. 0: they wait as long as it takes."
     );
     "dual-channel-replication-enabled" = inert(Kind::Bool, "no", REPLICATION);
     "dynamic-hz" = inert(Kind::Bool, "yes", "`hz` does nothing either");
@@ -632,8 +638,11 @@ settings! {
     "shutdown-on-sigterm" server(on_sigterm: ShutdownWords) = wired(
         SHUTDOWN, "default", "The same for SIGTERM."
     );
-    "shutdown-timeout" = inert(
-        I32, "10", "for replicas; clients always have one second to take their replies"
+    "shutdown-timeout" worker(shutdown_timeout_s: u64) = wired(
+        I32, "10",
+        "Seconds for which a client that has left (QUIT) waits for replies which the append-only \
+         file holds, at least 1. SHUTDOWN gives up once nothing of the file becomes durable for so \
+         long, at least 60."
     );
     "slot-migration-max-failover-repl-bytes" = inert(Kind::Int(-1, i64::MAX), "0", CLUSTER);
     "slowlog-log-slower-than" worker(slower_than_us: i64) = wired(

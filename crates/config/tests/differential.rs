@@ -25,6 +25,11 @@ const OTHER_DEFAULTS: &[(&str, &str)] = &[
 const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("activedefrag", "", "needs a changed allocator there, changes nothing here"),
     ("bind", "", "what cannot be bound is found by the server, not by the settings"),
+    (
+        "client-query-buffer-limit",
+        "",
+        "bounded here by what the append-only file can be loaded with",
+    ),
     ("jemalloc-bg-thread", "", "depends on the allocator there"),
     ("loglevel", "", "'nothing' came with 7.2, and the list of words with it"),
     ("maxclients", "", "limited there by the files the process may open"),

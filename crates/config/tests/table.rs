@@ -1,7 +1,7 @@
 //! The table of settings is complete, consistent, and matches the checked-in documents.
 
 use config::load::{Start, start};
-use config::table::{Class, DIRECTIVES, SETTINGS, Setting};
+use config::table::{Class, DIRECTIVES, QUERY_BUFFER_MAX, SETTINGS, Setting};
 use config::value::Kind;
 use config::{Config, WorkerCopy, docs, find, is_secret, refusal};
 use std::collections::BTreeSet;
@@ -268,4 +268,19 @@ fn the_help_lists_settings_with_their_defaults() {
     assert!(help.contains("--port (default 6379)"));
     assert!(help.contains("--maxmemory (default 0)"));
     assert!(help.lines().all(|line| line.chars().count() <= 100), "a line is too long");
+}
+
+/// A request above the limit of the append-only file could be acknowledged and not be loaded.
+#[test]
+fn no_client_may_send_what_cannot_be_loaded() {
+    let set = |value: &[u8]| {
+        let config = Config::default().set(&[(b"client-query-buffer-limit", value)], true);
+        config.map(|(config, _)| config.query_buffer_max).map_err(|why| why.to_string())
+    };
+    assert_eq!(set(b"1gb"), Ok(1 << 30));
+    assert_eq!(set(b"2080374784"), Ok(QUERY_BUFFER_MAX));
+    for value in [&b"2080374785"[..], b"2gb", b"4gb"] {
+        let why = set(value).expect_err("too much");
+        assert!(why.contains("between 1048576 and 2080374784"), "{why}");
+    }
 }

@@ -16,8 +16,8 @@ use crate::damage::{Damage, DamageKind};
 /// 2147483648 a bad format.
 pub const ARGUMENTS_MAX: u64 = i32::MAX as u64;
 /// The largest number of bytes of a command as it stands in the file. Redis has no such bound; here
-/// the places of arguments have 32 bits.
-pub const COMMAND_MAX: u64 = u32::MAX as u64;
+/// the places of arguments have 31 bits.
+pub const COMMAND_MAX: u64 = i32::MAX as u64;
 /// The largest number of bytes of an annotation, its line end included, as for `redis-check-aof`.
 pub const ANNOTATION_MAX: usize = 1023;
 /// Characters of a length; 64 bits have up to 20 digits.

@@ -13,6 +13,7 @@ use crate::entry::EntryPtr;
 use crate::guard::Guard;
 use crate::journal::{Batch, Handover, Run};
 use crate::keyspace::Keyspace;
+use crate::numbers::Numbers;
 use base::num::{U64_TEXT_MAX, format_u64, write_i64, write_u64};
 use base::out::{BlobPart, OutBuf, OutPos};
 use base::{Blob, DbIndex, SeqNo};
@@ -57,6 +58,19 @@ struct Line {
 pub(crate) struct RecordMark {
     lines: usize,
     own: u32,
+}
+
+/// The databases before and behind the commands of a record; none if it has none.
+type Sealed = (Option<DbIndex>, Option<DbIndex>);
+
+/// Ends the process if it is dropped: a panic has come before its owner could forget it.
+struct EndsProcess;
+
+impl Drop for EndsProcess {
+    #[cold]
+    fn drop(&mut self) {
+        std::process::abort();
+    }
 }
 
 /// Writes the words of one command into a record.
@@ -162,7 +176,7 @@ impl Records {
     /// Appends the pending commands to the batch; several of them, or one with an annotation, as
     /// one transaction. Returns the databases before and behind them. Everything that allocates is
     /// done here, before the number is drawn.
-    fn seal(&mut self) -> (Option<DbIndex>, Option<DbIndex>) {
+    fn seal(&mut self) -> Sealed {
         self.batch.runs.reserve(1);
         let Some(first) = self.lines.first() else { return (None, None) };
         let out = &mut self.batch.out;
@@ -185,8 +199,20 @@ impl Records {
         (Some(db_in), Some(db))
     }
 
-    /// The number of what was sealed; neither allocates nor fails.
-    fn number(&mut self, seq: SeqNo, db_in: Option<DbIndex>, db_out: Option<DbIndex>, cut: u32) {
+    /// Draws the number of what was sealed, and enters it. Nothing between the two allocates or
+    /// panics: a number without an entry would stop the journal for ever. If it did all the same,
+    /// the process ends, and loses no more than by a crash.
+    fn number(&mut self, numbers: &Numbers, sealed: Sealed, cut: u32) -> SeqNo {
+        debug_assert!(self.batch.runs.len() < self.batch.runs.capacity(), "seal has made room");
+        let entered = EndsProcess;
+        let seq = numbers.draw();
+        self.enter(seq, sealed, cut);
+        std::mem::forget(entered);
+        seq
+    }
+
+    /// The entry of a number. See [`Records::number`].
+    fn enter(&mut self, seq: SeqNo, (db_in, db_out): Sealed, cut: u32) {
         let end = self.batch.out.position();
         if let Some(run) = self.batch.runs.last_mut()
             && run.cut == 0
@@ -343,9 +369,7 @@ impl Guard<'_> {
         assert!(self.is_world() && cut > 0, "a cut is made under World");
         self.finish();
         let dbs = self.w.records.seal();
-        let seq = self.ks.numbers.draw();
-        self.w.records.number(seq, dbs.0, dbs.1, cut);
-        seq
+        self.w.records.number(&self.ks.numbers, dbs, cut)
     }
 
     /// Under World: from now on changes leave records, or do not.
@@ -364,11 +388,8 @@ impl Guard<'_> {
             self.ks.journal.count_unrecorded();
             debug_assert!(false, "a change left no record");
         }
-        let (db_in, db_out) = self.w.records.seal();
-        // Nothing between these two allocates or panics: a number without a run would stop the
-        // journal for ever.
-        let seq = self.ks.numbers.draw();
-        self.w.records.number(seq, db_in, db_out, 0);
+        let dbs = self.w.records.seal();
+        let seq = self.w.records.number(&self.ks.numbers, dbs, 0);
         self.w.records.clear_pending();
         seq
     }

@@ -348,3 +348,37 @@ fn the_writer_is_woken_once_by_the_first_batch() {
     ks.journal().take(&mut batches);
     assert_eq!(texts(&batches[0]), ["SET a 1"], "memory that was given back is empty");
 }
+
+/// Set for the process that is to end.
+#[cfg(debug_assertions)]
+const ROLE: &str = "RECORDS_TEST_LAST_NUMBER";
+
+/// A panic between a number and its entry ends the process, although its command is called under a
+/// net: the journal would wait for that number for ever.
+#[test]
+#[cfg(debug_assertions)] // the sum which is too large panics only there
+fn a_panic_between_number_and_entry_ends_the_process() {
+    use std::os::unix::process::ExitStatusExt;
+    if std::env::var_os(ROLE).is_some() {
+        let mut all = recording(1);
+        assert!(all[0].enter());
+        all[0].keyspace().numbers().resume_behind(SeqNo(u64::MAX - 1));
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            for name in [b"a", b"b"] {
+                let mut guard = guard(&mut all[0], name);
+                set(&mut guard, DB, name);
+                guard.finish();
+            }
+        }));
+        println!("the process goes on: {}", caught.is_err());
+        std::process::exit(0);
+    }
+    let me = std::env::current_exe().expect("this program");
+    let name = "a_panic_between_number_and_entry_ends_the_process";
+    let mut child = std::process::Command::new(me);
+    child.args(["--exact", name, "--nocapture"]).env(ROLE, "1");
+    let output = child.output().expect("it runs");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(!told.contains("the process goes on"), "{told}");
+    assert_eq!(output.status.signal(), Some(6), "it aborts: {output:?}");
+}

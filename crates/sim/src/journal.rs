@@ -15,6 +15,10 @@ const HISTORY: u64 = 0x5a5e_0003;
 const SLOWER: u64 = 6;
 /// How long the server may take to recover from failures of its disk.
 const RECOVERY_NS_MAX: u64 = 40_000 * MS;
+/// How long an end in order takes at most, without what it waits for.
+const END_NS_MAX: u64 = 1_200 * MS;
+/// How long the end waits for a disk which fails, and then for its clients.
+const GIVING_UP_NS_MAX: u64 = 62_000 * MS;
 /// How often `everysec` syncs.
 const SYNC_EVERY_NS: u64 = 1_000 * MS;
 
@@ -123,6 +127,11 @@ impl Plan {
             Some(journal) if journal.fsync == Fsync::Always => Machine::rewrite_ns_max(&self.disk),
             _ => 0,
         }
+    }
+
+    /// How long an end in order takes at most, nanoseconds.
+    pub fn end_ns_max(&self) -> u64 {
+        END_NS_MAX + if self.journal_may_fail() { GIVING_UP_NS_MAX } else { self.journal_ns_max() }
     }
 
     /// Messages can be acknowledged as fsynced, all the time.

@@ -16,8 +16,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const ROUNDS_MAX: u32 = 400_000;
 /// All have left so long after the last request, simulated time.
 const LEAVING_NS_MAX: u64 = 60_000 * MS;
-/// How long an end in order takes, at most.
-const SHUTDOWN_NS_MAX: u64 = 1_200 * MS;
 /// The world notices that a server has gone after so long, at most.
 const GONE_NS_MAX: u64 = MS;
 /// How long a dead server is down, at most.
@@ -117,6 +115,9 @@ impl Mishaps {
             Status::Exited(_) if why.as_ref().is_err_and(|why| is_disk_error(world, why)) => {
                 world.count("loads that failed", WORLD, format_args!("{why:?}"));
             }
+            Status::Exited(1) if why.as_ref().is_err_and(|why| is_given_up(world, why)) => {
+                world.count("journals given up", WORLD, format_args!("{why:?}"));
+            }
             Status::Killed => Self::crash_machine(world),
             Status::Exited(code) => {
                 let why = why.map_or_else(|why| format!(": {why}"), |()| String::new());
@@ -150,7 +151,7 @@ impl Mishaps {
             let _ = host.begin_end();
             world.books.saves.end_unsaved(world.epoch);
             // It ends a CONFIG REWRITE first.
-            world.disturb(SHUTDOWN_NS_MAX);
+            world.disturb(world.plan.end_ns_max());
             world.count("ends in order", WORLD, format_args!("the server ends in order"));
         } else {
             let points = world.prng.below(3_000);
@@ -196,6 +197,11 @@ fn is_disk_error(world: &World, why: &str) -> bool {
         && (why.contains("Input/output error") || is_full && world.plan.journal_may_fail());
     let is_begun = world.plan.journal_may_fail() && why.contains("cannot be begun");
     world.plan.disk.read_error_one_in > 0 && is_read || is_begun
+}
+
+/// Whether a server ended although its disk could not be written.
+fn is_given_up(world: &World, why: &str) -> bool {
+    world.plan.journal_may_fail() && why.contains("could not be written")
 }
 
 /// Runs a plan.

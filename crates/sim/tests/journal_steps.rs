@@ -229,3 +229,46 @@ fn a_crash_at_each_operation_loses_nothing_that_was_answered() {
         assert!(most >= least, "{story:?}, {history}: {most} operations");
     }
 }
+
+/// Ends the server in order. Returns how that went.
+fn end(world: &World) -> Status {
+    let host = world.host.as_ref().expect("there is one");
+    assert!(host.begin_end());
+    let until = world.now() + 10 * LONG_NS;
+    while host.status(&world.baton) == Status::Running {
+        assert!(world.now() < until, "it does not end");
+        world.net.wait(world.net.moment(), Some(base::MonoNs(world.now() + MS)));
+    }
+    host.status(&world.baton)
+}
+
+/// A server which could not write what it has says so when it ends, and with its status.
+#[test]
+fn an_end_without_the_disk_is_no_success() {
+    let mut world = world();
+    until(&world, "the first server does not start", World::is_served);
+    assert_eq!(end(&world), Status::Exited(0), "there is nothing to write");
+    for (appendfsync, hangs) in [
+        (Fsync::Always, false),
+        (Fsync::Always, true),
+        (Fsync::EverySecond, false),
+        (Fsync::EverySecond, true),
+        (Fsync::No, true),
+    ] {
+        world.plan.journal = Some(Journal { fsync: appendfsync, ..JOURNAL });
+        let conn = start(&mut world, "the next one");
+        count(&mut world, &conn, 1);
+        if hangs {
+            world.machine.disk.stop_after(0);
+        }
+        send(&conn, "INCR n");
+        let soon = world.now() + 50 * MS;
+        until(&world, "time passes", |world| world.now() >= soon);
+        let code = i32::from(hangs);
+        assert_eq!(end(&world), Status::Exited(code), "{appendfsync:?}, hangs: {hangs}");
+        let why = world.host.as_ref().expect("it was there").shared().err().unwrap_or_default();
+        assert_eq!(why.contains("of the append-only file could not be written"), hangs, "{why}");
+        world.machine.disk.stop_after(u64::MAX);
+        world.machine.disk.crash();
+    }
+}

@@ -19,10 +19,11 @@ impl Core {
         caller: &Caller,
         op: ServerOp,
     ) -> Result<Called, Error> {
-        // These show what all sessions have done. While the disk fails they are needed at once.
+        // These show what all sessions have done. While the disk fails or hangs they are needed at
+        // once.
         let shows_all =
             matches!(op, ServerOp::Info(_) | ServerOp::CommandLog(..) | ServerOp::Memory(_));
-        if shows_all && !self.shared.journal.has_trouble() {
+        if shows_all && !self.shared.journal.is_unwritten() {
             guard.hold_at_latest();
         }
         let outcome = match op {

@@ -139,9 +139,7 @@ where
     std::mem::forget(Arc::clone(&shared.keyspace));
     process::notify_stopping(supervised);
     drop(pidfile);
-    if let Some(why) = shared.load.failure() {
-        return Err(why);
-    }
+    check_end(&shared)?;
     if shared.saves.was_cut_short.load(Relaxed) {
         return Err("a second SIGINT has ended the server without its last save".into());
     }
@@ -290,6 +288,11 @@ where
     shared.keyspace.reclaimer().close();
     freeing.join().expect("a panic of this thread ends the process");
     Ok(())
+}
+
+/// Whether the workers have ended well; the error is for the user.
+fn check_end(shared: &Shared) -> Result<(), String> {
+    shared.load.failure().or_else(|| shared.journal.given_up()).map_or(Ok(()), Err)
 }
 
 /// Runs a worker to its end.

@@ -6,7 +6,7 @@
 //! which print on standard output. Included configuration files are on the disk of the machine.
 
 use super::allocator::{Allocator, AllocatorTools};
-use super::{listen, open_or_load, run_workers, share};
+use super::{check_end, listen, open_or_load, run_workers, share};
 use crate::log;
 use crate::shared::Shared;
 use crate::worker::message::Message;
@@ -89,5 +89,5 @@ fn serve(
     open_or_load(&shared, |file| disk.contents(file).is_ok())?;
     set(start, Start::Running(shared.clone()));
     run_workers(drivers, &shared, listeners, allocator)?;
-    shared.load.failure().map_or(Ok(()), Err)
+    check_end(&shared)
 }

@@ -1,10 +1,11 @@
-//! Reads while the append-only file cannot be written, with `appendfsync always`.
+//! Reads while the append-only file cannot be written, or the disk does not answer, with
+//! `appendfsync always`.
 //!
 //! A reply shows nothing that a crash would undo, so it waits until that is durable (its hold).
-//! While the disk fails that may take for ever. So the gate [`closed::UNWRITTEN`] has every read
-//! looked at before its reply is written to the arena:
+//! While the disk fails or hangs that may take for ever. So the gate [`closed::UNWRITTEN`] has
+//! every read looked at before its reply is written to the arena:
 //!
-//! | what it shows | the disk has failed for `disk-wait-ms` | otherwise |
+//! | what it shows | that is so for `disk-wait-ms` | otherwise |
 //! |---|---|---|
 //! | is durable | is answered | is answered |
 //! | is not | is refused: MISCONF | the session waits; the command is run again |
@@ -16,7 +17,7 @@ use crate::execute::call::reads_everything;
 use crate::execute::gates::{closed, misconfigured_journal};
 use crate::execute::outcome::{Called, Outcome};
 use crate::execute::request::Command;
-use crate::persist::journal::status::DiskState;
+use crate::persist::journal::status::{DiskState, NO_ANSWER};
 use crate::sessions::session::{Multi, Suspended};
 use crate::worker::core::Core;
 use base::SeqNo;
@@ -42,7 +43,7 @@ impl Core {
         let journal = &self.shared.journal;
         DiskState {
             safe: SeqNo(self.shared.safe_seq.load(Acquire)),
-            fails: journal.has_trouble(),
+            is_unwritten: journal.is_unwritten(),
             is_stuck: journal.is_stuck.load(Relaxed),
         }
     }
@@ -53,8 +54,9 @@ impl Core {
         if change <= state.safe {
             return Shown::Yes;
         }
-        if let Some(why) = self.shared.journal.trouble().filter(|_| state.is_stuck) {
-            return Shown::Never(misconfigured_journal(&why));
+        if state.is_stuck {
+            let why = self.shared.journal.trouble();
+            return Shown::Never(misconfigured_journal(why.as_deref().unwrap_or(NO_ANSWER)));
         }
         self.tasks.disk = Some(state);
         Shown::Later

@@ -35,7 +35,8 @@ pub mod closed {
     pub const HELD: u32 = 1 << 9;
     /// Replies to changes wait until these are durable.
     pub const AWAITED: u32 = 1 << 10;
-    /// The append-only file cannot be written.
+    /// The append-only file cannot be written, or the disk does not answer. The latter refuses no
+    /// writes.
     pub const UNWRITTEN: u32 = 1 << 11;
     /// Some commands wait.
     pub const WAITS: u32 = PAUSE | HELD;

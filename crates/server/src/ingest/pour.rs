@@ -162,7 +162,9 @@ impl Core {
     /// True while CLIENT PAUSE or a save holds writes back, or writes stop because saves fail or
     /// the append-only file cannot be written.
     pub(crate) fn are_writes_paused(&self) -> bool {
-        self.gates & (closed::UNSAVED | closed::UNWRITTEN) != 0 || self.are_writes_held()
+        let is_refused = || self.gates & closed::UNSAVED != 0 || self.shared.journal.has_trouble();
+        self.gates & (closed::UNSAVED | closed::UNWRITTEN) != 0 && is_refused()
+            || self.are_writes_held()
     }
 
     /// True while CLIENT PAUSE or a save holds writes back.

@@ -25,7 +25,7 @@
 //! this.
 
 use crate::sessions::output::Hold;
-use base::{FenceNo, SeqNo};
+use base::{FenceNo, MonoNs, SeqNo};
 use driver::ConnId;
 use keyspace::Numbers;
 use resp::{OutBuf, OutPos};
@@ -48,6 +48,8 @@ pub struct Outbox {
     bytes: usize,
     /// Chunks that wait for a fence.
     fenced: usize,
+    /// Since when its client has left, and waits for nothing else.
+    pub(crate) leaves_since: Option<MonoNs>,
 }
 
 /// Up to where holds are met.

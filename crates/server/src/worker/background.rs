@@ -1,9 +1,7 @@
-//! What a worker does between events: long commands in steps, expiry, freeing, housekeeping,
-//! shutdown.
+//! What a worker does between events: long commands in steps, expiry, freeing, housekeeping.
 
 use crate::execute::caller::Caller;
 use crate::execute::gates::closed;
-use crate::log;
 use crate::sessions::card::flag;
 use crate::sessions::session::{Suspended, Task, gate};
 use crate::worker::Worker;
@@ -21,10 +19,6 @@ const MS: u64 = 1_000_000;
 const HOUSEKEEPING_NS: u64 = 100 * MS;
 /// Entries freed per step: well under the length of a step.
 const RECLAIM_ENTRIES: usize = 1024;
-/// How long a shutdown waits for clients to take their replies.
-const FLUSH_LIMIT_NS: u64 = 1_000 * MS;
-/// How long it waits until the append-only file is written and synced.
-const JOURNAL_LIMIT_NS: u64 = 60_000 * MS;
 /// Listen-queue overflows are read this often.
 const OVERFLOWS_NS: u64 = 1_000 * MS;
 
@@ -104,7 +98,7 @@ impl Core {
                 gates |= closed::AWAITED;
             }
         }
-        if self.shared.journal.has_trouble() {
+        if self.shared.journal.is_unwritten() {
             gates |= closed::UNWRITTEN;
         }
         if self.settings.records_every_command() {
@@ -168,7 +162,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// One step of everything that goes on in steps.
     pub(crate) fn background(&mut self) {
         self.step_tasks();
-        self.end_trips();
+        if !self.core.shutdown.is_still {
+            self.end_trips();
+        }
         self.end_waits();
         self.release_keys();
         self.reclaim();
@@ -209,6 +205,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// One step of the next long command.
     fn step_tasks(&mut self) {
         let Some(conn) = self.core.tasks.runnable.pop_front() else { return };
+        if self.core.shutdown.is_still {
+            return;
+        }
         let Some((caller, mut task)) = self.core.take_task(conn) else { return };
         if !self.access.enter() {
             return self.core.park_task(&mut self.access, &caller, task, Parked::Gate);
@@ -283,10 +282,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.timers.housekeeping_at = self.core.turn.now().plus(HOUSEKEEPING_NS);
         self.hasten_bulks();
         self.report_loading();
+        self.end_leavers();
         if self.core.shared.cron_paused.load(Relaxed) {
             return;
         }
-        self.core.timers.is_busy = !self.core.bulks.is_empty() || self.core.tasks.loading.is_some();
+        let has_leavers = !self.core.turn.closing.is_empty();
+        self.core.timers.is_busy =
+            !self.core.bulks.is_empty() || self.core.tasks.loading.is_some() || has_leavers;
         for conn in self.core.idle_clients() {
             self.close_now(conn);
         }
@@ -308,56 +310,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         if self.core.id == 0 {
             self.core.shared.sample_rates(self.core.turn.now());
-        }
-    }
-
-    /// Replies of executed commands leave, at most for a second; unread input is dropped.
-    fn shut_down(&mut self) {
-        let now = self.core.turn.now();
-        if !self.core.shutdown.has_begun() {
-            self.begin_shutdown();
-        }
-        let started = *self.core.shutdown.since.get_or_insert(now);
-        if started == now {
-            self.cancel_loading();
-            self.finish_ingest();
-            self.core.tasks.saving.forget_claimed();
-            self.core.stop_save("the server ends");
-        }
-        self.flush();
-        let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
-        let late = now.since(started) > FLUSH_LIMIT_NS;
-        let tasks = &self.core.tasks;
-        let is_writing = tasks.rewriting.is_some() || tasks.saving.running.is_some();
-        let is_flushed = open.is_empty() && self.ingest.is_empty() && !is_writing;
-        let is_journal_given_up = now.since(started) > JOURNAL_LIMIT_NS;
-        let is_journal_written = self.is_journal_written() || is_journal_given_up;
-        if (is_flushed || late) && is_journal_written {
-            for conn in open {
-                self.close_now(conn);
-            }
-            self.close_all_ingest();
-            if is_journal_given_up && !self.is_journal_written() {
-                log::warning(format_args!(
-                    "the server ends, and {} bytes of the append-only file could not be written",
-                    self.core.shared.journal.backlog.load(Relaxed)
-                ));
-            }
-            self.core.retire();
-            self.core.shutdown.is_done = true;
-        }
-    }
-
-    /// Accepts and executes nothing from here on.
-    fn begin_shutdown(&mut self) {
-        self.core.shared.stopped_workers.fetch_add(1, Release);
-        for listener in std::mem::take(&mut self.core.shutdown.listeners) {
-            self.driver.close_listener(listener);
-        }
-        for s in self.core.sessions.iter_mut().flatten() {
-            s.finish();
-            self.driver.pause(s.conn);
-            self.core.turn.closing.push(s.conn);
         }
     }
 }

@@ -31,6 +31,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if core.turn.now() < core.timers.expire_at {
             return;
         }
+        if core.shutdown.has_begun() {
+            // They are due again behind the next start, and the journal would not come to its end.
+            core.timers.expire_at = core.turn.now().plus(EXPIRE_NS);
+            return;
+        }
         core.timers.expire_at = core.turn.now().plus(EXPIRE_NS);
         let is_off = core.is_expiry_off();
         if !access.enter() {

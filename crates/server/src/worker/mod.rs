@@ -12,11 +12,12 @@
 //! | start operations on files, pass their outcomes on | `files` |
 //! | one step of everything that goes on in steps | `background`, `expiry`, `releases`, `retry` |
 //!
-//! What a worker keeps is parted by how long it lives: `core`.
+//! How it ends is in `ending`. What a worker keeps is parted by how long it lives: `core`.
 
 pub mod background;
 pub(crate) mod batch;
 pub mod core;
+pub(crate) mod ending;
 pub mod expiry;
 pub(crate) mod files;
 pub(crate) mod framing;

@@ -39,10 +39,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
         while let Some((conn, _)) = self.driver.next_backlogged() {
             self.on_unsent(conn);
         }
+        let now = self.core.turn.now();
         for conn in std::mem::take(&mut self.core.turn.closing) {
-            let waits = |s: &mut Session| s.outbox.is_some() || s.has_parked_reply();
+            let waits = |s: &mut Session| {
+                if let Some(outbox) = &mut s.outbox {
+                    outbox.leaves_since.get_or_insert(now);
+                }
+                s.outbox.is_some() || s.has_parked_reply()
+            };
             if self.core.session_mut(conn).is_some_and(waits) {
-                self.core.turn.closing.push(conn); // closed once its held replies have left
+                // Closed once its held replies have left, or by `end_leavers`.
+                self.core.turn.closing.push(conn);
+                self.core.timers.is_busy = true;
             } else {
                 self.driver.close_after_flush(conn);
             }

@@ -1,6 +1,13 @@
-//! The end of a worker.
+//! How far a worker has come with its end (`ending.rs`).
+//!
+//! ```text
+//! begin          accepts and executes nothing more; what goes on in steps may end
+//! is_still       changes nothing more: the append-only file has all that it will get
+//! is_over        that is durable, or given up (`JournalStatus::end`); held replies have left
+//! is_done        replies were taken, or there was a second for it
+//! ```
 
-use base::MonoNs;
+use base::{MonoNs, SeqNo};
 use driver::ListenerId;
 
 /// How far a worker has come with ending.
@@ -9,6 +16,12 @@ pub struct Shutdown {
     pub listeners: Vec<ListenerId>,
     /// Since when it accepts and executes nothing.
     pub since: Option<MonoNs>,
+    /// It changes nothing any more, and counts among the workers which do not.
+    pub is_still: bool,
+    /// When a reply was held last that the append-only file may yet release.
+    pub held_at: MonoNs,
+    /// At worker 0: up to where the append-only file is durable, and since when.
+    pub durable: (SeqNo, MonoNs),
     /// The worker has ended.
     pub is_done: bool,
 }
@@ -16,7 +29,14 @@ pub struct Shutdown {
 impl Shutdown {
     /// None is under way.
     pub fn new(listeners: Vec<ListenerId>) -> Self {
-        Self { listeners, since: None, is_done: false }
+        Self {
+            listeners,
+            since: None,
+            is_still: false,
+            held_at: MonoNs(0),
+            durable: (SeqNo(0), MonoNs(0)),
+            is_done: false,
+        }
     }
 
     /// True once the worker executes nothing any more.

@@ -7,6 +7,9 @@ mod producer;
 #[allow(dead_code)] // other programs use the rest
 mod sim_world;
 
+mod appending;
+mod bounds;
+mod hanging;
 mod held;
 mod ingest;
 mod ingest2;
@@ -14,6 +17,7 @@ mod load;
 mod monitor;
 mod rewrite;
 mod save;
+mod stop;
 mod turns;
 mod waitaof;
 mod worlds;

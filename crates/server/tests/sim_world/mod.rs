@@ -161,7 +161,9 @@ impl Sim {
         for client in &mut self.clients {
             client.pump(&mut self.prng);
         }
-        self.workers.iter_mut().filter(|w| !w.is_done()).for_each(Worker::turn);
+        self.workers.iter_mut().for_each(Worker::turn);
+        // Time would not go on while one is there and does not wait.
+        self.workers.retain(|w| !w.is_done());
     }
 
     pub fn run_until(&mut self, done: impl Fn(&Self) -> bool) {

@@ -9,9 +9,6 @@ use crate::trace::WORLD;
 use crate::world::World;
 use client::Value;
 
-/// A shutdown takes so much longer than its save, at most.
-const SHUTDOWN_NS_MAX: u64 = 1_200_000_000;
-
 /// A client of this family.
 #[derive(Default)]
 pub struct Saver {
@@ -152,7 +149,7 @@ impl Saver {
         world.count("shutdowns by clients", WORLD, format_args!("{how} with mark {mark}"));
         // It gives up a save under way, and all writes wait for its own.
         self.background = None;
-        let wait_ns = world.plan.save_ns_max() + SHUTDOWN_NS_MAX;
+        let wait_ns = world.plan.save_ns_max() + world.plan.end_ns_max();
         world.disturb(wait_ns);
         vec![set, Request { wait_ns, ..Request::words(how, Ask::Shutdown) }]
     }

@@ -76,7 +76,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         while let Some(place) = self.ingest.ends.take(now) {
             let Some(c) = self.ingest.places[place as usize].as_deref() else { continue };
             let (conn, until) = (c.conn, c.until);
-            if c.closing && until <= now {
+            if c.closing && until <= now && c.outbox.is_some() && self.core.awaits_journal() {
+                self.arm_close(conn); // the end of the server will release its acknowledgements
+            } else if c.closing && until <= now {
                 self.close_now(conn);
             } else if c.closing {
                 self.ingest.ends.arm(place, until);

@@ -2,18 +2,22 @@
 //! operations on files, and publishes what is durable.
 
 use crate::log;
+use crate::persist::journal::Journal;
 use crate::persist::journal::writer::{Fsync, Part, Terms};
-use crate::persist::journal::{BACKLOG_BYTES_MAX, Journal};
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
 use crate::worker::tasks::FileUser;
 use base::MonoNs;
 use base::sync::Arc;
-use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use base::sync::atomic::Ordering::{Relaxed, Release};
 use config::load::io_text;
 use driver::{Driver, FileDone, FileError, FileValue};
 use observe::SpikeEvent;
+
+/// The part of `disk-wait-ms` behind which an operation counts as a hang: from then on a read is
+/// looked at before its reply is written, which cannot be taken back.
+const HANG_PART: u64 = 10;
 
 impl Core {
     /// The settings that the writer follows.
@@ -60,7 +64,7 @@ impl Core {
         let advice = journal.writer.take_advice();
         self.tasks.file_ops.extend(advice.map(|op| (FileUser::JournalUnawaited, op)));
         let next = journal.writer.next_wake(terms);
-        let patience = self.watch_trouble(&mut journal);
+        let patience = self.watch_trouble(&mut journal, terms);
         let late = journal.writer.late_at(terms).filter(|at| *at > now);
         let times = [next, Some(journal.check_at), patience, late];
         journal.wake_at = times.into_iter().flatten().min();
@@ -91,13 +95,8 @@ impl Core {
         if is_awaited {
             shared.post(self.id, Message::Released); // its clients, too, in a turn of their own
         }
-        let was_holding = status.holds_writes.load(Relaxed);
-        let bound = if was_holding { BACKLOG_BYTES_MAX / 2 } else { BACKLOG_BYTES_MAX };
         let is_late = writer.late_at(terms).is_some_and(|at| at <= self.turn.now());
-        if (backlog > bound || is_late) != was_holding {
-            status.holds_writes.store(!was_holding, Relaxed);
-            status.held.fetch_add(u64::from(!was_holding), Relaxed);
-        }
+        status.hold_writes(backlog, is_late);
         self.note_trouble(journal);
     }
 
@@ -130,24 +129,30 @@ impl Core {
         }
     }
 
-    /// Notes whether the disk fails for longer than readers wait. Returns when that is so, if it is
-    /// not yet.
-    fn watch_trouble(&self, journal: &mut Journal) -> Option<MonoNs> {
-        let now = self.turn.now();
+    /// Notes whether the disk fails, or does not answer, and whether it is so for longer than
+    /// readers wait. Returns when that changes although nothing completes.
+    fn watch_trouble(&self, journal: &mut Journal, terms: Terms) -> Option<MonoNs> {
+        let (now, status) = (self.turn.now(), &self.shared.journal);
         let was_failing = journal.trouble_since.is_some();
         journal.trouble_since = match journal.writer.trouble() {
             Some(_) => journal.trouble_since.or(Some(now)),
             None => None,
         };
-        let since = journal.trouble_since;
         let wait_ns = self.settings.disk_wait_ms * 1_000_000;
-        let until = since.filter(|_| wait_ns > 0).map(|since| since.plus(wait_ns));
-        let is_stuck = until.is_some_and(|until| until <= now);
-        let was_stuck = self.shared.journal.is_stuck.swap(is_stuck, Relaxed);
-        if (was_failing, was_stuck) != (since.is_some(), is_stuck) {
+        let watches_answers = terms.fsync == Fsync::Always && wait_ns > 0;
+        let answers_since = journal.writer.in_flight_since().filter(|_| watches_answers);
+        let hangs_at = answers_since.map(|since| since.plus(wait_ns / HANG_PART));
+        let hangs = hangs_at.is_some_and(|at| at <= now);
+        let since = journal.trouble_since.or(answers_since);
+        let stuck_at = since.filter(|_| wait_ns > 0).map(|since| since.plus(wait_ns));
+        let is_stuck = stuck_at.is_some_and(|at| at <= now);
+        let was_stuck = status.is_stuck.swap(is_stuck, Relaxed);
+        let did_hang = status.hangs.swap(hangs, Relaxed);
+        let is_failing = journal.trouble_since.is_some();
+        if (was_failing, was_stuck, did_hang) != (is_failing, is_stuck, hangs) {
             self.shared.post_others(self.id, || Message::Released);
         }
-        until.filter(|until| *until > now)
+        [hangs_at, stuck_at].into_iter().flatten().filter(|at| *at > now).min()
     }
 
     /// Writes that the disk fails, or works again, to the log once.
@@ -238,15 +243,5 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if let Some(journal) = &mut self.core.tasks.journal {
             journal.writer.on_look(outcome, now);
         }
-    }
-
-    /// True once nothing of the journal is left to be written: the worker may end.
-    pub(crate) fn is_journal_written(&self) -> bool {
-        let others = self.core.shared.stopped_workers.load(Acquire);
-        self.core.tasks.journal.as_ref().is_none_or(|journal| {
-            others >= self.core.shared.workers.len()
-                && self.core.shared.keyspace.journal().bytes() == 0
-                && journal.writer.is_idle()
-        })
     }
 }

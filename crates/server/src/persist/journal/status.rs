@@ -1,20 +1,25 @@
 //! What all threads know of the append-only file.
 
-use crate::persist::journal::Journal;
+use crate::log;
 use crate::persist::journal::writer::Trouble;
-use base::sync::atomic::Ordering::{Relaxed, SeqCst};
-use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use crate::persist::journal::{BACKLOG_BYTES_MAX, Journal};
+use base::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 use base::sync::{Mutex, PoisonError};
 use base::{MonoNs, SeqNo};
 use config::load::io_text;
+
+/// Why nothing is written while no operation has failed.
+pub(crate) const NO_ANSWER: &str = "the disk does not answer";
 
 /// What those that wait for the disk look at: they are woken when it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DiskState {
     /// Everything up to here is durable.
     pub(crate) safe: SeqNo,
-    pub(crate) fails: bool,
-    /// It has failed for so long that nobody waits any more.
+    /// It fails, or does not answer.
+    pub(crate) is_unwritten: bool,
+    /// That is so for so long that nobody waits any more.
     pub(crate) is_stuck: bool,
 }
 
@@ -29,7 +34,9 @@ pub struct JournalStatus {
     /// Writers wait: too much is in memory.
     pub(crate) holds_writes: AtomicBool,
     has_trouble: AtomicBool,
-    /// It has been so for `disk-wait-ms`: what is not durable is not shown to readers.
+    /// With `always`: the disk does not answer for now.
+    pub(crate) hangs: AtomicBool,
+    /// One of the two has been so for `disk-wait-ms`: what is not durable is not shown to readers.
     pub(crate) is_stuck: AtomicBool,
     trouble: Mutex<Option<String>>,
     /// Bytes of the folder's files, and of its base.
@@ -78,6 +85,12 @@ pub struct JournalStatus {
     pub rewrites: AtomicU64,
     /// How often writers had to wait because of the backlog.
     pub held: AtomicU64,
+    /// Above so many bytes of it they wait, until they are half as many.
+    backlog_max: AtomicUsize,
+    /// The server ends, and what is not durable by now will not be.
+    is_over: AtomicBool,
+    /// What could not be written then.
+    given_up: Mutex<Option<String>>,
 }
 
 impl JournalStatus {
@@ -86,7 +99,23 @@ impl JournalStatus {
         Self {
             last_rewrite_s: AtomicI64::new(-1),
             awaited: AtomicU64::new(u64::MAX),
+            backlog_max: AtomicUsize::new(BACKLOG_BYTES_MAX),
             ..Self::default()
+        }
+    }
+
+    /// Writers wait above another bound: for tests, which would need 256 MiB.
+    pub fn bound_backlog(&self, bytes: usize) {
+        self.backlog_max.store(bytes, Relaxed);
+    }
+
+    /// Whether writers wait: so many bytes are in memory, or one is there for too long.
+    pub(crate) fn hold_writes(&self, backlog: usize, is_late: bool) {
+        let (max, was_holding) = (self.backlog_max.load(Relaxed), self.holds_writes.load(Relaxed));
+        let bound = if was_holding { max / 2 } else { max };
+        if (backlog > bound || is_late) != was_holding {
+            self.holds_writes.store(!was_holding, Relaxed);
+            self.held.fetch_add(u64::from(!was_holding), Relaxed);
         }
     }
 
@@ -95,10 +124,42 @@ impl JournalStatus {
         self.is_on.load(Relaxed)
     }
 
+    /// The server ends, and nothing more becomes durable. Who has seen this sees all that is.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Acquire)
+    }
+
+    /// The server ends, and everything is written, or the rest is given up.
+    pub(crate) fn end(&self, is_written: bool) {
+        if !is_written {
+            let why = self.trouble().unwrap_or_else(|| NO_ANSWER.into());
+            let bytes = self.backlog.load(Relaxed);
+            let text = format!(
+                "the server ends, and {bytes} bytes of the append-only file could not be written: \
+                 {why}"
+            );
+            log::warning(format_args!("{text}"));
+            *self.given_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        }
+        self.is_over.store(true, Release);
+    }
+
+    /// What the server could not write when it ended, for the user.
+    pub fn given_up(&self) -> Option<String> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// True while the file cannot be written: changes are refused.
     #[inline]
     pub fn has_trouble(&self) -> bool {
         self.has_trouble.load(Relaxed)
+    }
+
+    /// True while the file cannot be written, or the disk does not answer: what reads show is
+    /// looked at.
+    #[inline]
+    pub(crate) fn is_unwritten(&self) -> bool {
+        self.has_trouble() || self.hangs.load(Relaxed)
     }
 
     /// Why the file cannot be written, in the words of the system.

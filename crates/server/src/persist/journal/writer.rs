@@ -413,6 +413,14 @@ impl Writer {
         }
     }
 
+    /// Since when the first of the operations in flight is under way.
+    pub(crate) fn in_flight_since(&self) -> Option<MonoNs> {
+        let write = self.is_writing.then_some(self.write_began);
+        let sync = self.syncing.map(|_| self.sync_began);
+        let step = self.steps.is_in_flight().then_some(self.step_began);
+        [write, sync, step].into_iter().flatten().min()
+    }
+
     /// A sync is under way.
     pub(crate) fn is_syncing(&self) -> bool {
         self.syncing.is_some() || (self.is_writing && self.writes_durably)

@@ -17,7 +17,9 @@ use base::sync::Arc;
 use base::{DbIndex, SlotId};
 use command::spec::LockClass;
 use command::{CommandId, First, Handler, SessionOp};
+use config::table::QUERY_BUFFER_MAX;
 use journal::producer::{self, BlockLine};
+use journal::reader::COMMAND_MAX;
 use journal::{Damage, DamageKind, Item, Numbering, Reader, Words};
 use keyspace::Keyspace;
 use resp::{Args, Span};
@@ -27,8 +29,10 @@ use resp::{Args, Span};
 const ALONE_RUN: usize = 64;
 /// Bytes after which a chunk that runs alone ends, so that `Lanes` counts it.
 const ALONE_BYTES: usize = 1 << 20;
-/// A command of more bytes is refused: its arguments have places of 31 bits.
-const COMMAND_BYTES_MAX: usize = Span::BLOB as usize - 1;
+/// The places of its arguments fit into spans.
+const _: () = assert!(COMMAND_MAX < Span::BLOB as u64);
+/// What a server has acknowledged can be loaded: a record has little more bytes than its request.
+const _: () = assert!(QUERY_BUFFER_MAX + (32 << 20) < COMMAND_MAX);
 /// Memory of a chunk that is kept for the next one.
 pub(super) const KEPT_BYTES: usize = 4 << 20;
 /// Chunks that are kept to be filled.
@@ -205,9 +209,6 @@ impl Dispatcher {
 
 impl Sorter {
     fn command(&mut self, words: &Words<'_>) -> Result<(), LoadError> {
-        if words.raw.len() > COMMAND_BYTES_MAX {
-            return Err(LoadError::at(words.at, "the command is longer than 2 GiB"));
-        }
         let mut spans = std::mem::take(&mut self.spans);
         spans.clear();
         spans.extend(words.spans.iter().map(|&(start, len)| Span { start, len }));

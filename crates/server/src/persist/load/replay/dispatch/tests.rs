@@ -65,6 +65,23 @@ fn sorted(threads: usize, keyspace: &Arc<Keyspace>, lines: &[&str]) -> Vec<Strin
     shown(&dispatcher.take())
 }
 
+/// Its length alone says so: nobody reads gigabytes to find it out. `check-aof` says the same.
+#[test]
+fn a_command_which_is_too_long_is_refused_at_once() {
+    let mut dispatcher = Dispatcher::new(0, keyspace(), 4, 1);
+    let good = bytes(&["SET k v"]);
+    let (fits, too_long) = ("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2147483000\r\nx", "$2147483647\r\nx");
+    let fed = dispatcher.block(&[&good[..], fits.as_bytes()].concat(), Vec::new(), || false);
+    fed.expect("its end may follow");
+    let mut dispatcher = Dispatcher::new(0, keyspace(), 4, 1);
+    let begun = [&good[..], b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", too_long.as_bytes()].concat();
+    let error = dispatcher.block(&begun, Vec::new(), || false).expect_err("nobody can load it");
+    assert!(
+        format!("{error:?}").contains("a command is longer than 2147483647 bytes"),
+        "{error:?}"
+    );
+}
+
 #[test]
 fn a_slot_belongs_to_one_thread_and_several_run_alone() {
     let ks = keyspace();

@@ -1,0 +1,109 @@
+//! Reads with `appendfsync always` on a disk which does not answer: what is not durable is not
+//! shown, and nobody waits for it longer than `disk-wait-ms`. Writes wait as long as it takes.
+
+use crate::appending::{S, begin, go_on, hang, settle, wait};
+use crate::sim_world::{Reply, Sim};
+
+const REFUSED: &str = "MISCONF Errors writing to the AOF file: the disk does not answer";
+
+/// An idle world makes steps of up to 100 ms: of these some seconds.
+fn take(sim: &mut Sim, client: usize) -> Option<Reply> {
+    settle(sim);
+    sim.clients[client].take_reply()
+}
+
+fn refused() -> Reply {
+    Reply::Error(REFUSED.into())
+}
+
+fn bulk(text: &str) -> Reply {
+    Reply::Bulk(text.into())
+}
+
+/// A write is under way, and the hang was noticed. In a minute it is over `disk-wait-ms`.
+fn begin_hanging() -> Sim {
+    let mut sim = begin("always", "");
+    assert_eq!(sim.ask(0, &["CONFIG", "SET", "disk-wait-ms", "60000"]), Reply::ok());
+    assert_eq!(sim.ask(1, &["SET", "durable", "value"]), Reply::ok());
+    assert_eq!(sim.ask(1, &["SET", "key", "old"]), Reply::ok());
+    assert_eq!(sim.ask(2, &["GET", "key"]), bulk("old"));
+    hang(&sim);
+    sim.clients[0].say(&["SET", "key", "new"]);
+    settle(&mut sim);
+    wait(&mut sim, 10 * S);
+    sim
+}
+
+#[test]
+fn reads_of_what_is_not_durable_are_refused_and_writes_wait() {
+    let mut sim = begin_hanging();
+    sim.clients[1].say(&["GET", "key"]);
+    sim.clients[3].say(&["MULTI"]);
+    sim.clients[3].say(&["GET", "key"]);
+    sim.clients[3].say(&["EXEC"]);
+    assert_eq!(sim.reply(3), Reply::ok());
+    assert_eq!(sim.reply(3), Reply::Simple("QUEUED".into()));
+    assert_eq!((take(&mut sim, 1), take(&mut sim, 3)), (None, None), "it may yet be written");
+    assert_eq!(sim.ask(2, &["GET", "durable"]), bulk("value"), "all others go on");
+    wait(&mut sim, 60 * S);
+    assert_eq!(take(&mut sim, 1), Some(refused()));
+    assert!(matches!(take(&mut sim, 3), Some(Reply::Error(why)) if why.contains(REFUSED)));
+    assert_eq!(sim.ask(1, &["GET", "key"]), refused(), "from now on at once");
+    assert_eq!(sim.ask(2, &["GET", "durable"]), bulk("value"));
+    assert!(matches!(sim.ask(2, &["INFO", "persistence"]), Reply::Bulk(_)));
+    assert_eq!(sim.ask(2, &["PING"]), Reply::Simple("PONG".into()), "no write is refused");
+    sim.clients[3].say(&["SET", "other", "value"]);
+    assert_eq!((take(&mut sim, 0), take(&mut sim, 3)), (None, None), "writes wait");
+    assert_eq!(sim.ask(1, &["GET", "other"]), refused());
+    wait(&mut sim, 300 * S);
+    assert_eq!((take(&mut sim, 0), take(&mut sim, 3)), (None, None), "as long as it takes");
+    go_on(&sim);
+    assert_eq!((sim.reply(0), sim.reply(3)), (Reply::ok(), Reply::ok()));
+    assert_eq!(sim.ask(1, &["GET", "key"]), bulk("new"));
+    assert_eq!(sim.ask(2, &["GET", "other"]), bulk("value"));
+    sim.end();
+}
+
+#[test]
+fn a_disk_which_comes_back_in_time_refuses_nobody() {
+    let mut sim = begin_hanging();
+    sim.clients[1].say(&["GET", "key"]);
+    assert_eq!(take(&mut sim, 1), None);
+    wait(&mut sim, 20 * S);
+    go_on(&sim);
+    assert_eq!((sim.reply(0), sim.reply(1)), (Reply::ok(), bulk("new")));
+    sim.end();
+}
+
+#[test]
+fn who_wants_to_wait_does() {
+    let mut sim = begin("always", "");
+    assert_eq!(sim.ask(0, &["CONFIG", "SET", "disk-wait-ms", "0"]), Reply::ok());
+    hang(&sim);
+    sim.clients[0].say(&["SET", "key", "new"]);
+    settle(&mut sim);
+    sim.clients[1].say(&["GET", "key"]);
+    settle(&mut sim);
+    wait(&mut sim, 300 * S);
+    assert_eq!(take(&mut sim, 1), None);
+    go_on(&sim);
+    assert_eq!((sim.reply(0), sim.reply(1)), (Reply::ok(), bulk("new")));
+    sim.end();
+}
+
+/// Without the promise nothing waits for the disk.
+#[test]
+fn other_settings_go_on() {
+    for fsync in ["everysec", "no"] {
+        let mut sim = begin(fsync, "");
+        hang(&sim);
+        for round in 0..5 {
+            let text = round.to_string();
+            assert_eq!(sim.ask(0, &["SET", "key", &text]), Reply::ok(), "{fsync}");
+            assert_eq!(sim.ask(1, &["GET", "key"]), bulk(&text), "{fsync}");
+            wait(&mut sim, S);
+        }
+        go_on(&sim);
+        sim.end();
+    }
+}
