@@ -7,6 +7,7 @@
 //!                                          v
 //! worker 0, once a turn (driving.rs):  merge.rs    one stream, in the order of numbers
 //!                                      writer.rs   segments, writes, syncs, failures
+//!                                      writer/cut.rs   rewrites
 //!                                      writer/lost.rs  files that are gone
 //!                                      pieces.rs   what was gathered and is not durable
 //!                                      pause.rs    when rewrites follow which have failed

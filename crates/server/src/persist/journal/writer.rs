@@ -12,26 +12,26 @@
 //!   cut to that length, which is synced, before anything is written again, at the same place. So
 //!   no record stands in a file twice.
 //! - A segment without its name is lost, and so is all that was in its folder (`lost.rs`).
-//! - Work on the folder (segments, the manifest) is a list of steps, one in flight at a time. A step
-//!   that fails is tried again. There are two lists. While there are steps on the segment, nothing
-//!   is written to it. The steps by which a base takes over do not touch it, and run beside it: the
-//!   files of before are whole until the manifest leaves them out.
+//! - Work on the folder (segments, the manifest) is a list of steps, one in flight at a time. A
+//!   step that fails is tried again. There are two lists. While there are steps on the segment,
+//!   nothing is written to it. The steps by which a base takes over do not touch it, and run beside
+//!   it: the files of before are whole until the manifest leaves them out.
 
+mod cut;
 mod lost;
 
 use crate::persist::journal::merge::{Merged, Merger};
 use crate::persist::journal::pause::Pause;
 use crate::persist::journal::pieces::Pieces;
-use crate::persist::journal::steps::{Done, Failed, Steps};
+use crate::persist::journal::steps::{Done, Steps};
 use crate::persist::load::folder::{Found, Place};
-use crate::persist::load::kept::{Kept, Replaced};
+use crate::persist::load::kept::Kept;
 use base::{MonoNs, SeqNo};
 use config::Retention;
 use driver::{FileDone, FileError, FileId, FileOp, FileValue, Inode};
 use journal::Moment;
 use journal::manifest::{BaseFormat, FileInfo, Manifest};
 use keyspace::journal::Batch;
-use lost::Lost;
 use rustix::io::Errno;
 use std::path::PathBuf;
 
@@ -137,6 +137,19 @@ struct Rewrite {
     incr: Option<FileInfo>,
     /// The base is complete.
     is_done: bool,
+}
+
+/// What was lost, until there is a new base.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    /// What was durable, and synced, until then as far as anybody knew.
+    durable: SeqNo,
+    synced: SeqNo,
+    trouble: Trouble,
+    /// Nothing of the old files is in use any more.
+    is_abandoned: bool,
+    /// When that is to be.
+    at: MonoNs,
 }
 
 /// The writer of one folder.
@@ -277,26 +290,6 @@ impl Writer {
         self.begin_segment();
     }
 
-    /// A new segment is opened and, if the folder can be loaded, added to the manifest.
-    fn begin_segment(&mut self) {
-        let incr = self.manifest.next_incr(&self.name);
-        self.steps.create_folder(&self.folder);
-        self.segment_path = self.path(&incr.name);
-        self.steps.open(self.segment_path.clone());
-        // The name must be there when a manifest lists it.
-        self.steps.sync_folder(&self.folder);
-        if let Some(rewrite) = &mut self.rewrite
-            && rewrite.incr.is_none()
-            && rewrite.cut == self.cuts_ended
-        {
-            rewrite.incr = Some(incr);
-            rewrite.last = self.durable;
-        }
-        if self.is_complete && self.lost.is_none() {
-            self.steps.manifest(&self.folder, &self.name, self.manifest.text(), false);
-        }
-    }
-
     fn path(&self, name: &[u8]) -> PathBuf {
         use std::os::unix::ffi::OsStrExt;
         self.folder.join(std::ffi::OsStr::from_bytes(name))
@@ -305,41 +298,6 @@ impl Writer {
     /// The folder.
     pub(crate) fn folder(&self) -> &PathBuf {
         &self.folder
-    }
-
-    /// The base of the rewrite whose moment is about to be taken: a file of this name in the
-    /// folder. The cut follows.
-    pub(crate) fn begin_rewrite(&mut self, format: BaseFormat, moment: Moment) -> FileInfo {
-        let base = self.manifest.clone().next_base(&self.name, format);
-        self.cuts_begun += 1;
-        let (cut, last, incr) = (self.cuts_begun, SeqNo(0), None);
-        self.rewrite = Some(Rewrite { format, moment, cut, last, incr, is_done: false });
-        base
-    }
-
-    /// The base of the rewrite is complete, with so many bytes, or there will be none.
-    pub(crate) fn end_rewrite(&mut self, bytes: Option<u64>, now: MonoNs) {
-        match bytes {
-            Some(_) => self.pause.end(),
-            None => self.pause.begin(now),
-        }
-        match (&mut self.rewrite, bytes) {
-            (Some(rewrite), Some(bytes)) => {
-                rewrite.is_done = true;
-                self.replaced_bytes += std::mem::replace(&mut self.base_bytes, bytes);
-            }
-            _ => self.rewrite = None,
-        }
-    }
-
-    /// A rewrite may begin by itself: none is under way, and none has failed a short time ago.
-    pub(crate) fn may_rewrite(&self, now: MonoNs) -> bool {
-        !self.is_rewriting() && self.pause.is_over(now)
-    }
-
-    /// True while a rewrite is under way, the change of the manifest at its end included.
-    pub(crate) fn is_rewriting(&self) -> bool {
-        self.rewrite.is_some() || self.ends_rewrite
     }
 
     /// True once the folder holds all data.
@@ -513,20 +471,6 @@ impl Writer {
         false
     }
 
-    /// Starts the next step of those by which a base takes over.
-    fn run_takeover(&mut self, now: MonoNs) {
-        if self.takeover.is_empty() {
-            (self.ends_rewrite, self.takeover_trouble) = (false, None);
-        }
-        if self.takeover_trouble.is_some() && now < self.takeover_again_at {
-            return;
-        }
-        if let Some(op) = self.takeover.start() {
-            self.takeover_began = now;
-            self.ops.push((Part::Takeover, op));
-        }
-    }
-
     /// Merges what is in order.
     fn gather(&mut self, terms: Terms, unix_ms: i64) {
         let unix_s = unix_ms / 1000;
@@ -625,107 +569,6 @@ impl Writer {
         }
     }
 
-    /// A cut: everything before it is durable, so the segment is closed and the next one opened.
-    fn reach_cut(&mut self) {
-        let is_still = !self.is_writing && self.syncing.is_none() && self.pieces.is_empty();
-        // Both lists write the manifest.
-        let has_steps = !self.steps.is_empty() || !self.takeover.is_empty();
-        if !self.at_cut || !is_still || !self.gathered.is_empty() || has_steps {
-            return;
-        }
-        if let Some(segment) = self.segment.take() {
-            self.before_bytes += segment.end;
-            if segment.synced < segment.end {
-                // With `appendfsync no`. A file ahead of the last one must not lose its end.
-                self.steps.sync(segment.file);
-            }
-            self.steps.close(segment.file);
-        }
-        self.at_cut = false;
-        self.cuts_ended += 1;
-        self.pass(self.gathered_last);
-        self.merger.begin_file();
-        self.stamped_s = 0;
-        self.begin_segment();
-    }
-
-    /// The base of a rewrite and the segment behind its cut are there: they take the place of what
-    /// was before, which is kept or removed. Writes go on beside that: a crash finds the old manifest
-    /// with the old files and the segment, or the new one.
-    fn end_cut(&mut self, keep: Retention, unix_ms: i64) {
-        let is_over = |rewrite: &Rewrite| rewrite.is_done && rewrite.incr.is_some();
-        if !self.at_cut
-            && self.segment.is_some()
-            && let Some(rewrite) = self.rewrite.take_if(|rewrite| is_over(rewrite))
-        {
-            let incr = rewrite.incr.expect("it was just tested");
-            let older = self.manifest.incr.iter().filter(|file| file.seq < incr.seq);
-            let replaced = Replaced {
-                base: self.manifest.base.clone(),
-                incr: older.cloned().collect(),
-                bytes: std::mem::take(&mut self.replaced_bytes) + self.before_bytes,
-            };
-            self.before_bytes = 0;
-            let left_over = self.manifest.history.len();
-            self.manifest.next_base(&self.name, rewrite.format);
-            self.manifest.retire(incr.seq);
-            if keep != Retention::Nothing && self.lost.is_none() {
-                self.keep(replaced, left_over, rewrite.moment);
-            }
-            self.ends_rewrite = true;
-            self.base_last = rewrite.last;
-            self.replace_files(keep, unix_ms);
-        }
-    }
-
-    /// Adds what a base has replaced to the history. The list names it before the manifest leaves
-    /// it out: so a crash leaves no file which nobody knows.
-    fn keep(&mut self, mut replaced: Replaced, left_over: usize, until: Moment) {
-        // Changes of which the beginning is missing are of no use.
-        let Some(base) = replaced.base.take() else { return };
-        self.manifest.history.truncate(left_over);
-        self.history.add(base, replaced, until);
-        if self.history.take_damage() {
-            self.takeover.set_list_aside(&self.folder, &self.name);
-        }
-        if let Some(text) = self.history.text() {
-            self.takeover.list(&self.folder, &self.name, text);
-        }
-    }
-
-    /// Writes the manifest, and removes files: those which it names for that, and those which are
-    /// not kept any more. It names them before the list leaves them out.
-    fn replace_files(&mut self, keep: Retention, now_ms: i64) {
-        let had_files = self.history.bytes() > 0;
-        let expelled = self.history.expel(keep, now_ms);
-        self.is_history_too_small =
-            had_files && self.history.bytes() == 0 && keep != Retention::Nothing;
-        let is_shorter =
-            !expelled.is_empty() || keep == Retention::Nothing && self.history.is_listed();
-        self.manifest.history.extend(expelled);
-        self.takeover.manifest(&self.folder, &self.name, self.manifest.text(), true);
-        if is_shorter {
-            if let Some(text) = self.history.text() {
-                self.takeover.list(&self.folder, &self.name, text);
-            } else {
-                self.history.forget_list();
-                self.takeover.remove_list(&self.folder, &self.name);
-            }
-        }
-        self.remove_retired();
-    }
-
-    /// Removes the files which the manifest names for that, then takes them out of it.
-    fn remove_retired(&mut self) {
-        let gone = std::mem::take(&mut self.manifest.history);
-        for file in &gone {
-            self.takeover.remove(self.path(&file.name));
-        }
-        if !gone.is_empty() {
-            self.takeover.manifest(&self.folder, &self.name, self.manifest.text(), false);
-        }
-    }
-
     /// An operation has completed.
     pub(crate) fn complete(&mut self, part: Part, done: FileDone, now: MonoNs) {
         match part {
@@ -764,26 +607,6 @@ impl Writer {
                 self.lose(failed.what, failed.errno, now.plus(RETRY_NS));
             }
             Err(failed) => self.fail(failed.what, failed.errno, now),
-        }
-    }
-
-    fn complete_takeover(&mut self, done: FileDone, now: MonoNs) {
-        match self.takeover.complete(done.outcome.map_err(|e| e.errno)) {
-            Ok(done) => {
-                self.takeover_again_at = now;
-                if done == Done::Complete {
-                    self.is_complete = true;
-                    self.synced = self.synced.max(self.base_last);
-                    self.find_again();
-                }
-            }
-            Err(failed) if failed.is_gone => {
-                self.lose(failed.what, failed.errno, now.plus(RETRY_NS));
-            }
-            Err(Failed { what, errno, .. }) => {
-                self.takeover_trouble = Some(Trouble { what, errno });
-                self.takeover_again_at = now.plus(RETRY_NS);
-            }
         }
     }
 

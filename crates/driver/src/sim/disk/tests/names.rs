@@ -191,7 +191,7 @@ fn a_folder_is_lost_with_all_that_is_in_it() {
         machine.sync_folder("/a/new").expect("no faults");
         machine.crash();
         match machine.store.status(Path::new("/a/new")) {
-            Ok((_, mode, is_folder)) => {
+            Ok((_, mode, is_folder, _)) => {
                 assert!(is_folder && mode == 0o700);
                 assert!(machine.contents("/a/new/file").is_some());
                 kept += 1;

@@ -1,15 +1,15 @@
 //! The segment, or its folder, is not there any more: an open file goes on without a name, and
 //! whoever starts the server again finds nothing of it.
 //!
-//! | step | who |
-//! |---|---|
-//! | once a second: the path of the segment names the open file | `look`, `on_look` |
-//! | it does not, or a step finds no folder: writes are refused, and nothing counts as durable which did not before | `lose` |
-//! | what is in flight ends; the segment is closed, and the folder is made again | `abandon` |
-//! | a rewrite is wanted. All changes up to its cut are in memory, so its base has them | `needs_base` |
-//! | behind the cut changes are recorded in a new segment, and its base takes over: all is durable | `find_again` |
+//! - `look`, `on_look`: once a second, whether the path of the segment names the open file.
+//! - `lose`: it does not, or a step finds no folder. Writes are refused, and nothing counts as
+//!   durable which did not before.
+//! - `abandon`: once nothing is in flight, the segment is closed, and the folder is made again.
+//! - `needs_base`: a rewrite is wanted. What is recorded before its cut is in memory, so its base
+//!   has it, and it is dropped; what follows goes to a new segment.
+//! - `find_again`: the base has taken over, and everything is durable.
 
-use super::{Trouble, Writer};
+use super::{Lost, Trouble, Writer};
 use crate::persist::journal::pieces::Pieces;
 use crate::persist::journal::steps::is_gone;
 use crate::persist::load::kept::Kept;
@@ -19,19 +19,6 @@ use rustix::io::Errno;
 
 /// What has failed, to follow "cannot".
 const FIND: &str = "find the append-only file in its folder";
-
-/// What was lost, until there is a new base.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lost {
-    /// What was durable, and synced, until then as far as anybody knew.
-    durable: SeqNo,
-    synced: SeqNo,
-    trouble: Trouble,
-    /// Nothing of the old files is in use any more.
-    is_abandoned: bool,
-    /// When that is to be.
-    at: MonoNs,
-}
 
 impl Writer {
     /// Asks whether the segment still has its name, unless that is being asked.
