@@ -74,6 +74,13 @@ impl Guard<'_> {
         if !self.ks.numbers.is_drawing() {
             return;
         }
+        if self.w.records.is_exempt && self.ks.journal.is_recording() {
+            if self.is_world() {
+                // Slots may leave the bitmap.
+                self.ks.numbers.pass_over(self.ks.numbers.last().0);
+            }
+            return;
+        }
         let is_change = self.draws_number(0);
         if !(is_change || self.has_pending_records()) {
             self.w.records.needs_none = false;

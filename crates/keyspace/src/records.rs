@@ -27,6 +27,8 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Records {
     /// Whether changes leave records; adopted when the section is entered.
     pub is_on: bool,
+    /// Nothing under this Access leaves records: it brings back what the journal has.
+    pub is_exempt: bool,
     /// Commands of changes which are not committed.
     pending: OutBuf,
     lines: Vec<Line>,

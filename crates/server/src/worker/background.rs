@@ -187,6 +187,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.check_saves();
         }
         self.begin_saves();
+        self.load_append_only();
         self.empty_for_loading();
         if self.core.tasks.starts_journal {
             self.start_journal();

@@ -31,7 +31,7 @@ pub struct Plan {
     pub path: PathBuf,
     /// It is an append-only file, which is here.
     pub place: Option<Place>,
-    /// DEBUG RELOAD; nothing at the start.
+    /// DEBUG RELOAD or DEBUG LOADAOF; nothing at the start.
     pub reload: Option<Reload>,
 }
 
@@ -144,6 +144,11 @@ impl Load {
     #[inline]
     pub fn is_on(&self) -> bool {
         self.is_on.load(Acquire)
+    }
+
+    /// True while the server starts, or has failed to.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.is_on() && held(&self.plan).reload.is_none()
     }
 
     /// What is loaded, or was.
