@@ -15,6 +15,7 @@ mod crash {
     mod mirror;
     mod ops;
     mod order;
+    mod parts;
     mod reads;
     mod same;
     mod shared;
