@@ -410,6 +410,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             if self.access.try_world().is_err() {
                 return self.core.tasks.retries.postpone(Work::Journal, now);
             }
+            // What is changed behind this has no number, and must not count as synced (WAITAOF).
+            shared.journal.publish_synced(None);
             let mut guard = self.access.world(self.core.turn.unix_ms());
             guard.set_recording(false);
             guard.forget_numbers();
