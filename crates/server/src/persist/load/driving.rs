@@ -257,6 +257,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let shared = self.core.shared.clone();
         let (load, Plan { path, reload, .. }) = (&shared.load, shared.load.planned());
         load.join();
+        report::unread(&path, load);
         let ended = match end {
             Ok(End::Commands(_)) => unreachable!("only parts of an append-only file are commands"),
             Ok(End::Snapshot(summary)) => {

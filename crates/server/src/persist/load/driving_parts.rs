@@ -122,6 +122,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(crate) fn end_part(&mut self, end: Result<End, LoadError>) {
         self.end_file();
         let Some(loading) = &mut self.core.tasks.loading else { return };
+        report::unread(&loading.path, &self.core.shared.load);
         match end {
             Err(error) => {
                 let path = loading.path.clone();
