@@ -79,7 +79,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let rules = Rules {
             replaces: plan.reload.is_some(),
             now: self.core.turn.unix_ms(),
-            keeps_due: plan.place.is_some(),
+            // The file of commands says when a key is removed: DEBUG RELOAD beside one leaves that
+            // to whoever finds the key.
+            keeps_due: plan.place.is_some() || shared.keyspace.journal().is_recording(),
         };
         threads::start(&pipe, count, &mut self.access, &shared, rules);
         if let Some(loading) = &mut self.core.tasks.loading {
