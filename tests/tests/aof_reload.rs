@@ -56,8 +56,13 @@ fn held(server: &ServerProcess) -> String {
     let is_time = |word: &str| ["seen", "active", "delivered"].contains(&word);
     let line = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
-        let is_shown = |at: &usize| !is_time(words[*at]) && !(*at > 0 && is_time(words[at - 1]));
-        (0..words.len()).filter(is_shown).map(|at| words[at]).collect::<Vec<_>>().join(" ")
+        // The word and the number behind it.
+        let is_left_out = |at: usize| is_time(words[at]) || at > 0 && is_time(words[at - 1]);
+        (0..words.len())
+            .filter(|at| !is_left_out(*at))
+            .map(|at| words[at])
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     let all = databases(&mut server.connect(), 0..16);
     all.lines().map(line).collect::<Vec<_>>().join("\n")

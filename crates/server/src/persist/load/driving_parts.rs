@@ -8,7 +8,7 @@
 //!    '------------------------------------------------------------^
 //! ```
 //!
-//! DEBUG LOADAOF (`persist/reload.rs`) goes from Finding to Emptying, where the data is removed, and
+//! DEBUG LOADAOF (`persist/reload.rs`) goes from Finding to Emptying, where the data is removed. It
 //! mends nothing.
 
 use crate::log;
