@@ -7,6 +7,7 @@ mod producer;
 #[allow(dead_code)] // other programs use the rest
 mod sim_world;
 
+mod disk;
 mod held;
 mod ingest;
 mod ingest2;
