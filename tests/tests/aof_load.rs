@@ -162,6 +162,19 @@ fn random_workloads_of_redis_are_loaded_with_the_same_data() {
     assert!(keys > 150, "{keys}");
 }
 
+/// However many lines about producers cannot be read, the log says it once, with their number.
+#[test]
+fn damaged_lines_about_producers_are_one_warning() {
+    let block = b"*1\r\n$5\r\nMULTI\r\n*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$1\r\nv\r\n\
+        #PRODUCER:list:no number:p\r\n*1\r\n$4\r\nEXEC\r\n";
+    let folder = folder_with("aof-unread", &block.repeat(20_000));
+    let server = ours(&folder, "2");
+    assert_eq!(ask(&mut server.connect(), &["LLEN", "l"]), Value::Int(20_000));
+    let log = server.log();
+    assert_eq!(log.matches("cannot be read").count(), 1, "{} bytes of log", log.len());
+    assert!(log.contains("the numbers of 20000 producers cannot be read"), "{log}");
+}
+
 /// Commands of one and of several slots, transactions, and commands on whole databases, so dense
 /// that their order matters everywhere.
 fn entangled(rng: &mut Rng, count: usize) -> Vec<u8> {

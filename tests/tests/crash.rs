@@ -17,6 +17,7 @@ mod crash {
     mod number;
     mod ops;
     mod order;
+    mod parts;
     mod reads;
     mod same;
     mod shared;

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use sheafdb_tests::folder::{Folder, names};
 use sheafdb_tests::in_time::{LIMIT, until};
+use sheafdb_tests::program::{finish, spawn};
 use sheafdb_tests::rdb_state::state;
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
@@ -451,4 +453,83 @@ fn the_history_is_restored(binary: &Binary, preamble: &str) {
     let (number, _) = known.last().expect("there are some");
     works(&undo(&server, &temporary, &["--keys", "*", "--to", &number.to_string()]));
     assert_eq!(state(&mut wire, false), known.last().expect("there are some").1);
+}
+
+/// The server with the old data of a running `sheafdb undo`, once it is one.
+fn private_server(undo: &Child) -> Option<Pid> {
+    let parent = format!(" {} ", undo.id());
+    let is_server = |pid: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name may have blanks; behind it stand the state and the parent.
+        let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        behind.get(2..).is_some_and(|behind| behind.starts_with(&parent))
+            && words.split(|byte| *byte == 0).nth(1) == Some(b"--dir")
+    };
+    let names = fs::read_dir("/proc").expect("a list").flatten();
+    let mut pids = names.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.find(is_server).and_then(Pid::from_raw)
+}
+
+/// `sheafdb undo` whose server with the old data stands still, most likely before it has loaded
+/// them.
+fn held_undo(server: &ServerProcess, temporary: &Path) -> (Child, Pid) {
+    let (port, temporary) = (server.addr.port().to_string(), temporary.to_str().expect("plain"));
+    loop {
+        let words = ["undo", "--port", &port, "--temp", temporary, "--keys", "*", "--to"];
+        let mut command = Command::new(Binary::under_test().path);
+        command.args(words).arg(number(9).to_string());
+        let mut child = spawn(&mut command);
+        let mut found = None;
+        until("it has a server", || {
+            found = private_server(&child);
+            found.is_some() || child.try_wait().is_ok_and(|status| status.is_some())
+        });
+        if let Some(pid) = found
+            && kill_process(pid, Signal::STOP).is_ok()
+            && child.try_wait().is_ok_and(|status| status.is_none())
+        {
+            return (child, pid);
+        }
+        // It was over before this test has looked.
+        let _ = child.kill();
+        finish(child);
+    }
+}
+
+/// However `undo` ends, its server does not stay.
+#[test]
+fn the_server_of_a_killed_undo_ends() {
+    let Some(Made { folder, .. }) = made("pit-undo-killed") else { return };
+    let server = ServerProcess::start(&Binary::under_test(), &["--dir", folder.path()]);
+    let temporary = folder.at("temp");
+    fs::create_dir(&temporary).expect("a folder");
+    let (mut child, pid) = held_undo(&server, &temporary);
+    child.kill().expect("it runs");
+    finish(child);
+    let process = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
+    // (Nobody may have waited for it; then it has no words any more.)
+    let is_there = || fs::read(&process).is_ok_and(|words| !words.is_empty());
+    until("its server ends", || !is_there());
+}
+
+/// The running server closes connections which are silent for a second.
+#[test]
+fn undo_works_beside_a_timeout() {
+    let Some(Made { folder, .. }) = made("pit-undo-timeout") else { return };
+    let more = ["--dir", folder.path(), "--timeout", "1"];
+    let server = ServerProcess::start(&Binary::under_test(), &more);
+    let temporary = folder.at("temp");
+    fs::create_dir(&temporary).expect("a folder");
+    ask(&mut server.connect(), "SET new mine");
+    let (child, pid) = held_undo(&server, &temporary);
+    // Long enough for the server to close what `undo` leaves open.
+    until("nobody is connected", || {
+        let clients = render::line(&ask(&mut server.connect(), "INFO clients"));
+        clients.contains("connected_clients:1\\r")
+    });
+    kill_process(pid, Signal::CONT).expect("it runs");
+    let out = finish(child);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert_ne!(render::line(&ask(&mut server.connect(), "GET new")), "\"mine\"");
 }

@@ -17,8 +17,8 @@
 //! - ingest writes messages ([`crate::list::pour`], [`crate::stream::pour`]): RPUSH, and XADD with
 //!   its id for each message, the last one with the exact trimming;
 //! - MIGRATE removes what it has moved: DEL;
-//! - DEBUG commands that change the whole data in place (RELOAD, LOADAOF) cannot be recorded and
-//!   have to begin the file anew (DEBUG POPULATE leaves its SETs itself);
+//! - DEBUG RELOAD and LOADAOF bring back the data which the file has, and leave none; what would
+//!   change the data (RELOAD NOSAVE) is refused. DEBUG POPULATE leaves its SETs itself;
 //! - FLUSHALL, FLUSHDB, SWAPDB: the request, FLUSHALL and FLUSHDB without ASYNC or SYNC;
 //! - function libraries: FUNCTION LOAD, DELETE, FLUSH, RESTORE as requested;
 //! - loading data while the server runs (a snapshot, a transfer): a file of its own.

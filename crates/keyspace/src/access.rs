@@ -255,6 +255,14 @@ impl Access {
         self.w.exempt_from_turns = exempt;
     }
 
+    /// Sets whether changes under this Access leave no records, and draw no numbers while others
+    /// leave records: whoever loads data which the journal has already. Slots keep the numbers of
+    /// the changes which the data shows. Called while there is no guard.
+    pub fn set_exempt_from_records(&mut self, exempt: bool) {
+        self.w.records.is_exempt = exempt;
+        self.w.records.is_on = self.ks.journal.is_recording() && !exempt;
+    }
+
     /// Asked before locking by a command that will be long.
     ///
     /// # Errors
@@ -564,7 +572,7 @@ impl Worker {
         self.uses = ks.uses.get();
         self.uses_now = self.uses.word(self.now);
         self.undo.adopt_snapshot(ks.snapshot.running());
-        self.records.is_on = ks.journal.is_recording();
+        self.records.is_on = ks.journal.is_recording() && !self.records.is_exempt;
     }
 
     #[inline(always)]

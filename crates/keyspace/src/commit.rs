@@ -72,6 +72,20 @@ impl Guard<'_> {
         self.commit();
     }
 
+    /// Commits the changes so far, which frees their undo log. They get their sequence number, and
+    /// one record, together with what is changed until [`Guard::finish`]. The guard must cover them
+    /// until then.
+    #[cold]
+    pub fn commit_part(&mut self) {
+        let has_part = self.ks.numbers.is_drawing() && self.draws_number(0);
+        self.commit();
+        self.w.records.has_part |= has_part;
+        if self.w.records.has_part {
+            self.w.records.part = self.w.records.mark();
+            self.record_empty_change(); // a guard that drops sees that something is left to do
+        }
+    }
+
     /// Commits without a sequence number: on the short path while no numbers are drawn. Marks
     /// watches; replaced entries are freed after the guard has dropped.
     #[inline]

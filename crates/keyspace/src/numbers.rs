@@ -74,7 +74,15 @@ impl Guard<'_> {
         if !self.ks.numbers.is_drawing() {
             return;
         }
-        let is_change = self.draws_number(0);
+        if self.w.records.is_exempt && self.ks.journal.is_recording() {
+            if self.is_world() {
+                // Slots may leave the bitmap.
+                self.ks.numbers.pass_over(self.ks.numbers.last().0);
+            }
+            return;
+        }
+        let has_part = std::mem::take(&mut self.w.records.has_part);
+        let is_change = has_part || self.draws_number(0);
         if !(is_change || self.has_pending_records()) {
             self.w.records.needs_none = false;
             return;
@@ -111,7 +119,7 @@ impl Guard<'_> {
 
     /// True if something was changed, and has no number yet.
     pub fn has_unnumbered(&self) -> bool {
-        self.draws_number(0) || self.has_pending_records()
+        self.w.records.has_part || self.draws_number(0) || self.has_pending_records()
     }
 
     /// Number of keys of a database.
@@ -135,6 +143,7 @@ impl Guard<'_> {
     pub fn forget_numbers(&mut self) {
         assert!(self.is_world(), "nobody else draws or reads a number meanwhile");
         self.ks.numbers.set_drawing(false);
+        self.w.records.has_part = false;
         self.ks.numbers.passed_over.store(0, Ordering::SeqCst);
         SlotId::all().for_each(|slot| self.owned(slot).set_last_seq(0));
         self.w.seq_max = 0;

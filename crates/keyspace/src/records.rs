@@ -28,6 +28,8 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Records {
     /// Whether changes leave records; adopted when the section is entered.
     pub is_on: bool,
+    /// Nothing under this Access leaves records: it brings back what the journal has.
+    pub is_exempt: bool,
     /// Commands of changes which are not committed.
     pending: OutBuf,
     lines: Vec<Line>,
@@ -36,6 +38,10 @@ pub(crate) struct Records {
     own: u32,
     /// Changes are pending that nothing can repeat, and nothing has to.
     pub needs_none: bool,
+    /// A part of the changes is committed and has no number yet ([`Guard::commit_part`]).
+    pub has_part: bool,
+    /// Where the pending commands of that part end: a rollback leaves them.
+    pub part: RecordMark,
     /// So many commands were pending when a line was added behind the last of them: they become a
     /// transaction, also a single one.
     annotated: Option<usize>,
@@ -167,6 +173,7 @@ impl Records {
         self.pending.clear();
         self.lines.clear();
         self.needs_none = false;
+        self.part = RecordMark::default();
         self.annotated = None;
         if self.pending.bytes.capacity() > KEPT_BYTES_MAX {
             self.pending = OutBuf::default();

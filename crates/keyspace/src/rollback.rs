@@ -12,7 +12,7 @@ impl Guard<'_> {
     /// Takes back every change since the last commit, except removals of expired keys.
     #[cold]
     pub fn rollback(&mut self) {
-        self.undo_to(0, RecordMark::default());
+        self.undo_to(0, self.w.records.part);
         let expired = self.expired_from(0);
         self.w.undo.events.extend(expired);
         if self.w.undo.listeners != 0 {

@@ -175,6 +175,80 @@ fn a_rollback_keeps_the_removal_of_keys_that_were_due() {
     }
 }
 
+/// What is committed in parts has one number and one record, also if a later part is taken back.
+#[test]
+fn parts_of_a_transaction_are_one_record() {
+    for end in ["finish", "rollback to", "rollback", "drop", "panic"] {
+        let mut all = recording(1);
+        let batch = section(&mut all[0], |access| {
+            let work = AssertUnwindSafe(|| {
+                let mut guard = guard(access, b"a");
+                set(&mut guard, DB, b"a");
+                guard.commit_part();
+                set(&mut guard, DbIndex(1), b"a");
+                guard.commit_part();
+                assert!(guard.has_unnumbered(), "{end}");
+                let mark = guard.mark();
+                set(&mut guard, DbIndex(2), b"a");
+                match end {
+                    "finish" => guard.finish(),
+                    "rollback to" => guard.rollback_to(mark),
+                    "rollback" => guard.rollback(),
+                    "drop" => {}
+                    _ => panic!("in a later part"),
+                }
+            });
+            assert_eq!(catch_unwind(work).is_err(), end == "panic");
+            let mut guard = guard(access, b"a");
+            assert_eq!((guard.seq(), guard.has_unnumbered()), (SeqNo(1), false), "{end}");
+            let key = guard.keyspace().key(b"a");
+            let has = [0, 1, 2].map(|db| guard.read(DbIndex(db), &key).is_some());
+            let is_whole = ["finish", "drop"].contains(&end);
+            assert_eq!(has, [true, true, is_whole], "{end}");
+        });
+        let is_whole = ["finish", "drop"].contains(&end);
+        let last = if is_whole { " ; SELECT 2 ; SET a 1" } else { "" };
+        let text = format!("MULTI ; SET a 1 ; SELECT 1 ; SET a 1{last} ; EXEC");
+        assert_eq!(texts(&batch), [text], "{end}");
+        assert_eq!(batch.runs[0].count, 1, "{end}");
+    }
+}
+
+/// What is loaded into a keyspace which records leaves no record, and slots keep their numbers.
+#[test]
+fn an_exempt_access_leaves_no_records_and_no_numbers() {
+    let mut all = recording(1);
+    section(&mut all[0], |access| {
+        set(&mut guard(access, b"a"), DB, b"a");
+    });
+    let mut further = all[0].further().expect("room");
+    further.set_exempt_from_records(true);
+    all[0].set_exempt_from_records(true);
+    all[0].try_world().expect("nobody is inside");
+    let mut world = all[0].world(NOW);
+    assert_eq!(world.flush_all(), 1);
+    world.finish();
+    drop(world);
+    all[0].open_world();
+    assert!(further.enter());
+    let mut loading = guard(&mut further, b"a");
+    assert!(!loading.is_recording());
+    put(&mut loading, DB, b"a", None);
+    loading.finish();
+    drop(loading);
+    further.leave();
+    let keyspace = all[0].keyspace().clone();
+    assert_eq!((keyspace.numbers().last(), keyspace.journal().unrecorded()), (SeqNo(1), 0));
+    assert!(take(&all[0]).is_empty());
+    all[0].set_exempt_from_records(false);
+    let batch = section(&mut all[0], |access| {
+        let mut guard = guard(access, b"a");
+        assert_eq!(guard.seq(), SeqNo(1), "the number of what the data shows");
+        set(&mut guard, DB, b"a");
+    });
+    assert_eq!((texts(&batch), batch.runs[0].first), (vec!["SET a 1".to_owned()], SeqNo(2)));
+}
+
 /// A key that a command makes due and finds so itself is back when it is rolled back.
 #[test]
 fn a_rollback_takes_back_the_removal_of_a_key_that_the_command_made_due() {

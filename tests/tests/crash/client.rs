@@ -8,7 +8,7 @@ use std::time::Instant;
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-use super::ops::{Atom, Maker, Op, words};
+use super::ops::{Atom, Maker, Op, Repeat, words};
 
 /// What was sent, in order. The atoms without a reply stand at the end.
 #[derive(Default)]
@@ -16,6 +16,8 @@ pub struct History {
     pub atoms: Vec<(Atom, Option<Value>)>,
     /// When the last reply came.
     pub last: Option<Instant>,
+    /// Changes which were refused because data was loaded.
+    pub refused: usize,
 }
 
 /// The changes of one life of the server.
@@ -41,8 +43,14 @@ impl Client {
         wire.command(&select)?;
         waiting.command(&select)?;
         // What a waiting client has not taken is in no one's way.
-        let clear = Atom { commands: vec![words("DEL q zq")], repeat: super::ops::Repeat::Same };
-        self.run(&mut wire, &mut waiting, vec![Op { waiter: None, atoms: vec![clear] }])?;
+        loop {
+            let refused = self.history.refused;
+            let clear = Atom { commands: vec![words("DEL q zq")], repeat: Repeat::Same };
+            self.run(&mut wire, &mut waiting, vec![Op { waiter: None, atoms: vec![clear] }])?;
+            if self.history.refused == refused {
+                break;
+            }
+        }
         loop {
             let count = if rng.chance(70) { 1 } else { 1 + rng.below(12) };
             let mut ops = Vec::new();
@@ -71,9 +79,15 @@ impl Client {
                 waiting.send(&encode(waiter))?;
                 // It waits by now, or at another time it comes too late, which is as good.
                 wire.command(&["PING"])?;
-                let reply = wire.command(&push.commands[0])?;
+                let mut reply = wire.command(&push.commands[0])?;
+                while is_refused(&reply) {
+                    reply = wire.command(&push.commands[0])?;
+                }
                 self.accept(first, reply);
-                let reply = waiting.receive()?;
+                let mut reply = waiting.receive()?;
+                while is_refused(&reply) {
+                    reply = waiting.command(waiter)?;
+                }
                 self.accept(first + 1, reply);
                 continue;
             }
@@ -102,6 +116,12 @@ impl Client {
     }
 
     fn accept(&mut self, at: usize, reply: Value) {
+        if is_refused(&reply) {
+            self.history.refused += 1;
+            self.history.atoms[at].0 = Atom { commands: vec![words("PING")], repeat: Repeat::Same };
+            self.history.atoms[at].1 = Some(reply);
+            return;
+        }
         if let Value::Error(text) = &reply {
             let text = String::from_utf8_lossy(text);
             let is_expected = ["WRONGTYPE", "ERR", "BUSYGROUP", "NOGROUP"];
@@ -110,4 +130,10 @@ impl Client {
         self.history.atoms[at].1 = Some(reply);
         self.history.last = Some(Instant::now());
     }
+}
+
+/// Data is loaded: the change, or the transaction, was not made.
+fn is_refused(reply: &Value) -> bool {
+    let Value::Error(text) = reply else { return false };
+    text.starts_with(b"LOADING") || text.starts_with(b"EXECABORT")
 }

@@ -14,7 +14,7 @@ use sheafdb_tests::program::{finish, spawn};
 use sheafdb_tests::rdb_state::databases;
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
-use sheafdb_tests::wire::{Value, Wire};
+use sheafdb_tests::wire::{Value, Wire, encode};
 
 use super::client::Client;
 use super::mirror::{Mirror, difference, plain};
@@ -65,6 +65,9 @@ pub struct Totals {
     pub copies: usize,
     pub rewrites: usize,
     pub toggles: usize,
+    /// DEBUG RELOAD and DEBUG LOADAOF, and those of them which were not refused.
+    pub reloads: usize,
+    pub reloaded: usize,
 }
 
 impl Totals {
@@ -76,6 +79,8 @@ impl Totals {
         self.copies += other.copies;
         self.rewrites += other.rewrites;
         self.toggles += other.toggles;
+        self.reloads += other.reloads;
+        self.reloaded += other.reloaded;
     }
 }
 
@@ -269,6 +274,17 @@ fn meddle(addr: SocketAddr, rng: &mut Rng, totals: &mut Totals) {
             // One may be under way.
             wire.command(&["BGREWRITEAOF"]).expect("an answer");
             totals.rewrites += 1;
+        }
+        if rng.chance(15) {
+            // The server may be killed meanwhile, or behind it. (Beside a rewrite it is refused.)
+            let subcommand = rng.pick(&["RELOAD", "LOADAOF"]);
+            wire.send(&encode(&["DEBUG", subcommand])).expect("sent");
+            totals.reloads += 1;
+            if rng.chance(20) {
+                return;
+            }
+            let reply = wire.receive().expect("an answer");
+            totals.reloaded += usize::from(reply == Value::Simple(b"OK".to_vec()));
         }
     }
 }

@@ -83,6 +83,8 @@ pub enum DebugOp {
         /// It is removed from memory before.
         flushes: bool,
     },
+    /// Loads the append-only file.
+    LoadAof,
     /// Lengths and allocations of a key and of its text.
     SdsLen {
         /// The key.

@@ -49,6 +49,7 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
         3 if is(name, "LOG") => DebugOp::Log(args.get(2).into()),
         2 if is(name, "STRUCTSIZE") => DebugOp::StructSize,
         2.. if is(name, "RELOAD") => reload(args)?,
+        2.. if is(name, "LOADAOF") => DebugOp::LoadAof,
         3 if is(name, "SDSLEN") => DebugOp::SdsLen { key: args.get(2).into() },
         3 if is(name, "PAUSE-CRON") => DebugOp::PauseCron(is_set(args.get(2))),
         3 if is(name, "LEAK") => DebugOp::Leak(args.get(2).into()),

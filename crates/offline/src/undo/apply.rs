@@ -1,12 +1,15 @@
 //! One transaction which brings the keys back.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use client::Value;
 
 use super::compare::{Action, decide, matching, parts, states, strange};
 use crate::connection::{Asked, Failure, said};
 
+/// The running server is asked something so often, while the other one is asked for names.
+const SILENT_MAX: Duration = Duration::from_millis(300);
 /// How often the transaction is tried while others change the keys.
 const TRIES: usize = 5;
 /// Keys that are watched by one request.
@@ -49,8 +52,17 @@ impl Undo<'_> {
     /// them.
     fn plan(&mut self) -> Result<Plan, Failure> {
         let mut keys = BTreeSet::new();
-        matching(self.old, self.pattern, &mut keys)?;
-        matching(self.now, self.pattern, &mut keys)?;
+        // (The running server is not left without a request for long: it may have a `timeout`.)
+        let mut asked = Instant::now();
+        let now = &mut *self.now;
+        matching(self.old, self.pattern, &mut keys, || {
+            if asked.elapsed() > SILENT_MAX {
+                now.call(&[b"PING"])?;
+                asked = Instant::now();
+            }
+            Ok(())
+        })?;
+        matching(self.now, self.pattern, &mut keys, || Ok(()))?;
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let watched: &[&[u8]] = if self.is_dry { &[] } else { &keys };
         for some in watched.chunks(WATCHED) {
@@ -73,9 +85,11 @@ impl Undo<'_> {
 
     /// Queues all actions, and runs them. False if a watched key was changed.
     fn apply(&mut self, plan: &Plan) -> Result<bool, Failure> {
-        self.now.call(&[b"MULTI"])?;
         let keys: Vec<&[u8]> = plan.actions.iter().map(|(key, _)| key.as_slice()).collect();
-        for part in parts(&mut [&mut *self.old], &keys)? {
+        // Both are asked, so that none is silent for long.
+        let parts = parts(&mut [&mut *self.old, &mut *self.now], &keys)?;
+        self.now.call(&[b"MULTI"])?;
+        for part in parts {
             self.queue(&part)?;
         }
         match self.now.try_call(&[b"EXEC"])? {

@@ -74,11 +74,12 @@ fn is_same(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// Adds the keys of a server which match the pattern.
+/// Adds the keys of a server which match the pattern. `between` is called between its requests.
 pub fn matching(
     server: &mut Asked,
     pattern: &[u8],
     keys: &mut BTreeSet<Vec<u8>>,
+    mut between: impl FnMut() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     if is_literal(pattern) {
         keys.insert(pattern.to_vec());
@@ -90,6 +91,7 @@ pub fn matching(
         let Some([next, found]) = reply.as_members() else { return Err(strange("SCAN")) };
         let found = found.as_members().ok_or_else(|| strange("SCAN"))?;
         keys.extend(found.iter().filter_map(Value::as_bytes).map(<[u8]>::to_vec));
+        between()?;
         cursor = next.as_bytes().ok_or_else(|| strange("SCAN"))?.to_vec();
         if cursor == b"0" {
             return Ok(());

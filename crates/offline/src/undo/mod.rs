@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use apply::{Plan, Undo};
 use compare::Action;
 use options::{Options, Parsed, parse};
-use private::Private;
+use private::{Private, SERVE};
 
 use crate::connection::{Asked, Failure, field, path};
 use crate::restore::point::Point;
@@ -70,6 +70,11 @@ missed.
 
 /// `sheafdb undo`.
 pub fn run(arguments: &[Vec<u8>]) -> ExitCode {
+    if let Some((first, rest)) = arguments.split_first()
+        && first == SERVE.as_bytes()
+    {
+        return private::serve(rest);
+    }
     match parse(arguments) {
         Ok(Parsed::Help) => {
             print!("{USAGE}");
@@ -103,11 +108,14 @@ fn undo(options: &Options) -> Result<String, Failure> {
     if options.dir.is_none() {
         notes.extend(wait_for_files(&mut now, options.point)?);
     }
+    drop(now); // the server may close a connection which is silent for its `timeout`
     let private = Private::new(&options.temporary)?;
     let restored = restore(&source, options.point, &private.data())?;
     let name = Some(source.place()?.name);
     let mut old = private.start(source.folder.as_deref(), name.as_deref(), &databases)?;
     old.call(&[b"SELECT", db.as_bytes()])?;
+    let mut now = Asked::connect(&options.login, REPLY)?;
+    now.call(&[b"SELECT", db.as_bytes()])?;
     let Options { keys: pattern, is_dry, .. } = options;
     let undo = Undo { old: &mut old, now: &mut now, pattern, is_dry: *is_dry }.run();
     let plan = undo?;

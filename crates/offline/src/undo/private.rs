@@ -1,16 +1,21 @@
-//! A server of this program's own, which holds old data while it is compared.
+//! A server of this program's own, which holds old data while it is compared. It ends with this
+//! program, also if that is killed: before it becomes a server, its process asks the kernel for
+//! that.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use client::{Address, Value};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
@@ -18,6 +23,8 @@ use super::REPLY;
 use crate::connection::{Asked, Failure, Login};
 use crate::restore::about;
 
+/// With this argument `sheafdb undo` becomes the server of the process whose number follows.
+pub const SERVE: &str = "--serve-for";
 /// How often the server is asked whether it has loaded its data.
 const POLL: Duration = Duration::from_millis(20);
 /// Lines of its log that are shown when it does not start.
@@ -65,13 +72,13 @@ impl Private {
         name: Option<&[u8]>,
         databases: &[u8],
     ) -> Result<Asked, Failure> {
-        use std::os::unix::ffi::OsStrExt;
         let log = self.path.join("log");
         let program = std::env::current_exe().map_err(|error| format!("the program: {error}"))?;
         let out = File::create(&log).map_err(|error| about(&log, &error))?;
         let errors = out.try_clone().map_err(|error| about(&log, &error))?;
         let socket = self.path.join("s");
         let mut command = Command::new(&program);
+        command.args(["undo", SERVE, &std::process::id().to_string()]);
         command.arg("--dir").arg(self.data()).arg("--unixsocket").arg(&socket);
         command.args(["--unixsocketperm", "700", "--port", "0", "--admin-port", "0"]);
         command.args(["--save", "", "--appendonly", "yes", "--appendfsync", "no"]);
@@ -119,6 +126,30 @@ impl Drop for Private {
         self.signals.close();
         drop(remove(&self.path, &self.child));
     }
+}
+
+/// Becomes a server with the arguments behind the number of the process for which it works. When
+/// that ends, so does the server, whatever it does.
+pub fn serve(arguments: &[Vec<u8>]) -> ExitCode {
+    let Err(failure) = become_server(arguments);
+    eprintln!("sheafdb undo: {failure}");
+    ExitCode::FAILURE
+}
+
+fn become_server(arguments: &[Vec<u8>]) -> Result<std::convert::Infallible, Failure> {
+    let (parent, arguments) =
+        arguments.split_first().ok_or_else(|| format!("{SERVE} needs a value"))?;
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| format!("the end of a process cannot be followed: {error}"))?;
+    // It may have ended before that.
+    let is_there = getppid().is_some_and(|pid| pid.to_string().as_bytes() == parent.as_slice());
+    if !is_there {
+        return Err("the process for which this one works has ended".into());
+    }
+    let program = std::env::current_exe().map_err(|error| format!("the program: {error}"))?;
+    let mut command = Command::new(&program);
+    command.args(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
+    Err(about(&program, &command.exec()))
 }
 
 /// Ends the server, and removes the folder. While the guard is held none is started.

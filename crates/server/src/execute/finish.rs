@@ -107,7 +107,7 @@ impl Core {
     pub(crate) fn finish_command(&mut self, guard: &mut Guard<'_>, caller: &Caller) {
         if caller.is_in_exec() {
             if caller.commits_in_parts && guard.is_undo_large() {
-                guard.finish();
+                guard.commit_part();
             }
         } else {
             let hold = self.finish_noted(guard);

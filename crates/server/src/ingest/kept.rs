@@ -14,6 +14,9 @@ use ingest::Target;
 use journal::producer::{BlockLine, Field, SinkKind};
 use std::collections::HashMap;
 
+/// Characters of a line that cannot be read which the log shows.
+const UNREAD_SHOWN_MAX: usize = 200;
+
 /// The kind of a sink in files; a null sink has none, because it keeps nothing.
 pub fn kind_of(target: Target) -> Option<SinkKind> {
     match target {
@@ -56,6 +59,48 @@ impl Name {
 pub fn field_of(name: &Name, number: u64) -> Option<Field<'_>> {
     let kind = kind_of(name.target)?;
     Some(Field { kind, db: name.db, number, producer: &name.producer, key: &name.key })
+}
+
+/// Lines of a file which should say the number of a producer, and cannot be read. They are left
+/// out; the log has their number and the first of them.
+#[derive(Debug, Default)]
+pub struct Unread {
+    count: u64,
+    first: String,
+}
+
+impl Unread {
+    /// One of them.
+    pub fn one(text: String) -> Self {
+        Self { count: 1, first: text }
+    }
+
+    /// Adds one; `text` shows it.
+    pub fn add(&mut self, text: impl FnOnce() -> String) {
+        if self.count == 0 {
+            self.first = text();
+        }
+        self.count += 1;
+    }
+
+    /// Adds those behind these.
+    pub fn append(&mut self, more: Self) {
+        if self.count == 0 {
+            self.first = more.first;
+        }
+        self.count += more.count;
+    }
+
+    /// What the log says of a file; `None` if there are none.
+    pub fn warning(&self) -> Option<String> {
+        let text = match self.count {
+            0 => return None,
+            1 => "the number of a producer cannot be read, and is left out".to_owned(),
+            n => format!("the numbers of {n} producers cannot be read, and are left out"),
+        };
+        let shown: String = self.first.chars().take(UNREAD_SHOWN_MAX).collect();
+        Some(format!("{text}; the first is {shown}"))
+    }
 }
 
 /// The numbers that were read while files are loaded.
@@ -119,6 +164,24 @@ mod tests {
         }
         assert_eq!(kept.take(), [(name(2), 7), (name(1), 3)]);
         assert!(kept.take().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_one_warning() {
+        assert_eq!(Unread::default().warning(), None);
+        let mut unread = Unread::one("'x'".into());
+        let one = unread.warning().expect("one");
+        assert_eq!(
+            one,
+            "the number of a producer cannot be read, and is left out; the first is 'x'"
+        );
+        (0..9).for_each(|_| unread.add(|| unreachable!("the first is known")));
+        unread.append(Unread::one("y".into()));
+        let all = unread.warning().expect("some");
+        assert!(all.contains("numbers of 11 producers") && all.ends_with("'x'"), "{all}");
+        let mut long = Unread::default();
+        long.append(Unread::one("y".repeat(9_000)));
+        assert!(long.warning().expect("one").len() < 300);
     }
 
     #[test]

@@ -296,6 +296,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::Load => self.begin_loading(),
             Message::AppendOnly => self.follow_appendonly(),
             Message::RewriteAppendOnly => self.rewrite_without_journal(),
+            Message::LoadAppendOnly(worker, conn) => {
+                self.core.tasks.aof_asker = Some((worker, conn));
+            }
             Message::Reloaded(conn, error) => {
                 self.answer_saver(Some(conn), &error.map_or(Answer::Ok, Answer::Error));
             }

@@ -183,6 +183,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.check_saves();
         }
         self.begin_saves();
+        self.load_append_only();
         self.empty_for_loading();
         if self.core.tasks.starts_journal {
             self.start_journal();
@@ -294,7 +295,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         self.check_soft_limits();
         self.core.check_saves();
+        self.forget_producers();
         self.publish();
+    }
+
+    /// Forgets producers of ingest whose time has come. One worker does it for all.
+    fn forget_producers(&self) {
+        let producers = &self.core.shared.ingest.producers;
+        if self.core.id == 0 && !producers.is_empty() {
+            // What is left over is forgotten in the next rounds.
+            _ = producers.forget(self.core.turn.now(), self.core.settings.ingest_forget_ns);
+        }
     }
 
     /// Makes the driver's figures visible to INFO.

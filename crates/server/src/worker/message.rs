@@ -87,7 +87,9 @@ pub enum Message {
     AppendOnly,
     /// A file is planned to be loaded; for worker 0.
     Load,
-    /// DEBUG RELOAD is over, or has not begun for this reason.
+    /// DEBUG LOADAOF of this worker's session; for worker 0.
+    LoadAppendOnly(usize, ConnId),
+    /// DEBUG RELOAD or LOADAOF is over, or has not begun for this reason.
     Reloaded(ConnId, Option<command::Error>),
     /// The threads that load a file have room for another block, or have ended.
     Loading,

@@ -19,7 +19,7 @@ pub enum Work {
     Deferred,
     /// The moment of a save.
     Save,
-    /// Removing what is there before a file is loaded.
+    /// DEBUG LOADAOF, and removing what is there before a file is loaded.
     Load,
     /// The begin and the end of the append-only file.
     Journal,

@@ -99,6 +99,8 @@ pub struct Tasks {
     pub(crate) journal_again_at: Option<MonoNs>,
     /// The append-only file is to begin before the server serves its clients.
     pub(crate) starts_journal: bool,
+    /// DEBUG LOADAOF: the worker and the session which wait for it, until loading begins.
+    pub(crate) aof_asker: Option<(usize, ConnId)>,
     /// The file that this worker loads.
     pub(crate) loading: Option<Box<Loading>>,
     /// How many files it has begun to load.
@@ -132,6 +134,7 @@ impl Tasks {
             || !self.saving.is_idle()
             || self.loading.is_some()
             || self.journal.is_some()
+            || self.aof_asker.is_some()
             || self.starts_journal
             || self.journal_again_at.is_some();
         if has_others { timeout.into_iter().chain(self.next_of_others(now)).min() } else { timeout }
@@ -139,6 +142,7 @@ impl Tasks {
 
     #[cold]
     fn next_of_others(&self, now: MonoNs) -> Option<MonoNs> {
+        let awaits_load = self.is_emptying() || self.aof_asker.is_some();
         let is_ending = self.journal.as_ref().is_some_and(|journal| journal.is_ending);
         let times = [
             self.retries.next(Work::Journal, self.starts_journal || is_ending, now),
@@ -148,7 +152,7 @@ impl Tasks {
             self.retries.next(Work::Trips, !self.trips.is_empty(), now),
             self.sleeping.map(|(_, until)| until),
             self.saving.is_final().then_some(self.saving.extend_at),
-            self.retries.next(Work::Load, self.is_emptying(), now),
+            self.retries.next(Work::Load, awaits_load, now),
             self.retries.next(Work::Save, self.saving.claimed.is_some(), now),
         ];
         times.into_iter().flatten().min()

@@ -373,3 +373,23 @@ fn a_producer_which_reads_no_acknowledgements_is_paused_then_closed() {
     assert_eq!(sim.shared.ingest.connections(), 1);
     assert_eq!(count(&sim, |c| c.errors.get()), 1);
 }
+
+/// The idle ones go by themselves, also if no producer connects any more.
+#[test]
+fn a_producer_without_a_connection_is_forgotten_in_time() {
+    let mut config = Config::default();
+    config.ingest_producer_timeout_s = 2;
+    let mut sim = Sim::with_ingest(7, Faults::NONE, config, ANY);
+    sim.connect(1);
+    let mut producer = Producer::greeted(&mut sim, 0, &to_stream("p"));
+    producer.data(1..=3);
+    producer.bye();
+    assert_eq!(producer.end(&mut sim), None);
+    drop(producer);
+    sim.run_until(|sim| sim.shared.ingest.connections() == 0);
+    let left = sim.net.now();
+    assert_eq!(sim.shared.ingest.producers.len(), 1);
+    sim.run_until(|sim| sim.shared.ingest.producers.is_empty());
+    let after = sim.net.now().since(left);
+    assert!((2_000 * MS..3_000 * MS).contains(&after), "{after} ns");
+}

@@ -9,6 +9,7 @@ mod sim_world;
 
 mod appending;
 mod bounds;
+mod disk;
 mod hanging;
 mod held;
 mod ingest;

@@ -12,11 +12,12 @@ const FOLDER: &str = "/data/appendonlydir";
 const WRITES: u64 = 12;
 
 /// A server which has just begun its append-only file, with one client.
-fn begin(seed: u64, fsync: &str) -> Sim {
+pub fn begin(seed: u64, fsync: &str) -> Sim {
     let mut config = Config::default();
     config.dir = "/data".into();
     config.rdb_compression = false;
     config.save_points = Vec::new();
+    config.enable_debug_command = server::config::Access::Yes;
     let mut sim = Sim::new(seed, Faults::NONE, config);
     sim.net.disk().install_folder(Path::new("/data")).expect("room");
     sim.connect(1);
@@ -26,12 +27,12 @@ fn begin(seed: u64, fsync: &str) -> Sim {
     sim
 }
 
-fn synced(yes: bool) -> Reply {
+pub fn synced(yes: bool) -> Reply {
     Reply::Array(vec![Reply::Integer(i64::from(yes)), Reply::Integer(0)])
 }
 
 /// What WAITAOF answers. The thread that writes a base is real, and needs time of its own.
-fn waited(sim: &mut Sim, timeout_ms: &str) -> Reply {
+pub fn waited(sim: &mut Sim, timeout_ms: &str) -> Reply {
     sim.clients[0].say(&["WAITAOF", "1", "0", timeout_ms]);
     let began = Instant::now();
     loop {
@@ -46,7 +47,7 @@ fn waited(sim: &mut Sim, timeout_ms: &str) -> Reply {
 }
 
 /// Whether a text is in one of the files.
-fn is_on_disk(sim: &Sim, text: &str) -> bool {
+pub fn is_on_disk(sim: &Sim, text: &str) -> bool {
     let names = sim.net.disk().names(Path::new(FOLDER)).expect("a folder");
     names.iter().any(|name| {
         let bytes = sim.net.disk().contents(&Path::new(FOLDER).join(name)).expect("a file");

@@ -69,7 +69,7 @@ fn outcome(name: &str, old: &str, execs: &[&str], is_dry: bool) -> (Result<Plan,
 }
 
 const PLANNED: &str = "WATCH MEMORY DUMP PEXPIRETIME";
-const QUEUED: &str = "MULTI RESTORE EXEC";
+const QUEUED: &str = "MEMORY MULTI RESTORE EXEC";
 
 #[test]
 fn a_key_is_watched_compared_and_restored() {

@@ -57,6 +57,7 @@ impl Core {
             DebugOp::Reload { saves, flushes } => {
                 return self.debug_reload(guard, caller, saves, flushes);
             }
+            DebugOp::LoadAof => return self.debug_load_aof(guard, caller),
             DebugOp::PanicInCommand { command, after_changes, after_runs, is_error } => {
                 let at = panic_place(command.as_deref(), is_error)?;
                 self.arm_panic(ArmedPanic { at, after_changes, runs_left: after_runs, is_error });

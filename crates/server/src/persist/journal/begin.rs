@@ -183,7 +183,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(crate) fn cut_journal(&mut self) -> BasePlace {
         let core = &mut self.core;
         if core.tasks.journal.is_none() {
-            let opens_server = core.shared.load.is_on();
+            let opens_server = core.shared.load.is_starting();
             let found = core.tasks.found.take().expect("it was searched before");
             core.tasks.journal = Some(core.new_journal(found, opens_server));
             self.access.world(core.turn.unix_ms()).set_recording(true);
@@ -379,7 +379,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn fail_folder(&mut self, what: &'static str, errno: Errno) {
         let why = io_text(&errno.into());
         let why = format!("the append-only file cannot be begun: cannot {what}: {why}");
-        if self.core.shared.load.is_on() {
+        if self.core.shared.load.is_starting() {
             return self.fail_start(why);
         }
         log::warning(format_args!("{why}"));
@@ -438,6 +438,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             if self.access.try_world().is_err() {
                 return self.core.tasks.retries.postpone(Work::Journal, now);
             }
+            // What is changed behind this has no number, and must not count as synced (WAITAOF).
+            shared.journal.publish_synced(None);
             let mut guard = self.access.world(self.core.turn.unix_ms());
             guard.set_recording(false);
             guard.forget_numbers();

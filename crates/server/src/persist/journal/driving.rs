@@ -45,7 +45,9 @@ impl Core {
         }
         // Read behind that: nothing which was taken is younger.
         let (now, unix_ms) = (self.turn.now(), unix_ms());
-        let is_ending = self.shutdown.has_begun() || journal.is_ending;
+        // (So does DEBUG LOADAOF, whose file must have everything.)
+        let is_ending =
+            self.shutdown.has_begun() || journal.is_ending || self.tasks.aof_asker.is_some();
         journal.writer.proceed(terms, now, unix_ms, is_ending);
         if terms.fsync == Fsync::No && !is_ending {
             journal.writer.forget_written();

@@ -2,7 +2,8 @@
 //! and opens the server at the end, or ends it.
 //!
 //! At the start the keys are built at once. Later the file must first be open and begin like a
-//! snapshot; then World is taken, what is there is removed, and the same follows.
+//! snapshot, or an append-only file must be found; then World is taken, what is there is removed,
+//! and the same follows.
 
 use crate::log;
 use crate::persist::load::builder::Rules;
@@ -78,7 +79,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let rules = Rules {
             replaces: plan.reload.is_some(),
             now: self.core.turn.unix_ms(),
-            keeps_due: plan.place.is_some(),
+            // The file of commands says when a key is removed: DEBUG RELOAD beside one leaves that
+            // to whoever finds the key.
+            keeps_due: plan.place.is_some() || shared.keyspace.journal().is_recording(),
         };
         threads::start(&pipe, count, &mut self.access, &shared, rules);
         if let Some(loading) = &mut self.core.tasks.loading {
@@ -177,16 +180,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let plan = self.core.shared.load.planned();
         if plan.reload.is_some_and(|reload| reload.flushes) {
+            self.access.set_exempt_from_records(true);
             let mut guard = self.access.world(self.core.turn.unix_ms());
             guard.flush_all();
             guard.finish();
             drop(guard);
+            self.access.set_exempt_from_records(false);
             self.core.shared.load.forget_functions();
             self.core.tasks.is_reclaiming = true;
         }
         self.access.open_world();
         self.core.release_reload();
-        self.begin_building();
+        if plan.place.is_some() { self.begin_part(0) } else { self.begin_building() }
     }
 
     fn begin_building(&mut self) {
@@ -254,6 +259,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let shared = self.core.shared.clone();
         let (load, Plan { path, reload, .. }) = (&shared.load, shared.load.planned());
         load.join();
+        report::unread(&path, load);
         let ended = match end {
             Ok(End::Commands(_)) => unreachable!("only parts of an append-only file are commands"),
             Ok(End::Snapshot(summary)) => {
@@ -273,20 +279,34 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 None => log::notice(format_args!("Ready to accept connections")),
                 Some(reload) => {
                     log::notice(format_args!("DB reloaded by DEBUG RELOAD"));
-                    self.answer_reload(reload, None);
+                    self.end_reload(reload, None);
                 }
             },
             Err(why) => {
                 let kept = reload.filter(|_| loading.stage == Stage::Opening);
-                if let Some(reload) = kept.filter(|_| !shared.shutting_down.load(Acquire)) {
-                    log::warning(format_args!("{why}"));
-                    load.give_up();
-                    self.core.release_reload();
-                    return self.answer_reload(reload, Some(command::Error::ReloadFailed));
-                }
-                self.fail_start(why);
+                self.fail_load(kept, why, command::Error::ReloadFailed);
             }
         }
+    }
+
+    /// A file cannot be loaded. The server ends: a part of the data must neither be saved nor be
+    /// changed further. `kept`: nothing was changed for this one, which is answered.
+    pub(crate) fn fail_load(&mut self, kept: Option<Reload>, why: String, error: command::Error) {
+        let shared = self.core.shared.clone();
+        let Some(reload) = kept.filter(|_| !shared.shutting_down.load(Acquire)) else {
+            return self.fail_start(why);
+        };
+        log::warning(format_args!("{why}"));
+        shared.load.give_up();
+        self.core.release_reload();
+        self.end_reload(reload, Some(error));
+    }
+
+    /// DEBUG RELOAD or DEBUG LOADAOF is over.
+    pub(crate) fn end_reload(&mut self, reload: Reload, error: Option<command::Error>) {
+        let (worker, conn) = reload.asker;
+        self.core.shared.post(worker, Message::Reloaded(conn, error));
+        self.follow_appendonly(); // CONFIG SET has waited
     }
 
     /// The producers that the files have kept are known from here on.
@@ -315,11 +335,5 @@ impl<D: Driver<Message = Message>> Worker<D> {
             shared.load.fail(why);
             shared.begin_shutdown();
         }
-    }
-
-    /// Answers the client of DEBUG RELOAD.
-    fn answer_reload(&self, reload: Reload, error: Option<command::Error>) {
-        let (worker, conn) = reload.asker;
-        self.core.shared.post(worker, Message::Reloaded(conn, error));
     }
 }

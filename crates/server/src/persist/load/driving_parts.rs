@@ -7,6 +7,9 @@
 //!    | no file    '-------------+-- the last one --> Mending --> the server is open
 //!    '------------------------------------------------------------^
 //! ```
+//!
+//! DEBUG LOADAOF (`persist/reload.rs`) goes from Finding to Emptying, where the data is removed. It
+//! mends nothing.
 
 use crate::log;
 use crate::persist::load::fault::LoadError;
@@ -17,10 +20,12 @@ use crate::persist::load::reading::Reading;
 use crate::persist::load::replay;
 use crate::persist::load::replay::dispatch::Replayed;
 use crate::persist::load::report;
+use crate::persist::load::state::Reload;
 use crate::worker::Worker;
 use crate::worker::message::Message;
 use crate::worker::tasks::FileUser;
-use base::SeqNo;
+use base::{MonoNs, SeqNo};
+use command::Error;
 use driver::{Driver, FileError, FileValue};
 use journal::Numbering;
 use std::path::Path;
@@ -52,13 +57,20 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 parts.finding = None;
                 found.warn();
                 parts.found = *found;
-                self.begin_part(0);
+                if self.core.shared.load.planned().reload.is_none() {
+                    return self.begin_part(0);
+                }
+                if parts.found.manifest.is_none() {
+                    let folder = parts.found.place.folder();
+                    return self.refuse_part(&folder, "there is no append-only file");
+                }
+                loading.stage = Stage::Emptying;
             }
         }
     }
 
     /// Opens the file at hand, whose first `from` bytes are loaded; or all are loaded.
-    fn begin_part(&mut self, from: u64) {
+    pub(crate) fn begin_part(&mut self, from: u64) {
         let Some(loading) = &mut self.core.tasks.loading else { return };
         let Some(parts) = &mut loading.parts else { return };
         let Some(part) = parts.found.parts.get(parts.at) else { return self.mend() };
@@ -110,6 +122,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(crate) fn end_part(&mut self, end: Result<End, LoadError>) {
         self.end_file();
         let Some(loading) = &mut self.core.tasks.loading else { return };
+        report::unread(&loading.path, &self.core.shared.load);
         match end {
             Err(error) => {
                 let path = loading.path.clone();
@@ -154,12 +167,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let why = format!("{damage}{hint}, or set aof-load-truncated to yes");
             return self.refuse_part(&path, &why);
         }
+        if self.core.tasks.journal.is_some() {
+            // The writer stands behind these bytes, and has not written them.
+            return self.refuse_part(&path, &format!("{damage}{}", repair_hint(&check)));
+        }
         let (len, to) = (loading.reading.len(), replayed.valid_up_to);
+        let is_reload = self.core.shared.load.planned().reload.is_some();
         log::warning(format_args!(
-            "{}: {damage}: the last {} bytes are cut off, at byte {to}, because \
+            "{}: {damage}: the last {} bytes are {}, at byte {to}, because \
              aof-load-truncated is set",
             path.display(),
-            len - to
+            len - to,
+            if is_reload { "left out" } else { "cut off" }
         ));
         parts.cut = Some(to);
         self.next_part();
@@ -173,8 +192,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.begin_part(0);
     }
 
-    /// All files are loaded.
+    /// All files are loaded. DEBUG LOADAOF only reads them: somebody writes to the last one, or it
+    /// is replaced when the append-only file begins.
     fn mend(&mut self) {
+        if self.core.shared.load.planned().reload.is_some() {
+            return self.end_parts();
+        }
         let Some(loading) = &mut self.core.tasks.loading else { return };
         let Some(parts) = &mut loading.parts else { return };
         let mut mending = Mending::new();
@@ -219,6 +242,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let mut found = parts.found;
         // Numbers go on: what is in these files has others than what is recorded from now on.
         shared.keyspace.numbers().resume_behind(SeqNo(parts.numbering.highest()));
+        if let Some(reload) = shared.load.planned().reload {
+            return self.end_reloaded_parts(reload, loading.began);
+        }
         if found.is_old {
             let place = &found.place;
             log::notice(format_args!(
@@ -240,13 +266,34 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.begin_journal(); // the server opens once that is complete
     }
 
-    /// A file cannot be loaded, or written to: the start fails.
+    /// As [`Worker::end_parts`], of DEBUG LOADAOF: the server goes on, and so does its writer.
+    fn end_reloaded_parts(&mut self, reload: Reload, began: MonoNs) {
+        let shared = self.core.shared.clone();
+        let ns = self.core.clock.now().since(began);
+        report::append_only(shared.load.failed(), ns as f64 / 1e9);
+        shared.saves.forget_changes(shared.keyspace.changes());
+        shared.load.take_producers(); // those which are known have numbers as high
+        match shared.load.become_ready() {
+            Ok(()) => {
+                log::notice(format_args!("DB reloaded by DEBUG LOADAOF"));
+                self.end_reload(reload, None);
+            }
+            Err(why) => self.fail_start(why),
+        }
+    }
+
+    /// A file cannot be loaded, or written to: the start fails, or DEBUG LOADAOF.
     fn refuse_part(&mut self, path: &Path, why: &str) {
         self.end_file();
-        self.core.tasks.loading = None;
-        self.fail_start(format!("{} cannot be loaded: {why}", path.display()));
+        let Some(loading) = self.core.tasks.loading.take() else { return };
+        let reload = self.core.shared.load.planned().reload;
+        let kept = reload.filter(|_| loading.stage == Stage::Finding);
+        let why = format!("{} cannot be loaded: {why}", path.display());
+        self.fail_load(kept, why, Error::made(NOT_LOADED));
     }
 }
+
+const NOT_LOADED: &str = "ERR Error trying to load the append-only file, see the log";
 
 /// What to do about a damaged file.
 fn repair_hint(check: &Path) -> String {

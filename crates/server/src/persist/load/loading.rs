@@ -14,11 +14,12 @@ use std::path::PathBuf;
 /// How far loading is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The files of an append-only file are searched.
+    /// The files of an append-only file are searched. If that fails, nothing has changed.
     Finding,
-    /// The file is opened, and its first bytes are read. If that fails, nothing has changed.
+    /// The file is opened, and its first bytes are read. If that fails, nothing has changed, unless
+    /// it belongs to an append-only file.
     Opening,
-    /// It is a snapshot file, and World is awaited to remove what is there.
+    /// It can be loaded, and World is awaited to remove what is there.
     Emptying,
     /// Its keys are built, or its commands run. If that fails, the server ends.
     Building,

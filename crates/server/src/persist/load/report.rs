@@ -75,6 +75,13 @@ pub(crate) fn append_only(failed: u64, seconds: f64) {
     log::notice(format_args!("DB loaded from append only file: {seconds:.3} seconds"));
 }
 
+/// Logs what was left out of a file because it cannot be read.
+pub(crate) fn unread(path: &Path, load: &Load) {
+    if let Some(why) = load.take_unread().warning() {
+        log::warning(format_args!("{}: {why}", path.display()));
+    }
+}
+
 fn keys(loaded: Loaded) {
     let Loaded { keys, expired, empty } = loaded;
     if empty == 0 {

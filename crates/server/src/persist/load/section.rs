@@ -18,8 +18,10 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// Outside. Once `is_cancelled` is set, nothing is locked any more.
-    pub(crate) fn new(access: Access, is_cancelled: Arc<AtomicBool>) -> Self {
+    /// Outside. Once `is_cancelled` is set, nothing is locked any more. What is loaded leaves no
+    /// records.
+    pub(crate) fn new(mut access: Access, is_cancelled: Arc<AtomicBool>) -> Self {
+        access.set_exempt_from_records(true);
         Self { access, is_inside: false, is_cancelled }
     }
 

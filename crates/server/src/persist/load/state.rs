@@ -1,6 +1,6 @@
 //! What the whole server knows of loading: whether it goes on, how far it is, how it ended.
 
-use crate::ingest::kept::Kept;
+use crate::ingest::kept::{Kept, Unread};
 use crate::ingest::producers::Name;
 use crate::persist::load::folder::{Found, Place};
 use crate::persist::load::functions::{self, Functions};
@@ -31,7 +31,7 @@ pub struct Plan {
     pub path: PathBuf,
     /// It is an append-only file, which is here.
     pub place: Option<Place>,
-    /// DEBUG RELOAD; nothing at the start.
+    /// DEBUG RELOAD or DEBUG LOADAOF; nothing at the start.
     pub reload: Option<Reload>,
 }
 
@@ -67,6 +67,8 @@ pub struct Load {
     functions: Mutex<Functions>,
     /// The numbers of producers, until all files are loaded.
     producers: Mutex<Kept>,
+    /// What of the file at hand should say such a number, and cannot be read.
+    unread: Mutex<Unread>,
     /// The append-only file that was loaded.
     found: Mutex<Option<Found>>,
     /// Why the start has failed.
@@ -146,6 +148,11 @@ impl Load {
         self.is_on.load(Acquire)
     }
 
+    /// True while the server starts, or has failed to.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.is_on() && held(&self.plan).reload.is_none()
+    }
+
     /// What is loaded, or was.
     pub fn planned(&self) -> Plan {
         held(&self.plan).clone()
@@ -176,6 +183,7 @@ impl Load {
     pub(crate) fn begin(&self, now: MonoNs, unix_ms: UnixMs) {
         self.started_ns.store(now.0, Relaxed);
         self.started_ms.store(unix_ms.0, Relaxed);
+        self.take_unread();
         let keys = [&self.keys, &self.expired, &self.empty, &self.failed];
         for count in keys.into_iter().chain([
             &self.total_bytes,
@@ -274,6 +282,16 @@ impl Load {
     /// A file says up to which number it holds the messages of a producer.
     pub(crate) fn add_producer(&self, name: Name, number: u64) {
         held(&self.producers).add(name, number);
+    }
+
+    /// The file at hand has lines about producers which cannot be read.
+    pub(crate) fn add_unread(&self, unread: Unread) {
+        held(&self.unread).append(unread);
+    }
+
+    /// Those of a file which is loaded.
+    pub(crate) fn take_unread(&self) -> Unread {
+        std::mem::take(&mut held(&self.unread))
     }
 
     /// What the files have said of producers.

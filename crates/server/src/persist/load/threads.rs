@@ -1,5 +1,6 @@
 //! The threads that load a file: they scan and build, whatever is next.
 
+use crate::ingest::kept::Unread;
 use crate::ingest::producers::Name;
 use crate::log;
 use crate::persist::load::builder::{Builder, Rules};
@@ -128,10 +129,7 @@ fn add_producer(name: &[u8], text: &[u8], load: &Load) {
     }
     match Field::parse(text) {
         Ok(field) => load.add_producer(Name::of_field(&field), field.number),
-        Err(_) => log::warning(format_args!(
-            "A field {AUX_NAME} cannot be read, and is left out: '{}'",
-            Shown(text)
-        )),
+        Err(_) => load.add_unread(Unread::one(format!("'{}'", Shown(text)))),
     }
 }
 

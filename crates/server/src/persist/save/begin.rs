@@ -280,8 +280,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let shared = Arc::clone(&self.core.shared);
         self.access.try_world().map_err(|_| Begun::Later)?;
         // The append-only file begins when the data is loaded, before the server opens.
-        let is_loading = shared.load.is_on() && self.core.tasks.loading.is_some();
-        if shared.load.is_on() && (why != Why::Rewrite || is_loading) {
+        let begins_file = shared.load.is_starting() && self.core.tasks.loading.is_none();
+        if shared.load.is_on() && (why != Why::Rewrite || !begins_file) {
             self.access.open_world();
             return Err(Begun::Later); // what is not loaded yet must not be missing in the file
         }

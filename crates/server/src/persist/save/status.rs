@@ -86,7 +86,8 @@ pub struct Saves {
     is_final: AtomicBool,
     /// The save before the end did not take place, because of a second signal.
     pub(crate) was_cut_short: AtomicBool,
-    /// A save is under way, or wanted, behind which its file is loaded.
+    /// A save is under way, or wanted, behind which its file is loaded; or the append-only file is
+    /// about to be.
     is_reloading: AtomicBool,
     /// How often a worker had to hold writes because captured values took too much.
     pub(crate) held: AtomicU64,
@@ -172,9 +173,14 @@ impl Saves {
         self.is_reloading.store(is_reloading, Relaxed);
     }
 
+    /// Whether DEBUG RELOAD or DEBUG LOADAOF has begun and removed nothing yet.
+    pub(crate) fn is_reloading(&self) -> bool {
+        self.is_reloading.load(Relaxed)
+    }
+
     /// Whether writes wait, because a change behind the moment of the save would be lost.
     pub(crate) fn is_holding_writes(&self) -> bool {
-        self.is_final() || self.is_reloading.load(Relaxed)
+        self.is_final() || self.is_reloading()
     }
 
     /// Adds a save to those that are wanted; [`Saves::claim_next`] follows. That of FLUSHALL is

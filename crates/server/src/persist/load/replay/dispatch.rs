@@ -8,8 +8,8 @@
 //! a transaction                        as its commands together
 //! ```
 
+use crate::ingest::kept::Unread;
 use crate::ingest::producers::Name;
-use crate::log;
 use crate::persist::load::fault::LoadError;
 use crate::persist::load::functions::{self, Functions};
 use crate::persist::load::replay::chunk::{Chunk, Known, Needs};
@@ -94,6 +94,8 @@ struct Sorter {
     functions: Vec<functions::Op>,
     /// Numbers of producers, in order.
     producers: Vec<(Name, u64)>,
+    /// Those which cannot be read.
+    unread: Unread,
 }
 
 /// The transaction whose EXEC has not come.
@@ -129,6 +131,7 @@ impl Dispatcher {
             spans: Vec::new(),
             functions: Vec::new(),
             producers: Vec::new(),
+            unread: Unread::default(),
         };
         Self { reader: Reader::new(at), sorter }
     }
@@ -202,6 +205,11 @@ impl Dispatcher {
         std::mem::take(&mut self.sorter.producers)
     }
 
+    /// Those which could not be read since the last call.
+    pub(crate) fn take_unread(&mut self) -> Unread {
+        std::mem::take(&mut self.sorter.unread)
+    }
+
     pub(crate) fn has_functions(&self) -> bool {
         !self.sorter.functions.is_empty()
     }
@@ -271,10 +279,7 @@ impl Sorter {
         let transaction = self.transaction.as_mut();
         let told = line.ok().zip(transaction).is_some_and(|(line, t)| t.add_producer(&line));
         if !told {
-            log::warning(format_args!(
-                "At byte {at}: the number of a producer cannot be read, and is left out: '{}'",
-                text.escape_ascii()
-            ));
+            self.unread.add(|| format!("at byte {at}: '{}'", text.escape_ascii()));
         }
     }
 

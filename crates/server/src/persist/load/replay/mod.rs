@@ -93,6 +93,7 @@ fn work(thread: usize, runner: &mut Runner, lanes: &Lanes, shared: &Shared) {
                 if dispatcher.has_functions() {
                     shared.load.change_functions(|to| dispatcher.apply_functions(to));
                 }
+                shared.load.add_unread(dispatcher.take_unread());
                 for (name, number) in dispatcher.take_producers() {
                     shared.load.add_producer(name, number);
                 }
