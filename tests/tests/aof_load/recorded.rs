@@ -1,5 +1,5 @@
-//! Folders of `tests/aof/files`, which servers of later releases wrote, are loaded with the recorded
-//! state.
+//! Folders of `tests/aof/files`, which servers of later releases wrote, are loaded with the state
+//! which was recorded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
