@@ -49,6 +49,19 @@ pub struct Reader {
     /// Where the open transaction begins.
     multi: Option<u64>,
     damage: Option<Damage>,
+    /// From here on every byte that was fed is zero.
+    zeros: Option<Zeros>,
+}
+
+/// Zero bytes where something else was to follow. If nothing else follows up to the end, the file
+/// is truncated: a machine which loses its power may have made a file longer and not have written
+/// what belongs there.
+#[derive(Debug)]
+struct Zeros {
+    /// What is wrong if something else follows.
+    damage: Damage,
+    /// How many of them were fed and not kept.
+    dropped: u64,
 }
 
 /// What stands in a file.
@@ -125,12 +138,20 @@ impl Reader {
             valid: at,
             multi: None,
             damage: None,
+            zeros: None,
         }
     }
 
     /// Takes the next block of the file, of any size. Call it when [`Reader::next`] said `None`.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.damage.is_some() {
+            return;
+        }
+        if let Some(zeros) = &mut self.zeros {
+            zeros.dropped += bytes.len() as u64;
+            if bytes.iter().any(|&byte| byte != 0) {
+                self.damage = Some(zeros.damage);
+            }
             return;
         }
         self.begin_next();
@@ -158,9 +179,16 @@ impl Reader {
         if let Some(damage) = self.damage {
             return Err(damage);
         }
+        if self.zeros.is_some() {
+            return Ok(None);
+        }
         self.begin_next();
         let found = match self.advance() {
             Ok(found) => found,
+            Err(kind) if self.ends_in_zeros(kind) => {
+                self.zeros = Some(Zeros { damage: self.describe(kind), dropped: 0 });
+                return Ok(None);
+            }
             Err(kind) => return Err(self.fail(kind)),
         };
         let (at, raw) = (self.offset(self.start), &self.bytes[self.start..self.pos]);
@@ -177,8 +205,8 @@ impl Reader {
     /// Whether the file may end behind what was fed. Call it when [`Reader::next`] said `None`.
     ///
     /// # Errors
-    /// [`DamageKind::Truncated`] if a command, an annotation or a transaction is incomplete; or
-    /// what [`Reader::next`] said.
+    /// [`DamageKind::Truncated`] if a command, an annotation or a transaction is incomplete, also
+    /// if there are only zero bytes where it should be or go on; or what [`Reader::next`] said.
     pub fn finish(&self) -> Result<(), Damage> {
         let is_whole = self.at() == self.fed() && self.multi.is_none();
         match self.damage {
@@ -206,7 +234,7 @@ impl Reader {
 
     /// The offset behind what was fed.
     pub fn fed(&self) -> u64 {
-        self.offset(self.bytes.len())
+        self.offset(self.bytes.len()) + self.zeros.as_ref().map_or(0, |zeros| zeros.dropped)
     }
 
     /// Heap bytes of what was fed and not given yet.
@@ -227,6 +255,24 @@ impl Reader {
 
     fn describe(&self, kind: DamageKind) -> Damage {
         Damage { at: self.offset(self.pos), kind, valid_up_to: self.valid, multi: self.multi }
+    }
+
+    /// Whether the first byte that is wrong, and all others, are zero.
+    #[cold]
+    fn ends_in_zeros(&self, kind: DamageKind) -> bool {
+        let rest = &self.bytes[self.pos..];
+        let place = match kind {
+            DamageKind::NoCommand(_) | DamageKind::NoArgument(_) => Some(0),
+            DamageKind::Length | DamageKind::AnnotationTooLong => {
+                rest.iter().take(ANNOTATION_MAX).position(|&byte| byte == 0)
+            }
+            DamageKind::LineEnd => {
+                let end = self.argument.unwrap_or(0);
+                (end..end + 2).find(|&at| rest.get(at) == Some(&0))
+            }
+            _ => None,
+        };
+        place.is_some_and(|place| rest[place..].iter().all(|&byte| byte == 0))
     }
 
     #[cold]
@@ -283,7 +329,10 @@ impl Reader {
         let end = self.pos + len;
         match self.bytes.get(end..end + 2) {
             Some(b"\r\n") => {}
-            Some(_) => return Err(DamageKind::LineEnd),
+            Some(_) => {
+                self.argument = Some(len);
+                return Err(DamageKind::LineEnd);
+            }
             None => {
                 self.argument = Some(len);
                 return Ok(false);

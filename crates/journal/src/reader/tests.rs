@@ -80,13 +80,32 @@ fn a_file_may_end_behind_every_whole_command() {
     }
 }
 
+/// A power failure may leave a file which is longer than what was written to it.
+#[test]
+fn zero_bytes_at_the_end_are_a_truncated_end() {
+    let file = [b"#TS:5\r\n", SET, MULTI, SET, b"#TS:6\r\n", EXEC, SET].concat();
+    for cut in 0..=file.len() {
+        let (_, _, valid) = read(&file[..cut], 7);
+        for zeros in [1, 2, 30, 5000] {
+            let mut bytes = file[..cut].to_vec();
+            bytes.resize(cut + zeros, 0);
+            for block in [1, 7, 100_000] {
+                let (_, ended, whole) = read(&bytes, block);
+                let damage = ended.expect_err("zero bytes are no command");
+                assert_eq!((damage.kind, whole), (DamageKind::Truncated, valid), "cut at {cut}");
+            }
+        }
+    }
+}
+
 /// The offsets are those which `redis-check-aof` 7.0 names for the same bytes, except for an open
 /// transaction.
 #[test]
 fn damage_names_its_place() {
     use DamageKind as Kind;
     assert_eq!(wrong(&[SET, b"PING\r\n"]), (27, Kind::NoCommand(b'P'), 27));
-    assert_eq!(wrong(&[SET, &[0; 10]]), (27, Kind::NoCommand(0), 27));
+    assert_eq!(wrong(&[SET, &[0; 10]]), (27, Kind::Truncated, 27));
+    assert_eq!(wrong(&[SET, &[0; 10], b"*"]), (27, Kind::NoCommand(0), 27));
     assert_eq!(wrong(&[SET, b"\r\n", SET]), (27, Kind::NoCommand(b'\r'), 27));
     assert_eq!(wrong(&[SET, b"*1\r\n+4\r\nPING\r\n"]), (31, Kind::NoArgument(b'+'), 27));
     assert_eq!(wrong(&[SET, b"*1\r\n#TS:5\r\n"]), (31, Kind::NoArgument(b'#'), 27));
@@ -175,14 +194,14 @@ fn damage_is_a_sentence() {
     let (_, ended, _) = read(&[SET, MULTI, SET].concat(), 9);
     let text = ended.expect_err("open").to_string();
     assert_eq!(text, "at byte 69: the file ends within the transaction whose MULTI is at byte 27");
-    let (_, ended, _) = read(&[SET, &[0; 3]].concat(), 9);
+    let (_, ended, _) = read(&[SET, &[0; 3], b"*"].concat(), 9);
     let text = ended.expect_err("zeros").to_string();
     assert_eq!(text, "at byte 27: a command begins with '*', but here is '\\x00'");
 }
 
 proptest! {
     #[test]
-    fn blocks_do_not_matter(file in "([*$#\r\n0-3a]|MULTI|EXEC|\\*1\r\n\\$1\r\nx\r\n|#T\r\n){0,40}",
+    fn blocks_do_not_matter(file in "([*$#\r\n0-3a\0]|MULTI|EXEC|\\*1\r\n\\$1\r\nx\r\n|#T\r\n){0,40}",
                             block in 1..30_usize) {
         let file = file.as_bytes();
         prop_assert_eq!(read(file, block), read(file, file.len()));
