@@ -159,8 +159,8 @@ pub enum Event<M> {
     AreaFull,
     /// SIGINT or SIGTERM (the number).
     Signal(i32),
-    /// An operation on a file has completed.
-    File(FileDone),
+    /// An operation on a file has completed. (In a box, so that the others are small.)
+    File(Box<FileDone>),
 }
 
 /// A run of the output arena that goes to one connection: bytes, and the big values between them,

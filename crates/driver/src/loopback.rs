@@ -297,7 +297,8 @@ impl<M: Send> Driver for Loopback<M> {
     /// There are no files without system calls: every operation fails with `NOSYS`.
     fn file(&mut self, token: u64, _: FileOp) {
         let outcome = Err(FileError { errno: Errno::NOSYS, written: 0 });
-        self.last.push_back(Event::File(FileDone { token, outcome, unwritten: Vec::new() }));
+        let done = FileDone { token, outcome, unwritten: Vec::new() };
+        self.last.push_back(Event::File(Box::new(done)));
     }
 
     fn mailbox(&self) -> MailboxSender<M> {

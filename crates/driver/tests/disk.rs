@@ -51,7 +51,7 @@ impl Machine {
         self.driver.wait(None);
         let events = std::iter::from_fn(|| self.driver.next());
         let done = events.map(|event| match event {
-            Event::File(done) => done,
+            Event::File(done) => *done,
             other => panic!("nothing else happens: {other:?}"),
         });
         done.collect()

@@ -19,7 +19,7 @@ fn run(driver: &mut impl Driver<Message = u32>, op: FileOp) -> FileDone {
         let until = driver.now().plus(1_000_000_000);
         driver.wait(Some(until));
         if let Some(Event::File(done)) = driver.next() {
-            return done;
+            return *done;
         }
     }
 }

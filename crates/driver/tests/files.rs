@@ -63,7 +63,7 @@ impl<W: World> Disk<W> {
             assert!(self.driver.now().since(began) < WAIT_NS, "nothing completes");
             while let Some(event) = self.driver.next() {
                 match event {
-                    Event::File(completed) => done.push(completed),
+                    Event::File(completed) => done.push(*completed),
                     other => panic!("nothing else happens: {other:?}"),
                 }
             }

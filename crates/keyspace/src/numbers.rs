@@ -70,10 +70,15 @@ impl Numbers {
 
 impl Guard<'_> {
     /// Numbers the changes since the last commit, while numbers are drawn.
+    #[inline]
     pub(crate) fn number(&mut self) {
-        if !self.ks.numbers.is_drawing() {
-            return;
+        if self.ks.numbers.is_drawing() {
+            self.number_changes();
         }
+    }
+
+    #[inline(never)]
+    fn number_changes(&mut self) {
         if self.w.records.is_exempt && self.ks.journal.is_recording() {
             if self.is_world() {
                 // Slots may leave the bitmap.

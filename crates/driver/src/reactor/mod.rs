@@ -292,7 +292,7 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         if done.is_none() {
             self.ready_at += 1;
         }
-        done.map(Event::File)
+        done.map(Box::new).map(Event::File)
     }
 }
 

@@ -337,7 +337,7 @@ impl<W: World> Server<W> {
                 Event::Message(m) => Happened::Message(m),
                 Event::AreaFull => panic!("the area is rewound after every event"),
                 Event::Signal(s) => panic!("nobody sent signal {s}"),
-                Event::File(done) => Happened::File(done),
+                Event::File(done) => Happened::File(*done),
             });
         }
         happened

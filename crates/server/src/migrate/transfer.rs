@@ -152,6 +152,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Ends the MIGRATEs whose threads are back.
     pub(crate) fn end_trips(&mut self) {
         for _ in 0..self.core.tasks.trips.len() {
+            if self.core.shutdown.is_still {
+                return;
+            }
             let Some(mut trip) = self.core.tasks.trips.pop_front() else { return };
             if !self.core.finish_trip(&mut self.access, &mut trip) {
                 self.core.tasks.retries.postpone(Work::Trips, self.core.turn.now());

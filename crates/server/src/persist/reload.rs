@@ -140,8 +140,8 @@ impl Core {
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// Loads the append-only file for DEBUG LOADAOF, as soon as everything is in it.
-    #[inline]
+    /// Loads the append-only file for DEBUG LOADAOF, as soon as everything is in it. Called when
+    /// the writer has made a step, and now and then.
     pub(crate) fn load_append_only(&mut self) {
         if self.core.tasks.aof_asker.is_some() {
             self.try_load_append_only();

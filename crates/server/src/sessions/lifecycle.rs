@@ -298,6 +298,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::RewriteAppendOnly => self.rewrite_without_journal(),
             Message::LoadAppendOnly(worker, conn) => {
                 self.core.tasks.aof_asker = Some((worker, conn));
+                self.core.timers.housekeeping_at = self.core.turn.now(); // which looks at it
             }
             Message::Reloaded(conn, error) => {
                 self.answer_saver(Some(conn), &error.map_or(Answer::Ok, Answer::Error));

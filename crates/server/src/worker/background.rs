@@ -162,9 +162,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// One step of everything that goes on in steps.
     pub(crate) fn background(&mut self) {
         self.step_tasks();
-        if !self.core.shutdown.is_still {
-            self.end_trips();
-        }
+        self.end_trips();
         self.end_waits();
         self.release_keys();
         self.reclaim();
@@ -183,7 +181,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.check_saves();
         }
         self.begin_saves();
-        self.load_append_only();
         self.empty_for_loading();
         if self.core.tasks.starts_journal {
             self.start_journal();
@@ -284,6 +281,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.hasten_bulks();
         self.report_loading();
         self.end_leavers();
+        self.load_append_only();
         if self.core.shared.cron_paused.load(Relaxed) {
             return;
         }

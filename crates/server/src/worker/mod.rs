@@ -140,7 +140,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Event::Accepted { listener, socket, peer } => self.on_accepted(listener, socket, peer),
             Event::Message(message) => self.on_message(message),
             Event::Signal(signal) => self.core.on_signal(signal),
-            Event::File(done) => self.on_file(done),
+            Event::File(done) => self.on_file(*done),
         }
     }
 

@@ -39,6 +39,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         while let Some((conn, _)) = self.driver.next_backlogged() {
             self.on_unsent(conn);
         }
+        if !self.core.turn.closing.is_empty() {
+            self.close_sent();
+        }
+    }
+
+    /// Closes the sessions which have ended, as far as nothing holds their replies.
+    #[cold]
+    fn close_sent(&mut self) {
         let now = self.core.turn.now();
         for conn in std::mem::take(&mut self.core.turn.closing) {
             let waits = |s: &mut Session| {

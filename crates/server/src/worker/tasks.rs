@@ -134,7 +134,6 @@ impl Tasks {
             || !self.saving.is_idle()
             || self.loading.is_some()
             || self.journal.is_some()
-            || self.aof_asker.is_some()
             || self.starts_journal
             || self.journal_again_at.is_some();
         if has_others { timeout.into_iter().chain(self.next_of_others(now)).min() } else { timeout }

@@ -479,7 +479,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         shared.journal.is_on.store(false, Relaxed);
         shared.journal.publish_synced(None);
         shared.journal.is_stuck.store(false, Relaxed);
-        shared.journal.hangs.store(false, Relaxed);
+        shared.journal.set_hangs(false);
         shared.journal.hold_writes(0, false);
         shared.safe_seq.store(u64::MAX, Release);
         shared.journal.holds_replies.store(false, Relaxed);

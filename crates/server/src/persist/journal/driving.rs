@@ -149,7 +149,7 @@ impl Core {
         let stuck_at = since.filter(|_| wait_ns > 0).map(|since| since.plus(wait_ns));
         let is_stuck = stuck_at.is_some_and(|at| at <= now);
         let was_stuck = status.is_stuck.swap(is_stuck, Relaxed);
-        let did_hang = status.hangs.swap(hangs, Relaxed);
+        let did_hang = status.set_hangs(hangs);
         let is_failing = journal.trouble_since.is_some();
         if (was_failing, was_stuck, did_hang) != (is_failing, is_stuck, hangs) {
             self.shared.post_others(self.id, || Message::Released);
@@ -226,6 +226,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         {
             journal.wake_at = Some(self.core.turn.now());
         }
+        self.load_append_only();
     }
 
     /// An operation on its files has completed.

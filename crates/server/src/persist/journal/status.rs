@@ -4,11 +4,15 @@ use crate::log;
 use crate::persist::journal::writer::Trouble;
 use crate::persist::journal::{BACKLOG_BYTES_MAX, Journal};
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
+use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize};
 use base::sync::{Mutex, PoisonError};
 use base::{MonoNs, SeqNo};
 use config::load::io_text;
 
+/// The file cannot be written: an operation has failed, or it cannot begin.
+const TROUBLE: u8 = 1;
+/// The disk does not answer for now.
+const HANGS: u8 = 2;
 /// Why nothing is written while no operation has failed.
 pub(crate) const NO_ANSWER: &str = "the disk does not answer";
 
@@ -33,9 +37,8 @@ pub struct JournalStatus {
     pub(crate) holds_replies: AtomicBool,
     /// Writers wait: too much is in memory.
     pub(crate) holds_writes: AtomicBool,
-    has_trouble: AtomicBool,
-    /// With `always`: the disk does not answer for now.
-    pub(crate) hangs: AtomicBool,
+    /// Why what reads show is looked at: [`TROUBLE`], [`HANGS`], or both.
+    ailments: AtomicU8,
     /// One of the two has been so for `disk-wait-ms`: what is not durable is not shown to readers.
     pub(crate) is_stuck: AtomicBool,
     trouble: Mutex<Option<String>>,
@@ -152,14 +155,28 @@ impl JournalStatus {
     /// True while the file cannot be written: changes are refused.
     #[inline]
     pub fn has_trouble(&self) -> bool {
-        self.has_trouble.load(Relaxed)
+        self.ailments.load(Relaxed) & TROUBLE != 0
     }
 
     /// True while the file cannot be written, or the disk does not answer: what reads show is
     /// looked at.
     #[inline]
     pub(crate) fn is_unwritten(&self) -> bool {
-        self.has_trouble() || self.hangs.load(Relaxed)
+        self.ailments.load(Relaxed) != 0
+    }
+
+    /// With `always`: whether the disk does not answer for now. Returns what was so before.
+    pub(crate) fn set_hangs(&self, hangs: bool) -> bool {
+        self.set_ailment(HANGS, hangs)
+    }
+
+    fn set_ailment(&self, bit: u8, on: bool) -> bool {
+        let before = if on {
+            self.ailments.fetch_or(bit, Relaxed)
+        } else {
+            self.ailments.fetch_and(!bit, Relaxed)
+        };
+        before & bit != 0
     }
 
     /// Why the file cannot be written, in the words of the system.
@@ -169,7 +186,7 @@ impl JournalStatus {
 
     /// The file cannot begin, for this reason: changes are refused, because nobody would keep them.
     pub(crate) fn refuse(&self, why: Option<String>) {
-        self.has_trouble.store(why.is_some(), Relaxed);
+        self.set_ailment(TROUBLE, why.is_some());
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
