@@ -20,6 +20,8 @@ use ingest::v2::{
 const FRAME_MAX: u64 = 8;
 /// Messages that are not acknowledged, at most.
 const AHEAD_MAX: u64 = 60;
+/// The code of the error: this producer has a newer connection.
+const TAKEN_OVER: u16 = 10;
 /// How long until the next try to connect, at most.
 const RECONNECT_NS_MAX: u64 = 20_000_000;
 
@@ -31,6 +33,11 @@ pub struct Producer {
     reader: Reader,
     /// It was welcomed by this connection.
     is_welcome: bool,
+    /// A connection has ended before its Welcome. The server may read its Hello behind that of a
+    /// later one, which it then calls overtaken.
+    left_early: bool,
+    /// This connection was overtaken so.
+    is_overtaken: bool,
     /// The server must know it.
     is_known: bool,
     /// Acknowledgements mean *fsynced*.
@@ -60,6 +67,8 @@ impl Producer {
             link: None,
             reader: Reader::new(),
             is_welcome: false,
+            left_early: false,
+            is_overtaken: false,
             is_known: false,
             is_fsynced: false,
             highest: 0,
@@ -142,6 +151,9 @@ impl Producer {
                     self.durable = self.durable.max(ack.durable);
                 }
                 ServerFrame::Credit(credit) => self.credit = credit,
+                ServerFrame::Error { code: TAKEN_OVER, .. } if self.left_early => {
+                    self.is_overtaken = true;
+                }
                 ServerFrame::Error { code, id, .. } => {
                     if world.is_living() && !world.plan.panics {
                         world.fail(format!("c{who}: error {code} after {id}"));
@@ -184,14 +196,15 @@ impl Producer {
     fn end(&mut self, world: &mut World, by_peer: Option<Ending>) {
         if let (Some(link), Some(ending)) = (self.link.take(), by_peer) {
             world.note(self.who, format_args!("connection over: {ending:?}"));
-            if closings::reason(world, &link, self.epoch).is_none() {
+            if !self.is_overtaken && closings::reason(world, &link, self.epoch).is_none() {
                 world.fail(format!(
                     "c{}: the server closed a connection without a reason",
                     self.who
                 ));
             }
         }
-        self.is_welcome = false;
+        self.left_early |= !self.is_welcome;
+        (self.is_welcome, self.is_overtaken) = (false, false);
         self.not_before_ns = world.soon(RECONNECT_NS_MAX);
     }
 

@@ -113,6 +113,14 @@ impl Steps {
         self.in_flight
     }
 
+    /// A segment is being created: it may not be there, at least not behind a crash. `is_listed`:
+    /// its manifest follows.
+    pub(crate) fn is_creating(&self, is_listed: bool) -> bool {
+        let is_synced_next = matches!(self.steps.front(), Some(Step::SyncFolder(_, false)))
+            && (self.steps.len() > 1 || !is_listed);
+        is_synced_next || self.steps.iter().any(|step| matches!(step, Step::Open(_)))
+    }
+
     /// The first step is the rename of a manifest, or of the list of kept history.
     pub(crate) fn is_renaming(&self) -> bool {
         matches!(self.steps.front(), Some(Step::RenameList(_)))

@@ -719,7 +719,14 @@ impl Writer {
 
     /// What the folder holds, for whoever begins again.
     pub(crate) fn found(&self) -> Found {
-        let (place, manifest) = (self.place.clone(), Some(self.manifest.clone()));
+        let (place, mut manifest) = (self.place.clone(), self.manifest.clone());
+        // A segment which could not be begun is no part of what is there, nor of its history.
+        let last = manifest.incr.last().map(|file| self.path(&file.name));
+        let is_listed = self.is_complete && self.lost.is_none();
+        if self.steps.is_creating(is_listed) && last.as_ref() == Some(&self.segment_path) {
+            manifest.incr.pop();
+        }
+        let manifest = Some(manifest);
         let (history, other_bytes) = (self.history.clone(), self.size() + self.replaced_bytes);
         Found { place, manifest, history, other_bytes, ..Found::default() }
     }
