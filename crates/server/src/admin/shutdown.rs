@@ -37,6 +37,9 @@ impl Core {
             ShutdownOp::End { save, force, .. } => (save, force),
         };
         log::notice(format_args!("User requested shutdown..."));
+        if self.would_lose_all(force) {
+            return Err(Error::ShutdownFailed);
+        }
         if self.end_server(save, force) {
             self.finish(caller);
             return Ok(Outcome::Done);
@@ -74,7 +77,23 @@ impl Core {
         }
         let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
         log::notice(format_args!("Received {name} scheduling shutdown..."));
+        if self.would_lose_all(words.force) {
+            return;
+        }
         self.end_server(words.save, words.force);
+    }
+
+    /// The files of the append-only file are gone, and a new base is being written: the end would
+    /// lose everything. As in Redis, where a server does not end whose last save fails.
+    fn would_lose_all(&self, force: bool) -> bool {
+        let is_refused = !force && self.shared.journal.is_lost.load(Relaxed);
+        if is_refused {
+            log::warning(format_args!(
+                "The append-only file is gone, and its new base is not complete: the server does \
+                 not end now. SHUTDOWN FORCE ends it and loses all data"
+            ));
+        }
+        is_refused
     }
 
     /// Ends the server now (true), or behind a save: as `save` says, or where there are save

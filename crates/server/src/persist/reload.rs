@@ -189,7 +189,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn refuses_append_only(&self) -> Option<Error> {
         let tasks = &self.core.tasks;
         let Some(journal) = &tasks.journal else {
-            return tasks.is_finding_journal().then_some(Error::RewriteUnderWay);
+            // One that has not begun has nothing of what is in memory.
+            let is_beginning = tasks.is_finding_journal() || self.core.is_appendonly();
+            return is_beginning.then_some(Error::RewriteUnderWay);
         };
         if !journal.writer.is_complete() || journal.writer.is_rewriting() {
             return Some(Error::RewriteUnderWay);

@@ -6,7 +6,7 @@ use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
 use base::sync::Arc;
-use base::sync::atomic::Ordering::{Acquire, Release};
+use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use driver::{ConnId, Driver};
 
 const S: u64 = 1_000_000_000;
@@ -48,13 +48,16 @@ impl Core {
         };
         let are_still = shared.stopped_workers.load(Acquire) >= shared.workers.len();
         let (durable, now) = (journal.writer.durable(), self.turn.now());
-        let is_written =
-            are_still && shared.keyspace.journal().bytes() == 0 && journal.writer.is_idle();
-        if !are_still || durable != self.shutdown.durable.0 {
-            self.shutdown.durable = (durable, now);
-        }
-        let waited_ns = now.since(self.shutdown.durable.1);
-        if is_written || waited_ns > self.shutdown_timeout_ns(JOURNAL_LIMIT_NS) {
+        // (Until there is a base, no file holds anything.)
+        let has_all = !journal.writer.is_complete()
+            || shared.keyspace.journal().bytes() == 0 && journal.writer.is_idle();
+        let is_written = are_still && has_all;
+        let before = self.shutdown.durable.filter(|(before, _)| are_still && *before == durable);
+        let (_, since) = *self.shutdown.durable.insert(before.unwrap_or((durable, now)));
+        let is_late = now.since(since) > self.shutdown_timeout_ns(JOURNAL_LIMIT_NS);
+        // Files that are gone are not made anew any more. A second SIGINT waits for nothing.
+        let is_vain = journal.writer.is_lost() || shared.saves.was_cut_short.load(Relaxed);
+        if is_written || is_late || are_still && is_vain {
             shared.journal.end(is_written);
         }
     }

@@ -66,6 +66,7 @@ impl Core {
         !shared.active_expire.load(Relaxed)
             || shared.cron_paused.load(Relaxed)
             || shared.load.is_on()
+            || shared.saves.is_reloading() // DEBUG LOADAOF waits until nothing is to be written
             || shared.keyspace.is_expiry_held(self.turn.unix_ms())
     }
 

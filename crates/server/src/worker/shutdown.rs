@@ -21,7 +21,7 @@ pub struct Shutdown {
     /// When a reply was held last that the append-only file may yet release.
     pub held_at: MonoNs,
     /// At worker 0: up to where the append-only file is durable, and since when.
-    pub durable: (SeqNo, MonoNs),
+    pub durable: Option<(SeqNo, MonoNs)>,
     /// The worker has ended.
     pub is_done: bool,
 }
@@ -34,7 +34,7 @@ impl Shutdown {
             since: None,
             is_still: false,
             held_at: MonoNs(0),
-            durable: (SeqNo(0), MonoNs(0)),
+            durable: None,
             is_done: false,
         }
     }

@@ -147,7 +147,7 @@ fn an_end_within_a_record_keeps_the_records_before_it() {
 fn damage_is_named_by_its_place() {
     let mut file = Incr::default().note(1, 1).record("SET a 1").bytes;
     let at = file.len();
-    file.extend_from_slice(b"\0\0\0\0");
+    file.extend_from_slice(b"\0\0\0\0*");
     let mut cut = Cut::new(Point::Number(9), behind(0));
     let wrong = passed(&file, false, &mut cut).expect_err("it is damaged").to_string();
     assert!(wrong.contains(&format!("damaged at byte {at}: a command begins")), "{wrong}");

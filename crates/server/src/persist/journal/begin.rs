@@ -61,7 +61,7 @@ const STARTED: &str = "Background append only file rewriting started";
 const SCHEDULED: &str = "Background append only file rewriting scheduled";
 
 impl Core {
-    fn is_appendonly(&self) -> bool {
+    pub(crate) fn is_appendonly(&self) -> bool {
         self.shared.config.lock().expect("no panic while the configuration is held").appendonly
     }
 
@@ -245,20 +245,23 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(crate) fn check_journal_stage(&mut self) {
         let now = self.core.turn.now();
         let Some(journal) = &mut self.core.tasks.journal else { return };
+        let is_due = now >= journal.check_at;
+        if is_due {
+            journal.check_at = now.plus(CHECK_NS);
+        }
         if journal.opens_server && journal.writer.is_complete() && journal.writer.is_idle() {
             journal.opens_server = false;
             return self.open_server();
         }
         let is_one_shot = journal.writer.is_complete() && !journal.writer.is_rewriting();
-        if is_one_shot && now >= journal.check_at && !self.core.is_appendonly() {
+        if is_one_shot && is_due && !self.core.is_appendonly() {
             self.follow_appendonly();
         }
         let Some(journal) = &mut self.core.tasks.journal else { return };
         if journal.is_ending {
             return self.end_journal();
         }
-        if now >= journal.check_at {
-            journal.check_at = now.plus(CHECK_NS);
+        if is_due {
             if let Some(op) = journal.writer.look() {
                 self.core.tasks.file_ops.push((FileUser::JournalLook, op));
             }
@@ -432,9 +435,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Ends recording, then closes the file once everything is written.
     #[cold]
     fn end_journal(&mut self) {
-        let shared = Arc::clone(&self.core.shared);
+        let (shared, now) = (Arc::clone(&self.core.shared), self.core.turn.now());
         if shared.keyspace.journal().is_recording() {
-            let now = self.core.turn.now();
             if self.access.try_world().is_err() {
                 return self.core.tasks.retries.postpone(Work::Journal, now);
             }
@@ -449,11 +451,16 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         let Some(journal) = &mut self.core.tasks.journal else { return };
         if journal.writer.is_in_flight() {
-            return; // the next one would take what completes for its own
+            // The next one would take what completes for its own.
+            return self.core.tasks.retries.postpone(Work::Journal, now);
         }
-        let is_written = shared.keyspace.journal().bytes() == 0 && journal.writer.is_idle();
+        // (Until there is a base, no file holds anything.)
+        let is_written = !journal.writer.is_complete()
+            || shared.keyspace.journal().bytes() == 0 && journal.writer.is_idle();
         match journal.writer.trouble() {
-            None if !is_written => return,
+            None if !is_written => {
+                return self.core.tasks.retries.postpone(Work::Journal, now);
+            }
             Some(_) => log::warning(format_args!(
                 "The append-only file is turned off while it cannot be written: what was not \
                  written stays in memory only"

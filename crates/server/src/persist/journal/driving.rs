@@ -97,8 +97,11 @@ impl Core {
         if is_awaited {
             shared.post(self.id, Message::Released); // its clients, too, in a turn of their own
         }
-        let is_late = writer.late_at(terms).is_some_and(|at| at <= self.turn.now());
-        status.hold_writes(backlog, is_late);
+        // (While the disk fails writes are refused.)
+        let late_at = writer.late_at(terms).filter(|_| writer.trouble().is_none());
+        let is_late = late_at.is_some_and(|at| at <= self.turn.now());
+        status.hold_writes(if writer.trouble().is_none() { backlog } else { 0 }, is_late);
+        status.is_lost.store(writer.is_lost(), Relaxed);
         self.note_trouble(journal);
     }
 

@@ -9,6 +9,7 @@
 //!                                      writer.rs   segments, writes, syncs, failures
 //!                                      writer/cut.rs   rewrites
 //!                                      writer/lost.rs  files that are gone
+//!                                      ages.rs     how long the oldest of it waits
 //!                                      pieces.rs   what was gathered and is not durable
 //!                                      pause.rs    when rewrites follow which have failed
 //!                                      steps.rs    folder and manifest
@@ -22,6 +23,7 @@
 //! (`persist/save`) whose moment is the cut at which the writer changes to a new segment.
 //! `docs/design/0022-journal.md` gives the reasons.
 
+mod ages;
 pub(crate) mod begin;
 pub(crate) mod driving;
 pub(crate) mod merge;

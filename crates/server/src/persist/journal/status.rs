@@ -41,6 +41,8 @@ pub struct JournalStatus {
     ailments: AtomicU8,
     /// One of the two has been so for `disk-wait-ms`: what is not durable is not shown to readers.
     pub(crate) is_stuck: AtomicBool,
+    /// The files are gone: all data is in memory only.
+    pub(crate) is_lost: AtomicBool,
     trouble: Mutex<Option<String>>,
     /// Bytes of the folder's files, and of its base.
     pub size: AtomicU64,

@@ -19,7 +19,7 @@ const FOLDER_MODE: u32 = 0o755;
 #[derive(Debug)]
 enum Step {
     CreateFolder(PathBuf),
-    /// The segment: an empty file, whatever stood there. No manifest names it yet.
+    /// The segment: a new file, behind the removal of what stood there. No manifest names it yet.
     Open(PathBuf),
     /// What was written to a segment that is about to be closed.
     Sync(FileId),
@@ -147,8 +147,10 @@ impl Steps {
         self.steps.push_back(Step::SyncFolder(folder.to_owned(), false));
     }
 
-    /// Opens an empty segment.
+    /// Opens an empty segment. A file of an earlier server that stands there is not truncated: a
+    /// crash could undo that, and bring records back which are in a base by now.
     pub(crate) fn open(&mut self, path: PathBuf) {
+        self.steps.push_back(Step::Remove(path.clone()));
         self.steps.push_back(Step::Open(path));
     }
 
@@ -220,7 +222,10 @@ impl Steps {
             Step::CreateFolder(path) => {
                 FileOp::CreateFolder { path: path.clone(), mode: FOLDER_MODE }
             }
-            Step::Open(path) => FileOp::Open { path: path.clone(), how: empty },
+            Step::Open(path) => {
+                let how = OpenHow { create_new: true, truncate: false, ..empty };
+                FileOp::Open { path: path.clone(), how }
+            }
             Step::Close(file) | Step::CloseList(_, file) => FileOp::Close { file: *file },
             Step::Truncate(file, to) => FileOp::Truncate { file: *file, to: *to },
             Step::Sync(file) | Step::SyncCut(file) | Step::SyncList(_, file) => {
@@ -315,6 +320,10 @@ impl Steps {
                 self.steps.push_front(Step::Close(file));
             }
             Step::RenameList(new) => self.steps.push_front(Step::CreateList(new)),
+            Step::Open(path) => {
+                self.steps.push_front(Step::Open(path.clone()));
+                self.steps.push_front(Step::Remove(path)); // it may have failed
+            }
             step => self.steps.push_front(step),
         }
         what

@@ -20,6 +20,7 @@
 mod cut;
 mod lost;
 
+use crate::persist::journal::ages::Ages;
 use crate::persist::journal::merge::{Merged, Merger};
 use crate::persist::journal::pause::Pause;
 use crate::persist::journal::pieces::Pieces;
@@ -86,6 +87,13 @@ pub(crate) struct Terms {
     pub spares_syncs: bool,
     /// `aof-history`.
     pub keep: Retention,
+}
+
+impl Terms {
+    /// A change is to be synced within a second.
+    fn is_timed(self) -> bool {
+        self.fsync == Fsync::EverySecond && !self.spares_syncs
+    }
 }
 
 /// What is wrong with the disk.
@@ -201,10 +209,7 @@ pub(crate) struct Writer {
     /// What the sync in flight makes durable: a length and a number.
     syncing: Option<(u64, SeqNo)>,
     sync_began: MonoNs,
-    /// What is in memory came at this time or later.
-    waits_since: Option<MonoNs>,
-    /// The same of what the sync in flight does not cover.
-    next_waits_since: MonoNs,
+    ages: Ages,
     /// Syncs that succeeded, durable writes included.
     pub syncs: u64,
     /// How long the last one took.
@@ -266,8 +271,7 @@ impl Writer {
             takeover_began: MonoNs(0),
             syncing: None,
             sync_began: MonoNs(0),
-            waits_since: None,
-            next_waits_since: MonoNs(0),
+            ages: Ages::default(),
             syncs: 0,
             last_sync_ns: 0,
             is_dirty: false,
@@ -342,7 +346,9 @@ impl Writer {
 
     /// Nothing is in flight, and nothing waits to be written, or synced if there are syncs.
     pub(crate) fn is_idle(&self) -> bool {
-        let has_steps = !self.steps.is_empty() || !self.takeover.is_empty();
+        // A base that cannot take over is not waited for: the files of before hold everything.
+        let takes_over = !self.takeover.is_empty() && self.takeover_trouble.is_none();
+        let has_steps = !self.steps.is_empty() || takes_over;
         let is_still = !self.is_writing && self.syncing.is_none() && !has_steps;
         let is_synced = self.segment.is_none_or(|segment| segment.synced >= segment.end);
         let is_written = self.unwritten() == 0 && self.pieces.is_empty();
@@ -406,8 +412,7 @@ impl Writer {
             return (!in_flight).then_some(self.retry_at);
         }
         // What is in flight wakes the worker when it completes.
-        let is_timed = terms.fsync == Fsync::EverySecond && !terms.spares_syncs;
-        let waits = is_timed && self.syncing.is_none() && self.steps.is_empty();
+        let waits = terms.is_timed() && self.syncing.is_none() && self.steps.is_empty();
         let has_forgotten = self.segment.is_some_and(|segment| self.has_forgotten(segment));
         (waits && (has_forgotten || self.pieces.last_written().is_some()))
             .then(|| self.sync_began.plus(SYNC_EVERY_NS))
@@ -425,10 +430,7 @@ impl Writer {
         if !self.is_writing {
             self.write_began = now;
         }
-        self.waits_since = match self.backlog() {
-            0 => None,
-            _ => self.waits_since.or(Some(now)),
-        };
+        self.ages.look(self.backlog(), now, terms.is_timed());
         if self.trouble.is_some() {
             if now < self.retry_at || self.is_writing || self.syncing.is_some() {
                 return;
@@ -532,7 +534,7 @@ impl Writer {
         let (file, at, bytes) = (segment.file, piece.at, std::mem::take(&mut piece.bytes));
         self.is_writing = true;
         self.ops.push(if self.writes_durably {
-            (self.sync_began, self.next_waits_since) = (now, now);
+            self.sync_began = now;
             (Part::Write, FileOp::WriteDurably { file, at, bytes })
         } else {
             (Part::Write, FileOp::Write { file, at, bytes })
@@ -563,8 +565,6 @@ impl Writer {
         if is_due {
             self.syncing = Some((end, last));
             self.sync_began = now;
-            // What waits now waits for the write in flight.
-            self.next_waits_since = if self.unwritten() > 0 { self.write_began } else { now };
             self.ops.push((Part::Sync, FileOp::SyncData { file: segment.file }));
         }
     }
@@ -661,13 +661,11 @@ impl Writer {
         }
         self.make_durable(end, last);
         self.synced = last;
-        self.waits_since = Some(self.next_waits_since);
     }
 
     /// With `everysec`: when a change will have waited for too long, if it is not synced by then.
     pub(crate) fn late_at(&self, terms: Terms) -> Option<MonoNs> {
-        let is_timed = terms.fsync == Fsync::EverySecond && !terms.spares_syncs;
-        self.waits_since.filter(|_| is_timed).map(|since| since.plus(LATE_NS))
+        self.ages.oldest().filter(|_| terms.is_timed()).map(|since| since.plus(LATE_NS))
     }
 
     /// Nobody reads the segment before the next start: takes what is durable of it out of the page
@@ -701,7 +699,9 @@ impl Writer {
         let segment = self.segment.as_mut().expect("it was written to");
         segment.durable = end;
         self.durable = last;
+        let before = self.pieces.bytes();
         self.pieces.drop_durable(end);
+        self.ages.end(before - self.pieces.bytes());
     }
 
     /// Everything up to this number is as durable as what is before it: there is no byte between.

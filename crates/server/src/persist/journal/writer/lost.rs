@@ -61,6 +61,11 @@ impl Writer {
         }
     }
 
+    /// The files are gone, and no new base holds everything yet.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
     /// When what was lost can be given up, if that is still to be.
     pub(super) fn abandons_at(&self) -> Option<MonoNs> {
         self.lost.filter(|lost| !lost.is_abandoned).map(|lost| lost.at)

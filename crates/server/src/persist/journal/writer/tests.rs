@@ -664,3 +664,16 @@ fn writes_go_on_while_a_base_cannot_take_over() {
     run.check_end();
     assert!(run.writer.takeover_trouble().is_none() && !run.writer.is_rewriting());
 }
+
+/// Regression: a file with the name of the new segment was truncated, which a crash could undo. So
+/// records came back which were in the base by then.
+#[test]
+fn what_an_earlier_server_left_does_not_come_back() {
+    let mut run = Run1::new(Fsync::Always);
+    run.disk.put("a.aof.1.incr.aof", b"old");
+    run.settle(None);
+    assert_eq!(run.disk.durable("a.aof.1.incr.aof"), Some(&b""[..]), "the manifest names it");
+    run.push(1);
+    run.settle(None);
+    run.check_end();
+}

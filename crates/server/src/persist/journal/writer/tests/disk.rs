@@ -189,7 +189,7 @@ impl Disk {
     }
 
     /// The text of a file with this name once the machine has crashed.
-    fn durable(&self, name: &str) -> Option<&[u8]> {
+    pub(super) fn durable(&self, name: &str) -> Option<&[u8]> {
         let (_, at) = self.durable_names.iter().find(|(path, _)| path.ends_with(name))?;
         Some(&self.files[*at].durable)
     }
@@ -290,7 +290,10 @@ impl Disk {
         self.find(&op)?;
         match op {
             FileOp::Open { path, how } => {
-                assert!(how.write && how.create && how.truncate);
+                assert!(how.write && how.create && (how.truncate || how.create_new));
+                if how.create_new && self.names.contains_key(&path) {
+                    return Err(Errno::EXIST);
+                }
                 let is_segment = path.to_string_lossy().ends_with(".incr.aof");
                 if is_segment && !self.segments.contains(&path) {
                     self.segments.push(path.clone());
