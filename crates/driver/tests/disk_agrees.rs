@@ -43,7 +43,7 @@ fn comparable(done: FileDone) -> FileDone {
 fn draw(dice: &mut Prng, folder: &Path, open: &[FileId]) -> FileOp {
     let mut path = || folder.join(NAMES[dice.below(NAMES.len() as u64) as usize]);
     let (path, to): (PathBuf, PathBuf) = (path(), path());
-    let kind = dice.below(if open.is_empty() { 10 } else { 21 });
+    let kind = dice.below(if open.is_empty() { 10 } else { 22 });
     let (at, count) = (dice.below(9000), dice.below(3000));
     let mode = [0o600, 0o640, 0o700][dice.below(3) as usize];
     if kind < 10 {
@@ -68,6 +68,7 @@ fn draw(dice: &mut Prng, folder: &Path, open: &[FileId]) -> FileOp {
         17 => FileOp::Truncate { file, to: at },
         18 => FileOp::Preallocate { file, from: at, bytes: count + 1 },
         19 => FileOp::SetMode { file, mode },
+        20 => FileOp::Forget { file, to: at },
         _ => FileOp::Close { file },
     }
 }

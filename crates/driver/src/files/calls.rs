@@ -5,10 +5,11 @@ use super::raw::{RawOp, RawValue};
 use base::sync::Arc;
 use rustix::buffer::spare_capacity;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, CWD, Dir, FallocateFlags, Mode, OFlags};
+use rustix::fs::{self, Advice, CWD, Dir, FallocateFlags, Mode, OFlags};
 use rustix::io::{self, Errno, ReadWriteFlags, retry_on_intr};
 use std::ffi::OsString;
 use std::io::IoSlice;
+use std::num::NonZeroU64;
 use std::os::unix::ffi::OsStringExt;
 
 /// An open file of a back end on the system. An operation in flight holds a handle, so the
@@ -72,6 +73,11 @@ fn run_plain(op: RawOp<SystemFile>) -> Result<RawValue<SystemFile>, Errno> {
         }
         RawOp::Sync { file, is_folder: false } => done(retry_on_intr(|| fs::fdatasync(&*file))),
         RawOp::Sync { file, is_folder: true } => done(retry_on_intr(|| fs::fsync(&*file))),
+        RawOp::Forget { file, to } => {
+            let len = NonZeroU64::new(to); // none would be the whole file
+            let forget = |len| fs::fadvise(&*file, 0, Some(len), Advice::DontNeed);
+            done(len.map_or(Ok(()), |len| retry_on_intr(|| forget(len))))
+        }
         RawOp::SetMode { file, mode } => {
             done(retry_on_intr(|| fs::fchmod(&*file, Mode::from_raw_mode(mode))))
         }

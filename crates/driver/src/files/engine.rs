@@ -220,6 +220,7 @@ impl<F: Clone> Files<F> {
                 let file = on(id)?;
                 whole(Some(id), RawOp::Sync { file, is_folder: false })
             }
+            FileOp::Forget { file: id, to } => whole(Some(id), RawOp::Forget { file: on(id)?, to }),
             FileOp::SetMode { file: id, mode } => {
                 whole(Some(id), RawOp::SetMode { file: on(id)?, mode })
             }

@@ -144,6 +144,14 @@ pub enum FileOp {
         /// The file.
         file: FileId,
     },
+    /// Advice: the system need not keep what stands before `to` in its page cache. Only what is
+    /// durable leaves it; contents stay as they are.
+    Forget {
+        /// The file.
+        file: FileId,
+        /// Behind the last byte.
+        to: u64,
+    },
     /// Closes a file. Operations in flight on it complete first; later ones are refused.
     Close {
         /// The file.

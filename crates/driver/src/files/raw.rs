@@ -74,6 +74,13 @@ pub enum RawOp<F> {
         /// It is a folder.
         is_folder: bool,
     },
+    /// Advice: what stands before `to` need not stay in the page cache.
+    Forget {
+        /// The file.
+        file: F,
+        /// Behind the last byte.
+        to: u64,
+    },
     /// Sets the permissions of an open file.
     SetMode {
         /// The file.

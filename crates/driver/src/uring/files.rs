@@ -189,7 +189,8 @@ fn opcode_of(op: &RawOp<SystemFile>) -> Option<u8> {
         RawOp::Rename { .. } => opcode::RenameAt::CODE,
         RawOp::Unlink { .. } | RawOp::RemoveFolder { .. } => opcode::UnlinkAt::CODE,
         RawOp::CreateFolder { .. } => opcode::MkDirAt::CODE,
-        RawOp::SetMode { .. } | RawOp::List { .. } => return None,
+        // The length of an advice has 32 bits on a ring.
+        RawOp::Forget { .. } | RawOp::SetMode { .. } | RawOp::List { .. } => return None,
     })
 }
 
@@ -246,7 +247,10 @@ impl Slot {
             RawOp::CreateFolder { path, mode } => {
                 opcode::MkDirAt::new(here, path.as_ptr()).mode(*mode).build()
             }
-            RawOp::Close { .. } | RawOp::SetMode { .. } | RawOp::List { .. } => {
+            RawOp::Close { .. }
+            | RawOp::Forget { .. }
+            | RawOp::SetMode { .. }
+            | RawOp::List { .. } => {
                 unreachable!("no entry of this kind is built here")
             }
         };

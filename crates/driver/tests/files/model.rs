@@ -144,7 +144,7 @@ impl Actor {
     }
 
     fn op_on_open(&mut self) -> FileOp {
-        let (kind, at, bytes) = (self.below(10), self.below(LEN_MAX), self.bytes());
+        let (kind, at, bytes) = (self.below(11), self.below(LEN_MAX), self.bytes());
         let Some(open) = &mut self.open else { unreachable!("it is open") };
         let (file, append) = (open.file, open.append);
         let contents = match &open.name {
@@ -180,6 +180,7 @@ impl Actor {
             }
             7 => (FileOp::Preallocate { file, from: at, bytes: 1 + bytes.len() as u64 }, done),
             8 => (FileOp::SyncData { file }, done),
+            9 => (FileOp::Forget { file, to: at }, done),
             _ => (FileOp::Close { file }, Expected::Closed),
         };
         self.expected = expected;

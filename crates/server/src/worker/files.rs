@@ -36,7 +36,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         const JOURNAL_SYNC: u64 = FileUser::JournalSync as u64;
         const JOURNAL_FIND: u64 = FileUser::JournalFind as u64;
         const JOURNAL_FOLDER: u64 = FileUser::JournalFolder as u64;
-        const JOURNAL_CLOSE: u64 = FileUser::JournalClose as u64;
+        const JOURNAL_UNAWAITED: u64 = FileUser::JournalUnawaited as u64;
         match done.token & 0xff {
             REWRITING => self.on_rewriting(done.outcome),
             SAVING => self.on_saving(Part::Stage, done.outcome),
@@ -48,7 +48,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             JOURNAL_SYNC => self.on_journal_file(writer::Part::Sync, done),
             JOURNAL_FIND => self.on_journal_found(done.outcome),
             JOURNAL_FOLDER => self.on_journal_folder(done.outcome),
-            JOURNAL_CLOSE => {}
+            JOURNAL_UNAWAITED => {}
             token => unreachable!("nobody has this token: {token}"),
         }
     }

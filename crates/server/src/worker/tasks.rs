@@ -40,8 +40,8 @@ pub(crate) enum FileUser {
     JournalWrite = 7,
     /// The append-only file: the sync in flight.
     JournalSync = 8,
-    /// The append-only file: a close that nobody waits for.
-    JournalClose = 9,
+    /// The append-only file: what nobody waits for, such as a close.
+    JournalUnawaited = 9,
     /// The append-only file: what is in its folder, before it begins.
     JournalFind = 10,
     /// The append-only file: its folder is made, before its first base.

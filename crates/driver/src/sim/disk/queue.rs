@@ -213,6 +213,7 @@ fn perform_plain(store: &mut Store, op: &RawOp<SimFile>, changes_end: u64) -> Re
         RawOp::Truncate { file, to } => store.truncate(file.handle(), *to),
         RawOp::Preallocate { file, from, bytes } => store.preallocate(file.handle(), *from, *bytes),
         RawOp::Sync { file, .. } => store.sync(file.handle(), changes_end),
+        RawOp::Forget { file, .. } => store.measure(file.handle()).map(|_| ()),
         RawOp::SetMode { file, mode } => store.set_mode(file.handle(), *mode),
         RawOp::Close { file } => store.close(file.handle()),
         RawOp::Rename { from, to } => store.rename(as_path(from), as_path(to)),

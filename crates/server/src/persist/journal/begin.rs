@@ -341,7 +341,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let tasks = &mut self.core.tasks;
         if let Err((what, errno)) = tasks.folder_steps.complete(outcome.map_err(|e| e.errno)) {
             if let Some(close) = tasks.folder_steps.give_up() {
-                tasks.file_ops.push((FileUser::JournalClose, close));
+                tasks.file_ops.push((FileUser::JournalUnawaited, close));
             }
             return self.fail_folder(what, errno);
         }
@@ -430,7 +430,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         shared.journal.set_trouble(None);
         let found = journal.writer.found();
         if let Some(op) = journal.writer.close() {
-            self.core.tasks.file_ops.push((FileUser::JournalClose, op));
+            self.core.tasks.file_ops.push((FileUser::JournalUnawaited, op));
         }
         // Numbers without a command may be left. The next file begins behind them: it would wait
         // for ever if it found them.

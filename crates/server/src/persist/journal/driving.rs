@@ -55,6 +55,8 @@ impl Core {
         };
         let ops = journal.writer.take_ops().into_iter();
         self.tasks.file_ops.extend(ops.map(|(part, op)| (user(part), op)));
+        let advice = journal.writer.take_advice();
+        self.tasks.file_ops.extend(advice.map(|op| (FileUser::JournalUnawaited, op)));
         let next = journal.writer.next_wake(terms);
         let patience = self.watch_trouble(&mut journal);
         let times = [next, Some(journal.check_at), patience];

@@ -32,6 +32,8 @@ use std::path::PathBuf;
 const WRITE_BYTES: usize = 256 << 10;
 /// Bytes which are written and not durable, behind which a sync begins before its second is over.
 const UNSYNCED_BYTES: usize = 32 << 20;
+/// The system's page cache is relieved of so many durable bytes at a time.
+const FORGOTTEN_BYTES: u64 = 1 << 20;
 /// How often `everysec` syncs.
 const SYNC_EVERY_NS: u64 = 1_000_000_000;
 /// How long behind a failure the next attempt is made.
@@ -93,6 +95,8 @@ struct Segment {
     durable: u64,
     /// The length up to which it was synced.
     synced: u64,
+    /// Up to here it need not be in the page cache.
+    forgotten: u64,
     /// It was synced as a whole: nothing is left of what stood in the file before it was opened.
     is_clean: bool,
 }
@@ -638,8 +642,9 @@ impl Writer {
         match self.steps.complete(done.outcome.map_err(|e| e.errno)) {
             Ok(Done::Nothing) => self.retry_at = now,
             Ok(Done::Opened(file)) => {
-                self.segment =
-                    Some(Segment { file, end: 0, durable: 0, synced: 0, is_clean: false });
+                let (end, durable, synced, forgotten) = (0, 0, 0, 0);
+                let is_clean = false;
+                self.segment = Some(Segment { file, end, durable, synced, forgotten, is_clean });
             }
             Ok(Done::Synced) => {
                 self.retry_at = now;
@@ -713,6 +718,18 @@ impl Writer {
         }
         self.make_durable(end, last);
         self.synced = last;
+    }
+
+    /// Nobody reads the segment before the next start: takes what is durable of it out of the page
+    /// cache. So the next writes find pages which were just freed, and what others have in the
+    /// cache stays there. Nobody waits for the operation.
+    pub(crate) fn take_advice(&mut self) -> Option<FileOp> {
+        let segment = self.segment.as_mut()?;
+        let is_worth_it = segment.synced >= segment.forgotten + FORGOTTEN_BYTES;
+        is_worth_it.then(|| {
+            segment.forgotten = segment.synced;
+            FileOp::Forget { file: segment.file, to: segment.synced }
+        })
     }
 
     /// Without syncs, what is written is as durable as it gets.

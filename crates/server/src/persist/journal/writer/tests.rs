@@ -507,3 +507,21 @@ fn numbers_without_a_command_have_no_timestamp() {
     assert!(run.writer.is_complete() && run.writer.is_idle());
     assert_eq!(run.disk.current(&run.disk.segments[0]), b"");
 }
+
+#[test]
+fn what_is_durable_need_not_be_in_the_page_cache() {
+    let mut run = Run1::new(Fsync::EverySecond);
+    run.settle(None);
+    assert_eq!(run.writer.take_advice(), None);
+    let grow = |run: &mut Run1| (0..100).for_each(|_| run.push(1000));
+    grow(&mut run);
+    run.proceed();
+    assert_eq!(run.writer.take_advice(), None, "nothing of it is durable");
+    run.settle(None);
+    let Some(FileOp::Forget { to, .. }) = run.writer.take_advice() else { panic!("advice") };
+    assert_eq!((to, run.writer.durable().0), (run.writer.size(), run.last));
+    assert_eq!(run.writer.take_advice(), None, "once");
+    run.push(1);
+    run.settle(None);
+    assert_eq!(run.writer.take_advice(), None, "not worth it yet");
+}
