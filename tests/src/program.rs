@@ -2,7 +2,8 @@
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -78,14 +79,7 @@ pub fn finish(mut child: Child) -> Output {
 /// If it does not start or ends by itself.
 pub fn output_until(command: &mut Command, is_enough: impl Fn(&str) -> bool) -> String {
     let mut child = spawn(command);
-    let mut stdout = child.stdout.take().expect("it has a pipe");
-    let (sender, parts) = std::sync::mpsc::channel();
-    let reader = std::thread::spawn(move || {
-        let mut chunk = [0; 4096];
-        while let Ok(n @ 1..) = stdout.read(&mut chunk) {
-            let _ = sender.send(chunk[..n].to_vec());
-        }
-    });
+    let (reader, parts) = read_parts(&mut child);
     let (started, mut bytes) = (Instant::now(), Vec::new());
     while !is_enough(&String::from_utf8_lossy(&bytes)) {
         match parts.recv_timeout(LIMIT.saturating_sub(started.elapsed())) {
@@ -98,6 +92,79 @@ pub fn output_until(command: &mut Command, is_enough: impl Fn(&str) -> bool) -> 
     reader.join().expect("reading ends");
     bytes.extend(parts.into_iter().flatten());
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads the standard output of a program in another thread, and sends each part of it.
+fn read_parts(child: &mut Child) -> (JoinHandle<()>, Receiver<Vec<u8>>) {
+    let mut stdout = child.stdout.take().expect("it has a pipe");
+    let (sender, parts) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut chunk = [0; 4096];
+        while let Ok(n @ 1..) = stdout.read(&mut chunk) {
+            let _ = sender.send(chunk[..n].to_vec());
+        }
+    });
+    (reader, parts)
+}
+
+/// A program on a terminal of 24 lines. What is typed before it asks may be lost, so each input
+/// waits for the text behind which the program listens.
+pub struct Terminal {
+    child: Child,
+    keys: ChildStdin,
+    parts: Receiver<Vec<u8>>,
+    shown: String,
+    /// Up to here it was waited for.
+    seen: usize,
+}
+
+impl Terminal {
+    /// Starts a command of the shell.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start(command: &str) -> Self {
+        let shell = format!("stty cols 80 rows 24; {command}");
+        let mut script = Command::new("script");
+        let mut child = spawn(script.args(["-qec", &shell, "/dev/null"]).env("TERM", "xterm"));
+        let keys = child.stdin.take().expect("it has a pipe");
+        let (_, parts) = read_parts(&mut child);
+        Self { child, keys, parts, shown: String::new(), seen: 0 }
+    }
+
+    /// Types.
+    ///
+    /// # Panics
+    /// If the program has ended.
+    pub fn enter(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("it listens");
+    }
+
+    /// Waits until each of the texts is shown, one behind the other.
+    ///
+    /// # Panics
+    /// If one does not come within [`LIMIT`].
+    pub fn wait_for(&mut self, texts: &[&str]) {
+        let began = Instant::now();
+        for text in texts {
+            while !self.shown[self.seen..].contains(text) {
+                let left = LIMIT.saturating_sub(began.elapsed());
+                let part = self.parts.recv_timeout(left);
+                let part = part.unwrap_or_else(|_| panic!("no '{text}' in {:?}", self.shown));
+                self.shown += &String::from_utf8_lossy(&part);
+            }
+            self.seen += self.shown[self.seen..].find(text).expect("it is there") + text.len();
+        }
+    }
+
+    /// Waits for the end of the program.
+    ///
+    /// # Panics
+    /// If it can neither be waited for nor be killed.
+    pub fn end(self) -> Output {
+        drop(self.keys);
+        finish(self.child)
+    }
 }
 
 /// Reads a stream to its end in another thread.

@@ -1,12 +1,11 @@
 //! redis-cli in every mode which `clients` does not cover. Modes which need an unsupported feature
 //! must end with an error which says so.
 
-use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sheafdb_tests::program::{self, finish, run, spawn};
+use sheafdb_tests::program::{self, Terminal, finish, run, spawn};
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::stress::SetAtEnd;
@@ -243,31 +242,23 @@ fn unsupported_modes_fail_with_an_error() {
 #[test]
 fn interactive() {
     let server = start();
-    let shell = format!("stty cols 80 rows 24; redis-cli -p {}", port(&server));
-    let mut command = Command::new("script");
-    let mut child = spawn(command.args(["-qec", &shell, "/dev/null"]).env("TERM", "xterm"));
-    let mut keys = child.stdin.take().expect("it has a pipe");
-    let typed = [
-        "",
-        "ping\r",
-        "select 3\r",
-        "getr",
-        "ange\r",
-        "help getrange\r",
-        "multi\r",
-        "discard\r",
-        "quit\r",
-    ];
-    for typed in typed {
-        // redis-cli discards input typed before it shows its prompt.
-        std::thread::sleep(Duration::from_millis(400));
-        keys.write_all(typed.as_bytes()).expect("it listens");
-    }
-    drop(keys);
-    let out = finish(child);
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    for wanted in ["PONG", "[3]> ", " key start end", "summary:", "[3](TX)> "] {
-        let found = text.to_lowercase().contains(&wanted.to_lowercase());
-        assert!(found, "no '{wanted}' on the terminal:\n{}", text.escape_debug());
-    }
+    let mut cli = Terminal::start(&format!("redis-cli -p {}", port(&server)));
+    // With each prompt, redis-cli discards what was typed before.
+    cli.wait_for(&["> "]);
+    cli.enter("ping\r");
+    cli.wait_for(&["PONG", "> "]);
+    cli.enter("select 3\r");
+    cli.wait_for(&["OK", "[3]> "]);
+    cli.enter("getrange");
+    cli.wait_for(&[" key start end"]);
+    cli.enter("\r");
+    cli.wait_for(&["ERR wrong number", "[3]> "]);
+    cli.enter("help getrange\r");
+    cli.wait_for(&["summary:", "[3]> "]);
+    cli.enter("multi\r");
+    cli.wait_for(&["OK", "[3](TX)> "]);
+    cli.enter("discard\r");
+    cli.wait_for(&["OK", "[3]> "]);
+    cli.enter("quit\r");
+    assert!(cli.end().status.success());
 }
