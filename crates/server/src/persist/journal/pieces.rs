@@ -6,6 +6,9 @@ use std::collections::VecDeque;
 
 /// Buffers of this capacity at most are used again.
 const KEPT_BYTES_MAX: usize = 1 << 20;
+/// So many buffers are kept although the load is over: memory which the system gives anew costs
+/// more than the record that is written there.
+const SPARE_MIN: usize = 32;
 
 /// Bytes with a place in the segment.
 #[derive(Debug)]
@@ -35,7 +38,8 @@ pub(super) struct Pieces {
     /// Bytes of all, and of those which are written.
     bytes: usize,
     written_bytes: usize,
-    /// Empty buffers, to be used again: at most as many as were in use since the last sync.
+    /// Empty buffers, to be used again: at most as many as were in use since the last sync, or
+    /// `SPARE_MIN`.
     spare: Vec<Vec<u8>>,
     peak: usize,
 }
@@ -110,7 +114,7 @@ impl Pieces {
                 self.spare.push(bytes);
             }
         }
-        self.spare.truncate(self.peak);
+        self.spare.truncate(self.peak.max(SPARE_MIN));
         self.peak = self.queue.len();
     }
 }
@@ -164,6 +168,6 @@ mod tests {
         };
         assert_eq!(round(&mut pieces, 1000), 1000);
         assert_eq!(round(&mut pieces, 1000), 1000, "the same ones");
-        assert_eq!(round(&mut pieces, 3), 3);
+        assert_eq!(round(&mut pieces, 3), SPARE_MIN);
     }
 }

@@ -31,7 +31,8 @@ use std::path::PathBuf;
 /// What is written at a time, about.
 const WRITE_BYTES: usize = 256 << 10;
 /// Bytes which are written and not durable, behind which a sync begins before its second is over.
-const UNSYNCED_BYTES: usize = 32 << 20;
+/// They are in memory, in buffers which are used again: the fewer, the warmer.
+const UNSYNCED_BYTES: usize = 8 << 20;
 /// The system's page cache is relieved of so many durable bytes at a time.
 const FORGOTTEN_BYTES: u64 = 1 << 20;
 /// How often `everysec` syncs.
