@@ -31,9 +31,9 @@ use std::path::PathBuf;
 /// What is written at a time, about.
 const WRITE_BYTES: usize = 256 << 10;
 /// Bytes which are written and not durable, behind which a sync begins before its second is over.
-/// They are in memory, in buffers which are used again: the fewer, the warmer.
+/// Until then they are in memory, too: this bounds the buffers of a server under load.
 const UNSYNCED_BYTES: usize = 8 << 20;
-/// The system's page cache is relieved of so many durable bytes at a time.
+/// So many durable bytes at least are taken out of the page cache at a time.
 const FORGOTTEN_BYTES: u64 = 1 << 20;
 /// How often `everysec` syncs.
 const SYNC_EVERY_NS: u64 = 1_000_000_000;
