@@ -57,7 +57,7 @@ impl Core {
         self.tasks.file_ops.extend(ops.map(|(part, op)| (user(part), op)));
         let advice = journal.writer.take_advice();
         self.tasks.file_ops.extend(advice.map(|op| (FileUser::JournalUnawaited, op)));
-        let next = journal.writer.next_wake(terms);
+        let next = journal.writer.next_wake(terms, now);
         let patience = self.watch_trouble(&mut journal);
         let times = [next, Some(journal.check_at), patience];
         journal.wake_at = times.into_iter().flatten().min();

@@ -373,17 +373,19 @@ impl Writer {
     }
 
     /// When something is to be done although nothing completes.
-    pub(crate) fn next_wake(&self, terms: Terms) -> Option<MonoNs> {
+    pub(crate) fn next_wake(&self, terms: Terms, now: MonoNs) -> Option<MonoNs> {
         if self.trouble.is_some() {
             let in_flight = self.is_writing || self.syncing.is_some() || self.steps.is_in_flight();
             return (!in_flight).then_some(self.retry_at);
         }
-        // What is in flight wakes the worker when it completes.
+        // What is in flight wakes the worker when it completes. That is also so of a write which a
+        // sync at a cut, or at the end, waits for although its time has come.
         let is_timed = terms.fsync == Fsync::EverySecond && !terms.spares_syncs;
         let waits = is_timed && self.syncing.is_none() && self.steps.is_empty();
         let has_forgotten = self.segment.is_some_and(|segment| self.has_forgotten(segment));
-        (waits && (has_forgotten || self.pieces.last_written().is_some()))
-            .then(|| self.sync_began.plus(SYNC_EVERY_NS))
+        let at = self.sync_began.plus(SYNC_EVERY_NS);
+        let is_held = self.is_writing && at <= now;
+        (waits && !is_held && (has_forgotten || self.pieces.last_written().is_some())).then_some(at)
     }
 
     /// Starts what can be started. Everything durable is wanted at once if `is_ending`.
