@@ -170,7 +170,9 @@ def main():
         hidden = lambda: browser.js("document.getElementById('journal').hidden && document.getElementById('journal-lag').hidden")
         assert hidden(), "there is no append-only file"
         redis("CONFIG", "SET", "appendonly", "yes")
-        redis("SET", "key", "value")
+        info = lambda: redis("INFO", "persistence").stdout
+        wait("its base", lambda: b"aof_rewrite_in_progress:0" in info() and b"aof_base_size:0\r" not in info())
+        redis("SET", "key", "value")  # behind the base, which would have it otherwise
         wait("the append-only file", lambda: not hidden() and "its base" in text("journal"))
         wait("a sync of it", lambda: " ago" in text("journal-sync") and text("journal-lag").startswith("0"))
         browser.look(False, PHONE)

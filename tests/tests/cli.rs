@@ -244,21 +244,20 @@ fn interactive() {
     let server = start();
     let mut cli = Terminal::start(&format!("redis-cli -p {}", port(&server)));
     // With each prompt, redis-cli discards what was typed before.
-    cli.wait_for(&["> "]);
-    cli.enter("ping\r");
-    cli.wait_for(&["PONG", "> "]);
-    cli.enter("select 3\r");
-    cli.wait_for(&["OK", "[3]> "]);
-    cli.enter("getrange");
-    cli.wait_for(&[" key start end"]);
-    cli.enter("\r");
-    cli.wait_for(&["ERR wrong number", "[3]> "]);
-    cli.enter("help getrange\r");
-    cli.wait_for(&["summary:", "[3]> "]);
-    cli.enter("multi\r");
-    cli.wait_for(&["OK", "[3](TX)> "]);
-    cli.enter("discard\r");
-    cli.wait_for(&["OK", "[3]> "]);
+    let steps: [(&str, &[&str]); 8] = [
+        ("", &["> "]),
+        ("ping\r", &["PONG", "> "]),
+        ("select 3\r", &["OK", "[3]> "]),
+        ("getrange", &[" key start end"]),
+        ("\r", &["ERR wrong number", "[3]> "]),
+        ("help getrange\r", &["summary:", "[3]> "]),
+        ("multi\r", &["OK", "[3](TX)> "]),
+        ("discard\r", &["OK", "[3]> "]),
+    ];
+    for (typed, shown) in steps {
+        cli.enter(typed);
+        cli.wait_for(shown);
+    }
     cli.enter("quit\r");
     assert!(cli.end().status.success());
 }

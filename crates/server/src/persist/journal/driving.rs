@@ -65,7 +65,7 @@ impl Core {
         self.tasks.file_ops.extend(ops.map(|(part, op)| (user(part), op)));
         let advice = journal.writer.take_advice();
         self.tasks.file_ops.extend(advice.map(|op| (FileUser::JournalUnawaited, op)));
-        let next = journal.writer.next_wake(terms);
+        let next = journal.writer.next_wake(terms, now);
         let patience = self.watch_trouble(&mut journal, terms);
         let late = journal.writer.late_at(terms).filter(|at| *at > now);
         let times = [next, Some(journal.check_at), patience, late];

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 /// Buffers of this capacity at most are used again.
 const KEPT_BYTES_MAX: usize = 1 << 20;
-/// So many buffers are kept although the load is over: memory which the system gives anew costs
-/// more than the record that is written there.
+/// So many buffers are kept although the load is over: new memory from the system costs more time
+/// than the records which are put there.
 const SPARE_MIN: usize = 32;
 
 /// Bytes with a place in the segment.

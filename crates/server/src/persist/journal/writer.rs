@@ -39,7 +39,7 @@ use std::path::PathBuf;
 /// What is written at a time, about.
 const WRITE_BYTES: usize = 256 << 10;
 /// Bytes which are written and not durable, behind which a sync begins before its second is over.
-/// They are in memory, in buffers which are used again: the fewer, the warmer.
+/// Until then they are in memory, too: this bounds the buffers of a server under load.
 const UNSYNCED_BYTES: usize = 8 << 20;
 /// The system's page cache is relieved of so many durable bytes at a time.
 const FORGOTTEN_BYTES: u64 = 1 << 20;
@@ -396,26 +396,28 @@ impl Writer {
     }
 
     /// When something is to be done although nothing completes.
-    pub(crate) fn next_wake(&self, terms: Terms) -> Option<MonoNs> {
+    pub(crate) fn next_wake(&self, terms: Terms, now: MonoNs) -> Option<MonoNs> {
         if let Some(at) = self.abandons_at() {
             return (!self.is_in_flight()).then_some(at);
         }
         let is_paused = self.takeover_trouble.is_some() && !self.takeover.is_in_flight();
         let takeover = is_paused.then_some(self.takeover_again_at);
-        [takeover, self.segment_wake(terms)].into_iter().flatten().min()
+        [takeover, self.segment_wake(terms, now)].into_iter().flatten().min()
     }
 
     /// The same, of the segment.
-    fn segment_wake(&self, terms: Terms) -> Option<MonoNs> {
+    fn segment_wake(&self, terms: Terms, now: MonoNs) -> Option<MonoNs> {
         if self.trouble.is_some() {
             let in_flight = self.is_writing || self.syncing.is_some() || self.steps.is_in_flight();
             return (!in_flight).then_some(self.retry_at);
         }
-        // What is in flight wakes the worker when it completes.
+        // What is in flight wakes the worker when it completes. That is also so of a write which a
+        // sync at a cut, or at the end, waits for although its time has come.
         let waits = terms.is_timed() && self.syncing.is_none() && self.steps.is_empty();
         let has_forgotten = self.segment.is_some_and(|segment| self.has_forgotten(segment));
-        (waits && (has_forgotten || self.pieces.last_written().is_some()))
-            .then(|| self.sync_began.plus(SYNC_EVERY_NS))
+        let at = self.sync_began.plus(SYNC_EVERY_NS);
+        let is_held = self.is_writing && at <= now;
+        (waits && !is_held && (has_forgotten || self.pieces.last_written().is_some())).then_some(at)
     }
 
     /// Starts what can be started. Everything durable is wanted at once if `is_ending`.

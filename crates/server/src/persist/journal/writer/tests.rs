@@ -109,6 +109,8 @@ impl Run1 {
         assert!(of(Part::Takeover) <= 1, "{:?}", self.in_flight);
         let is_alone = steps == 0 || writes + syncs == 0;
         assert!(is_alone, "beside a step on the segment: {:?}", self.in_flight);
+        let next = self.writer.next_wake(self.terms, self.now);
+        assert!(next.is_none_or(|at| at > self.now), "woken for what cannot begin: {next:?}");
         self.check();
         self.disk.check_history();
     }
@@ -132,7 +134,7 @@ impl Run1 {
                 self.complete(0, fails.filter(is_failing).map(|(_, _, loss)| loss));
                 continue;
             }
-            match self.writer.next_wake(self.terms) {
+            match self.writer.next_wake(self.terms, self.now) {
                 Some(at) => self.now = at.max(self.now.plus(1)),
                 None => return,
             }
@@ -356,13 +358,13 @@ fn everysec_syncs_once_a_second_and_no_never_does() {
     run.complete(0, None);
     run.proceed();
     assert_eq!((syncs(&run), run.writer.durable()), (0, SeqNo(1)));
-    assert_eq!(run.writer.next_wake(run.terms), Some(began.plus(S)));
+    assert_eq!(run.writer.next_wake(run.terms, run.now), Some(began.plus(S)));
     run.now = began.plus(S - 1);
     run.proceed();
     assert_eq!(syncs(&run), 0);
     run.now = began.plus(S);
     run.proceed();
-    assert_eq!((syncs(&run), run.writer.next_wake(run.terms)), (1, None));
+    assert_eq!((syncs(&run), run.writer.next_wake(run.terms, run.now)), (1, None));
 
     let mut run = Run1::new(Fsync::No);
     run.settle(None);
@@ -370,7 +372,7 @@ fn everysec_syncs_once_a_second_and_no_never_does() {
     run.proceed();
     run.complete(0, None);
     run.proceed();
-    assert_eq!((run.in_flight.len(), run.writer.next_wake(run.terms)), (0, None));
+    assert_eq!((run.in_flight.len(), run.writer.next_wake(run.terms, run.now)), (0, None));
     assert_eq!((run.writer.durable(), run.writer.backlog()), (SeqNo(5), 0), "as good as it gets");
 }
 
@@ -451,7 +453,7 @@ fn nobody_is_woken_for_what_cannot_begin() {
     run.complete(0, None);
     run.now = run.now.plus(9 * S);
     run.proceed();
-    assert_eq!((run.in_flight.len(), run.writer.next_wake(run.terms)), (0, None));
+    assert_eq!((run.in_flight.len(), run.writer.next_wake(run.terms, run.now)), (0, None));
     run.terms.spares_syncs = false;
     run.push(1);
     run.proceed();
@@ -460,7 +462,7 @@ fn nobody_is_woken_for_what_cannot_begin() {
     run.complete(sync, Some(Loss::Dirty));
     run.now = run.now.plus(9 * S);
     run.proceed();
-    assert_eq!(run.writer.next_wake(run.terms), None, "the write is still under way");
+    assert_eq!(run.writer.next_wake(run.terms, run.now), None, "the write is still under way");
     assert!(run.writer.trouble().is_some());
     run.complete(0, None);
     run.settle(None);
@@ -655,7 +657,7 @@ fn writes_go_on_while_a_base_cannot_take_over() {
         complete_write(&mut run);
         assert_eq!((run.writer.durable().0, run.writer.trouble()), (run.last, None));
         assert!(run.writer.takeover_trouble().is_some() && run.writer.is_rewriting());
-        let again_at = run.writer.next_wake(run.terms).expect("it is tried again");
+        let again_at = run.writer.next_wake(run.terms, run.now).expect("it is tried again");
         assert!(again_at > run.now && again_at <= run.now.plus(S));
         run.now = again_at;
         run.proceed();

@@ -153,7 +153,7 @@ fn a_folder_that_cannot_be_made_is_tried_once_a_second() {
     while run.now < end {
         run.proceed();
         if run.in_flight.is_empty() {
-            let at = run.writer.next_wake(run.terms).expect("it is tried again");
+            let at = run.writer.next_wake(run.terms, run.now).expect("it is tried again");
             run.now = at.max(run.now.plus(1));
         } else {
             run.complete(0, None);
