@@ -20,9 +20,9 @@ impl Core {
         op: ServerOp,
     ) -> Result<Called, Error> {
         // These show what all sessions have done. While the disk fails or hangs they are needed at
-        // once.
-        let shows_all =
-            matches!(op, ServerOp::Info(_) | ServerOp::CommandLog(..) | ServerOp::Memory(_));
+        // once. INFO never waits: it is asked when the disk hangs, before that was noticed, too, and
+        // says of data only how many keys there are.
+        let shows_all = matches!(op, ServerOp::CommandLog(..) | ServerOp::Memory(_));
         if shows_all && !self.shared.journal.is_unwritten() {
             guard.hold_at_latest();
         }
