@@ -20,8 +20,8 @@ impl Core {
         op: ServerOp,
     ) -> Result<Called, Error> {
         // These show what all sessions have done. While the disk fails or hangs they are needed at
-        // once. INFO never waits: it is asked when the disk hangs, before that was noticed, too, and
-        // says of data only how many keys there are.
+        // once. INFO never waits, not even before a hang is noticed: of data it says only how many
+        // keys there are.
         let shows_all = matches!(op, ServerOp::CommandLog(..) | ServerOp::Memory(_));
         if shows_all && !self.shared.journal.is_unwritten() {
             guard.hold_at_latest();
