@@ -221,6 +221,12 @@ impl Manifest {
         self.history.extend(retired.map(|file| FileInfo { kind: FileKind::History, ..file }));
     }
 
+    /// Makes history of all files: one of them is missing, so the others are of no use.
+    pub fn retire_all(&mut self) {
+        let retired = self.base.take().into_iter().chain(std::mem::take(&mut self.incr));
+        self.history.extend(retired.map(|file| FileInfo { kind: FileKind::History, ..file }));
+    }
+
     /// The first number behind this one whose name is not listed.
     fn unused(&self, last: u64, name: impl Fn(u64) -> Vec<u8>) -> (Vec<u8>, u64) {
         let used: HashSet<_> = self.loaded().chain(&self.history).map(|file| &file.name).collect();

@@ -83,14 +83,18 @@ impl Core {
         self.end_server(words.save, words.force);
     }
 
-    /// The files of the append-only file are gone, and a new base is being written: the end would
-    /// lose everything. As in Redis, where a server does not end whose last save fails.
+    /// A server without an append-only file begins one, or its files are gone, and the base is not
+    /// complete: the end would lose everything. As in Redis, which does not end then.
     fn would_lose_all(&self, force: bool) -> bool {
-        let is_refused = !force && self.shared.journal.is_lost.load(Relaxed);
+        let journal = &self.shared.journal;
+        let begins = self.settings.appendonly
+            && !self.shared.load.is_on()
+            && !journal.is_complete.load(Relaxed);
+        let is_refused = !force && (begins || journal.is_lost.load(Relaxed));
         if is_refused {
             log::warning(format_args!(
-                "The append-only file is gone, and its new base is not complete: the server does \
-                 not end now. SHUTDOWN FORCE ends it and loses all data"
+                "The base of the append-only file is not complete: the server does not end now. \
+                 SHUTDOWN FORCE ends it and may lose all data"
             ));
         }
         is_refused

@@ -1,5 +1,6 @@
 //! Operations on the whole keyspace, carried out while this worker holds World.
 
+use crate::admin::info::counts_keys;
 use crate::execute::caller::Caller;
 use crate::execute::outcome::{Called, Outcome};
 use crate::sessions::session::{BlockedMark, Suspended, Task};
@@ -20,9 +21,12 @@ impl Core {
         op: ServerOp,
     ) -> Result<Called, Error> {
         // These show what all sessions have done. While the disk fails or hangs they are needed at
-        // once. INFO never waits, not even before a hang is noticed: of data it says only how many
-        // keys there are.
-        let shows_all = matches!(op, ServerOp::CommandLog(..) | ServerOp::Memory(_));
+        // once. (INFO without the number of keys is always: nobody may have noticed a hang yet.)
+        let shows_all = match &op {
+            ServerOp::CommandLog(..) | ServerOp::Memory(_) => true,
+            ServerOp::Info(sections) => counts_keys(sections),
+            _ => false,
+        };
         if shows_all && !self.shared.journal.is_unwritten() {
             guard.hold_at_latest();
         }

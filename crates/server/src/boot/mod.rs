@@ -141,7 +141,7 @@ where
     drop(pidfile);
     check_end(&shared)?;
     if shared.saves.was_cut_short.load(Relaxed) {
-        return Err("a second SIGINT has ended the server without its last save".into());
+        return Err("a second SIGINT has ended the server at once".into());
     }
     log::notice(format_args!("SheafDB is now ready to exit, bye bye..."));
     Ok(())

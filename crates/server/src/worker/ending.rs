@@ -5,6 +5,7 @@ use crate::sessions::session::Suspended;
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
+use crate::worker::tasks::FileUser;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use driver::{ConnId, Driver};
@@ -43,22 +44,27 @@ impl Core {
     /// At worker 0: whether the append-only file is written as a whole, or given up.
     fn end_journal_wait(&mut self) {
         let shared = Arc::clone(&self.shared);
-        let Some(journal) = self.tasks.journal.as_ref().filter(|_| self.awaits_journal()) else {
-            return;
-        };
+        let limit_ns = self.shutdown_timeout_ns(JOURNAL_LIMIT_NS);
+        let awaits_journal = self.awaits_journal();
+        let Some(journal) = self.tasks.journal.as_mut().filter(|_| awaits_journal) else { return };
         let are_still = shared.stopped_workers.load(Acquire) >= shared.workers.len();
         let (durable, now) = (journal.writer.durable(), self.turn.now());
         // (Until there is a base, no file holds anything.)
         let has_all = !journal.writer.is_complete()
             || shared.keyspace.journal().bytes() == 0 && journal.writer.is_idle();
-        let is_written = are_still && has_all;
+        // Once more it is looked whether the file is there: nobody notices it behind the end.
+        if are_still && has_all && !std::mem::replace(&mut self.shutdown.has_looked, true) {
+            let look = journal.writer.look().map(|op| (FileUser::JournalLook, op));
+            self.tasks.file_ops.extend(look);
+        }
+        let is_written = are_still && has_all && !journal.writer.is_looking();
         let before = self.shutdown.durable.filter(|(before, _)| are_still && *before == durable);
         let (_, since) = *self.shutdown.durable.insert(before.unwrap_or((durable, now)));
-        let is_late = now.since(since) > self.shutdown_timeout_ns(JOURNAL_LIMIT_NS);
+        let is_late = now.since(since) > limit_ns;
         // Files that are gone are not made anew any more. A second SIGINT waits for nothing.
         let is_vain = journal.writer.is_lost() || shared.saves.was_cut_short.load(Relaxed);
         if is_written || is_late || are_still && is_vain {
-            shared.journal.end(is_written);
+            shared.journal.end(is_written, journal.writer.is_lost());
         }
     }
 }

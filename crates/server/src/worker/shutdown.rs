@@ -22,6 +22,8 @@ pub struct Shutdown {
     pub held_at: MonoNs,
     /// At worker 0: up to where the append-only file is durable, and since when.
     pub durable: Option<(SeqNo, MonoNs)>,
+    /// There: all is written, and it was asked whether the file still has its name.
+    pub has_looked: bool,
     /// The worker has ended.
     pub is_done: bool,
 }
@@ -35,6 +37,7 @@ impl Shutdown {
             is_still: false,
             held_at: MonoNs(0),
             durable: None,
+            has_looked: false,
             is_done: false,
         }
     }

@@ -7,6 +7,7 @@
 
 use crate::migrate::conversation::Trip;
 use crate::persist::journal::Journal;
+use crate::persist::journal::pause::Pause;
 use crate::persist::journal::status::DiskState;
 use crate::persist::journal::steps::Steps;
 use crate::persist::load::finding::Finding;
@@ -97,6 +98,8 @@ pub struct Tasks {
     pub(crate) folder_steps: Steps,
     /// When it is tried again to begin.
     pub(crate) journal_again_at: Option<MonoNs>,
+    /// Behind first bases which have failed: each of them writes as far as it comes.
+    pub(crate) base_pause: Pause,
     /// The append-only file is to begin before the server serves its clients.
     pub(crate) starts_journal: bool,
     /// DEBUG LOADAOF: the worker and the session which wait for it, until loading begins.

@@ -164,3 +164,29 @@ fn a_base_that_cannot_be_written_leaves_the_old_files() {
     sim.net.disk().crash();
     assert!(is_on_disk(&sim, "<behind>") && is_on_disk(&sim, &value), "all is in the old files");
 }
+
+/// Regression: a first base that failed was written again every five seconds.
+#[test]
+fn first_bases_that_fail_have_a_growing_pause() {
+    let mut sim = begin_two(70, "everysec");
+    assert_eq!(sim.ask(0, &["CONFIG", "SET", "appendonly", "no"]), Reply::ok());
+    sim.run_for(S);
+    sim.net.disk().set_faults(failing("room"));
+    assert_eq!(sim.ask(0, &["CONFIG", "SET", "appendonly", "yes"]), Reply::ok());
+    let failures = |sim: &mut Sim| -> u64 {
+        info(sim, 0, "aof_rewrites_consecutive_failures").parse().expect("a number")
+    };
+    until(&mut sim, "the first fails", |sim| failures(sim) > 0);
+    for _ in 0..300 {
+        sim.forget_steps();
+        sim.run_for(S);
+        std::thread::sleep(BREATH); // the thread that writes the base is real
+    }
+    let count = failures(&mut sim);
+    assert!(count <= 7, "{count}: at 0, 5, 15, 35, 75, 155 s");
+    sim.net.disk().set_faults(DiskFaults::NONE);
+    assert_eq!(sim.ask(0, &["CONFIG", "SET", "appendonly", "no"]), Reply::ok());
+    assert_eq!(sim.ask(0, &["CONFIG", "SET", "appendonly", "yes"]), Reply::ok());
+    let complete = |sim: &mut Sim| waited(sim, "1000") == synced(true);
+    until(&mut sim, "it begins at once when it is asked for", complete);
+}

@@ -4,8 +4,9 @@
 use crate::appending::{CLIENTS, S, begin, go_on, hang, is_on_disk, settle, wait};
 use crate::producer::{hello, write_data};
 use crate::sim_world::{Client, MS, Reply, Sim};
-use driver::sim::{Ending, SimClient};
+use driver::sim::{DiskFaults, Ending, SimClient};
 use ingest::v2::{Hello, Level, Reader, ServerFrame, SinkKind, write_hello};
+use std::path::Path;
 
 /// Each client writes a text of its own.
 fn write(sim: &mut Sim) -> Vec<String> {
@@ -209,4 +210,41 @@ fn producers_get_their_acknowledgements() {
     assert_eq!(conn.ending(), None);
     go_on(&sim);
     assert_eq!(acked(&mut sim, &conn, &mut reader, S / 2), 9);
+}
+
+/// As in Redis: what is in memory is nowhere else until the first base is complete.
+#[test]
+fn a_server_without_its_first_base_does_not_end() {
+    let mut sim = begin("everysec", "");
+    assert_eq!(sim.ask(0, &["CONFIG", "SET", "appendonly", "no"]), Reply::ok());
+    wait(&mut sim, 2 * S);
+    sim.net.disk().set_faults(DiskFaults { capacity_bytes: 0, ..DiskFaults::NONE });
+    assert_eq!(sim.ask(0, &["SET", "key", "value"]), Reply::ok());
+    assert_eq!(sim.ask(0, &["CONFIG", "SET", "appendonly", "yes"]), Reply::ok());
+    wait(&mut sim, S);
+    let refused = Reply::Error("ERR Errors trying to SHUTDOWN. Check logs.".into());
+    for words in [&["SHUTDOWN"][..], &["SHUTDOWN", "NOSAVE"], &["SHUTDOWN", "NOW"]] {
+        assert_eq!(sim.ask(0, words), refused, "{words:?}");
+    }
+    assert_eq!(sim.ask(0, &["GET", "key"]), Reply::Bulk("value".into()));
+    sim.clients[0].say(&["SHUTDOWN", "FORCE"]);
+    ends_soon(&mut sim);
+}
+
+/// Regression: a file that was removed in the second before the end was not missed.
+#[test]
+fn the_end_looks_once_more_for_the_file() {
+    for removes in [false, true] {
+        let mut sim = begin("everysec", "");
+        write(&mut sim);
+        if removes {
+            let segment = Path::new("/data/appendonlydir/appendonly.aof.1.incr.aof");
+            assert!(sim.net.disk().contents(segment).is_ok());
+            sim.net.disk().install(segment, b"", 0o644).expect("room"); // another one
+        }
+        sim.shared.begin_shutdown();
+        ends_soon(&mut sim);
+        let why = sim.shared.journal.given_up();
+        assert_eq!(why.is_some_and(|why| why.contains("gone, with all data")), removes);
+    }
 }

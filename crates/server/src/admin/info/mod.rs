@@ -45,6 +45,22 @@ const SECTIONS: [(&str, bool); 15] = [
     ("ingest", false),
 ];
 
+/// Whether INFO shows a section.
+fn is_asked(asked: &[Box<[u8]>], name: &str, by_default: bool) -> bool {
+    if asked.is_empty() {
+        return by_default;
+    }
+    asked.iter().any(|a| {
+        let a = a.to_ascii_lowercase();
+        a == name.as_bytes() || a == b"all" || a == b"everything" || (a == b"default" && by_default)
+    })
+}
+
+/// Whether INFO shows how many keys there are.
+pub(crate) fn counts_keys(asked: &[Box<[u8]>]) -> bool {
+    is_asked(asked, "keyspace", true)
+}
+
 impl Core {
     /// Replies with the sections asked for.
     pub(crate) fn info_op(
@@ -59,21 +75,9 @@ impl Core {
     }
 
     fn info_text(&self, asked: &[Box<[u8]>]) -> String {
-        let wants = |name: &str, by_default: bool| {
-            if asked.is_empty() {
-                return by_default;
-            }
-            asked.iter().any(|a| {
-                let a = a.to_ascii_lowercase();
-                a == name.as_bytes()
-                    || a == b"all"
-                    || a == b"everything"
-                    || (a == b"default" && by_default)
-            })
-        };
         let mut text = String::new();
         for (name, by_default) in SECTIONS {
-            if !wants(name, by_default) {
+            if !is_asked(asked, name, by_default) {
                 continue;
             }
             if !text.is_empty() {

@@ -393,7 +393,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     }
 
     fn find_journal(&mut self, place: Place) {
-        let (finding, op) = Finding::begin(place);
+        let (finding, op) = Finding::begin(place, false);
         self.core.tasks.finding = Some(Box::new(finding));
         self.core.tasks.file_ops.push((FileUser::JournalFind, op));
     }
@@ -408,7 +408,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 // An old single file stays where it is: the data in memory counts.
                 let other_bytes = if found.is_old { 0 } else { found.len() };
                 found.warn();
-                let manifest = found.manifest.filter(|_| !found.is_old);
+                let mut manifest = found.manifest.filter(|_| !found.is_old);
+                if let Some(manifest) = manifest.as_mut().filter(|_| found.missing.is_some()) {
+                    manifest.retire_all();
+                }
                 let parts = Vec::new();
                 self.core.tasks.found = Some(Found { manifest, parts, other_bytes, ..*found });
                 self.make_folder();
@@ -478,8 +481,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.tasks.journal = None;
         self.core.tasks.found = Some(found);
         // CONFIG SET appendonly yes may have come meanwhile.
-        let pause_ns = if shared.journal.rewrite_failed.load(Relaxed) { AGAIN_NS } else { 0 };
-        self.core.tasks.journal_again_at = Some(self.core.turn.now().plus(pause_ns));
+        let pause = &mut self.core.tasks.base_pause;
+        self.core.tasks.journal_again_at = Some(if shared.journal.rewrite_failed.load(Relaxed) {
+            pause.begin(now)
+        } else {
+            pause.end();
+            now
+        });
         // A rewrite that had begun ends with it.
         shared.journal.is_rewriting.store(false, Relaxed);
         shared.journal.is_complete.store(false, Relaxed);

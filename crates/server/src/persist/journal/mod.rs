@@ -27,7 +27,7 @@ mod ages;
 pub(crate) mod begin;
 pub(crate) mod driving;
 pub(crate) mod merge;
-mod pause;
+pub(crate) mod pause;
 mod pieces;
 pub mod status;
 pub(crate) mod steps;

@@ -9,16 +9,17 @@ const MAX_NS: u64 = 3_600_000_000_000;
 
 /// The pause behind the last rewrite.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pause {
+pub(crate) struct Pause {
     /// Its length; 0 behind a success.
     ns: u64,
     since: MonoNs,
 }
 
 impl Pause {
-    /// A rewrite has failed.
-    pub fn begin(&mut self, now: MonoNs) {
+    /// A rewrite has failed. Returns when the next one may begin.
+    pub fn begin(&mut self, now: MonoNs) -> MonoNs {
         *self = Self { ns: (2 * self.ns).clamp(FIRST_NS, MAX_NS), since: now };
+        now.plus(self.ns)
     }
 
     /// A rewrite has succeeded.

@@ -134,15 +134,18 @@ impl JournalStatus {
         self.is_over.load(Acquire)
     }
 
-    /// The server ends, and everything is written, or the rest is given up.
-    pub(crate) fn end(&self, is_written: bool) {
-        if !is_written {
-            let why = self.trouble().unwrap_or_else(|| NO_ANSWER.into());
-            let bytes = self.backlog.load(Relaxed);
-            let text = format!(
-                "the server ends, and {bytes} bytes of the append-only file could not be written: \
-                 {why}"
-            );
+    /// The server ends, and everything is written, or the rest is given up; all of it, if the files
+    /// are lost.
+    pub(crate) fn end(&self, is_written: bool, is_lost: bool) {
+        if is_lost || !is_written {
+            let what = if is_lost {
+                "the append-only file is gone, with all data".into()
+            } else {
+                let bytes = self.backlog.load(Relaxed);
+                let why = self.trouble().unwrap_or_else(|| NO_ANSWER.into());
+                format!("{bytes} bytes of the append-only file could not be written: {why}")
+            };
+            let text = format!("the server ends, and {what}");
             log::warning(format_args!("{text}"));
             *self.given_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
         }

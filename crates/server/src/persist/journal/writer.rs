@@ -181,6 +181,8 @@ pub(crate) struct Writer {
     takeover: Steps,
     takeover_trouble: Option<Trouble>,
     takeover_again_at: MonoNs,
+    /// The files which its steps remove.
+    removed: Vec<FileInfo>,
     rewrite: Option<Rewrite>,
     /// Behind rewrites which have failed.
     pause: Pause,
@@ -252,6 +254,7 @@ impl Writer {
             steps: Steps::default(),
             takeover: Steps::default(),
             takeover_trouble: None,
+            removed: Vec::new(),
             takeover_again_at: MonoNs(0),
             rewrite: None,
             pause: Pause::default(),

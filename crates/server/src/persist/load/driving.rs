@@ -45,7 +45,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let ((reading, open), path) = (Reading::begin(plan.path.clone(), 0), plan.path);
         let (parts, stage, first) = match plan.place {
             Some(place) => {
-                let (finding, first) = Finding::begin(place);
+                let (finding, first) = Finding::begin(place, true);
                 (Some(Box::new(Parts::of(finding))), Stage::Finding, first)
             }
             None => (None, Stage::Opening, open),

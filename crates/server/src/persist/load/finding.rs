@@ -12,6 +12,9 @@
 //! list of kept history       read it; the length of each file that it lists. Nothing about it is
 //!                            refused: the data does not need it
 //! ```
+//!
+//! CONFIG SET appendonly yes loads nothing: the data in memory counts. Then files which are missing
+//! are no reason to refuse.
 
 use crate::persist::load::folder::{Found, Part, Place, to_read};
 use crate::persist::load::kept::Kept;
@@ -38,6 +41,8 @@ pub(crate) struct Finding {
     is_at_list: bool,
     /// How many of its files were looked at.
     kept_files: usize,
+    /// What is found will be loaded.
+    loads: bool,
     step: Step,
 }
 
@@ -73,8 +78,8 @@ pub(crate) enum Next {
 type Outcome = Result<FileValue, FileError>;
 
 impl Finding {
-    /// The first operation.
-    pub(crate) fn begin(place: Place) -> (Self, FileOp) {
+    /// The first operation. What is found will be loaded, or it is replaced by what is in memory.
+    pub(crate) fn begin(place: Place, loads: bool) -> (Self, FileOp) {
         let folder = place.folder();
         let found = Found { place, ..Found::default() };
         let finding = Self {
@@ -83,6 +88,7 @@ impl Finding {
             has_list: false,
             is_at_list: false,
             kept_files: 0,
+            loads,
             step: Step::List,
         };
         (finding, FileOp::List { folder })
@@ -219,8 +225,15 @@ impl Finding {
                 let path = self.found.place.old_file();
                 self.op(Step::Unmoved, FileOp::Status { path })
             }
+            Err(Errno::NOENT) if !self.loads => self.lacks_file(path),
             Err(errno) => self.missing(path, errno),
         }
+    }
+
+    /// Nothing will be loaded of these files, and nobody can load them.
+    fn lacks_file(&mut self, path: PathBuf) -> Next {
+        self.found.missing = Some(path);
+        self.end()
     }
 
     fn missing(&self, path: PathBuf, errno: Errno) -> Next {
@@ -245,7 +258,10 @@ impl Finding {
             }
             Err(errno) => {
                 let path = self.next_path().expect("it is missing");
-                self.missing(path, errno)
+                match errno {
+                    Errno::NOENT if !self.loads => self.lacks_file(path),
+                    _ => self.missing(path, errno),
+                }
             }
         }
     }

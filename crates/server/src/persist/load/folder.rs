@@ -82,6 +82,8 @@ pub struct Found {
     /// The base is still where servers before Redis 7 have their file, and there is no manifest or
     /// only that.
     pub is_old: bool,
+    /// A file of the manifest which is not there. (Then nothing is loaded.)
+    pub missing: Option<PathBuf>,
     /// Files which rewrites have replaced.
     pub history: Kept,
     /// Bytes of files of the manifest which are not in `parts`.
@@ -89,8 +91,15 @@ pub struct Found {
 }
 
 impl Found {
-    /// Writes what is wrong with the list of kept history to the log.
+    /// Writes what is wrong with the files to the log.
     pub(crate) fn warn(&self) {
+        if let Some(path) = &self.missing {
+            log::warning(format_args!(
+                "{} is not there, although {} lists it: a new base replaces what is",
+                path.display(),
+                self.place.manifest().display()
+            ));
+        }
         if let Some(why) = self.history.trouble() {
             log::warning(format_args!("{}: {why}", self.place.history().display()));
         }

@@ -25,7 +25,7 @@ impl Writer {
     pub(crate) fn end_rewrite(&mut self, bytes: Option<u64>, now: MonoNs) {
         match bytes {
             Some(_) => self.pause.end(),
-            None => self.pause.begin(now),
+            None => _ = self.pause.begin(now),
         }
         match (&mut self.rewrite, bytes) {
             (Some(rewrite), Some(bytes)) => {
@@ -165,12 +165,14 @@ impl Writer {
         if !gone.is_empty() {
             self.takeover.manifest(&self.folder, &self.name, self.manifest.text(), false);
         }
+        self.removed = gone;
     }
 
     /// Starts the next step of those by which a base takes over.
     pub(super) fn run_takeover(&mut self, now: MonoNs) {
         if self.takeover.is_empty() {
             (self.ends_rewrite, self.takeover_trouble) = (false, None);
+            self.removed.clear();
         }
         if self.takeover_trouble.is_some() && now < self.takeover_again_at {
             return;

@@ -28,6 +28,11 @@ impl Writer {
         Some(FileOp::Status { path: self.segment_path.clone() })
     }
 
+    /// That is being asked.
+    pub(crate) fn is_looking(&self) -> bool {
+        self.looking.is_some()
+    }
+
     /// The answer.
     pub(crate) fn on_look(&mut self, outcome: Result<FileValue, FileError>, now: MonoNs) {
         let asked = self.looking.take();
@@ -83,6 +88,8 @@ impl Writer {
         for file in open.into_iter().flatten().chain(segment.map(|segment| segment.file)) {
             self.steps.close(file);
         }
+        // Those that were not removed are, when the next base takes over.
+        self.manifest.history.append(&mut self.removed);
         // A save needs it for the base.
         self.steps.create_folder(&self.folder);
         // Its base may be gone, too.

@@ -55,9 +55,16 @@ fn answer(disk: &Disk, op: &FileOp) -> Outcome {
     }
 }
 
-fn search(files: &[(&'static str, Option<&'static str>)]) -> Result<Found, String> {
+type Files = [(&'static str, Option<&'static str>)];
+
+fn search(files: &Files) -> Result<Found, String> {
+    search_to(true, files)
+}
+
+/// The search, for loading or for a new base.
+fn search_to(loads: bool, files: &Files) -> Result<Found, String> {
     let disk: Disk = files.iter().copied().collect();
-    let (mut finding, mut op) = Finding::begin(place());
+    let (mut finding, mut op) = Finding::begin(place(), loads);
     loop {
         match finding.advance(answer(&disk, &op)) {
             Next::Op(next) => op = next,
@@ -91,6 +98,25 @@ fn the_files_of_a_manifest_are_loaded_in_its_order() {
     assert_eq!(parts(&found), expected);
     assert_eq!((found.base_len(), found.last_len(), found.len()), (5, 3, 8));
     assert!(!found.is_old && found.manifest.is_some_and(|manifest| manifest.history.len() == 1));
+}
+
+/// Regression: CONFIG SET appendonly yes was refused for ever. The data in memory counts.
+#[test]
+fn a_new_base_needs_no_file_of_before() {
+    let folder = ("/d/f", None);
+    let manifest = ("/d/f/a.manifest", Some(MANIFEST));
+    let base = ("/d/f/a.2.base.rdb", Some("1"));
+    let missing = |files: &Files| {
+        let found = search_to(false, files).expect("nothing is loaded");
+        assert!(found.manifest.is_some());
+        found.missing.map(|path| path.display().to_string())
+    };
+    assert_eq!(missing(&[folder, manifest]).as_deref(), Some("/d/f/a.2.base.rdb"));
+    assert_eq!(missing(&[folder, manifest, base]).as_deref(), Some("/d/f/a.2.incr.aof"));
+    let files = [base, ("/d/f/a.2.incr.aof", Some("")), ("/d/f/a.3.incr.aof", Some("123"))];
+    assert_eq!(missing(&[&[folder, manifest], &files[..]].concat()), None);
+    let stray = search_to(false, &[folder, base]).expect_err("data which nobody would load");
+    assert!(stray.contains("restore the manifest"), "{stray}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! acknowledged from there on, and a new base makes everything durable again.
 
 use super::disk::{Gone, Loss};
-use super::{Fsync, Run1, S};
+use super::{Fsync, Part, Run1, S, before_takeover};
 use base::SeqNo;
 
 impl Run1 {
@@ -185,4 +185,23 @@ fn history_that_is_gone_is_forgotten() {
     run.rewrite(Some(100), None);
     assert_eq!(run.disk.history().generations.len(), 1);
     run.check_restart();
+}
+
+/// Regression: what was being removed when the segment was lost stayed for ever.
+#[test]
+fn what_is_replaced_is_removed_although_the_segment_is_lost() {
+    for steps in 0..12 {
+        let mut run = before_takeover();
+        for _ in 0..steps {
+            let at = run.in_flight.iter().position(|(part, _)| *part == Part::Takeover);
+            run.complete(at.expect("it is under way"), None);
+            run.proceed();
+        }
+        run.disk.lose(Gone::Segment);
+        run.look();
+        run.mend(None);
+        run.rewrite(Some(300), None);
+        assert_eq!(run.disk.files().len(), 3, "behind {steps}: {:?}", run.disk.files());
+        run.check_restart();
+    }
 }
