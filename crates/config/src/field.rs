@@ -167,11 +167,23 @@ pub struct MaxmemoryPolicy {
     pub evicts: bool,
     /// Keys record how often they are used (LFU) instead of when they were used last (LRU).
     pub counts_uses: bool,
+    /// Only keys with an expiry are evicted.
+    pub is_volatile: bool,
+    /// Any key may be the next.
+    pub is_random: bool,
+    /// The key which expires first is the next.
+    pub follows_expiry: bool,
 }
 
 impl MaxmemoryPolicy {
     fn from_word(word: &[u8]) -> Self {
-        MaxmemoryPolicy { evicts: word != b"noeviction", counts_uses: word.ends_with(b"-lfu") }
+        MaxmemoryPolicy {
+            evicts: word != b"noeviction",
+            counts_uses: word.ends_with(b"-lfu"),
+            is_volatile: word.starts_with(b"volatile-"),
+            is_random: word.ends_with(b"-random"),
+            follows_expiry: word.ends_with(b"-ttl"),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! CONFIG GET and CONFIG SET as functions over a [`Config`].
 
-use super::table::{Change, Index, MAXMEMORY, MAXMEMORY_POLICY, SETTINGS};
+use super::table::{Change, Index, SETTINGS};
 use super::value::Kind;
 use super::{Config, find, parse::printable, refusal, refusal_text};
 use base::glob::{Case, matches};
@@ -115,12 +115,6 @@ impl Config {
                 return Err(SetError::failed(name, why));
             }
             changed.store(*index, &value);
-        }
-        let on_memory = |index: &Index| matches!(*index, MAXMEMORY | MAXMEMORY_POLICY);
-        if let Some(at) = indices.iter().position(on_memory)
-            && let Some(why) = changed.conflict()
-        {
-            return Err(SetError::failed(pairs[at].0, why));
         }
         Ok((changed, indices))
     }

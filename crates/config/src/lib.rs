@@ -29,7 +29,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use crate::value::Value;
-use table::{Class, DIR, DIRECTIVES, Index, MAXMEMORY_POLICY, SETTINGS, Setting};
+use table::{Class, DIR, DIRECTIVES, Index, SETTINGS, Setting};
 
 pub use field::{AppendFsync, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 pub use retention::Retention;
@@ -310,17 +310,6 @@ impl Config {
             _ => self.store(index, value),
         }
         self.named[index] = true;
-    }
-
-    /// Why these settings contradict each other, if they do: a memory limit with a policy that this
-    /// version does not have.
-    pub fn conflict(&self) -> Option<String> {
-        if self.maxmemory == 0 || !self.maxmemory_policy.evicts {
-            return None;
-        }
-        let policy = MAXMEMORY_POLICY;
-        let why = needs_text(SETTINGS[policy].name, self.text(policy), "eviction");
-        Some(format!("with maxmemory set, {why}"))
     }
 
     /// Replaces the working folder by its absolute path.

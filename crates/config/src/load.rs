@@ -207,13 +207,6 @@ fn complete(config: &mut Config) -> Result<(), StartError> {
     // `components` drops "." and a trailing slash; ".." stays, because the kernel resolves it
     // through links.
     config.set_dir(dir.components().collect());
-    if let Some(problem) = config.conflict() {
-        return Err(StartError {
-            place: "maxmemory-policy".to_owned(),
-            problem,
-            cure: "set 'maxmemory-policy noeviction' or remove maxmemory".to_owned(),
-        });
-    }
     if (config.port == 0 || config.bind.is_empty()) && config.unixsocket.is_none() {
         return Err(StartError {
             place: "port".to_owned(),

@@ -28,7 +28,6 @@ const SHUTDOWN: Kind = Kind::Flags(&["default", "save", "nosave", "now", "force"
 const ACL: &str = "for ACL users, which this version does not have";
 const CLUSTER: &str = "for cluster mode, which is refused";
 const DEFRAG: &str = "for active defragmentation, which this server does not do";
-const EVICTION: &str = "for eviction policies, which this version does not have";
 const REPLICATION: &str = "for replication, which this version does not have";
 const NODE_BYTES: &str =
     "Bytes per node of a stream, as Redis would pack it. Trimming with ~ removes whole nodes.";
@@ -488,7 +487,8 @@ settings! {
     ).effect(Effect::FileLimit);
     "maxmemory" worker(maxmemory: u64) = wired(
         BIG_SIZE, "0",
-        "Limit in bytes of data and client buffers. At the limit, writes fail. 0: no limit."
+        "Limit in bytes of data and client buffers. At the limit, `maxmemory-policy` says which \
+         keys go; writes fail if none may. 0: no limit."
     );
     "maxmemory-clients" = refused(
         Kind::Share,
@@ -496,18 +496,24 @@ settings! {
         "a limit on the memory of all clients",
         "closing the clients which hold the most memory",
     );
-    "maxmemory-eviction-tenacity" = inert(Kind::Int(0, 100), "10", EVICTION);
-    "maxmemory-policy" server(maxmemory_policy: MaxmemoryPolicy) = wired(
+    "maxmemory-eviction-tenacity" worker(eviction_tenacity: u64) = wired(
+        Kind::Int(0, 100), "10",
+        "How long writes may wait for keys to be evicted before they go on above the limit: 50 us \
+         for each step, without end at 100."
+    );
+    "maxmemory-policy" worker(maxmemory_policy: MaxmemoryPolicy) = wired(
         Kind::Choice(&[
             "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru",
             "allkeys-lfu", "allkeys-random", "noeviction",
         ]),
         "noeviction",
         "An -lfu policy counts the uses of keys (OBJECT FREQ). Others keep the time of the last \
-         use (OBJECT IDLETIME). Nothing is evicted: with a maxmemory, only noeviction is \
-         accepted.",
+         use (OBJECT IDLETIME).",
     ).effect(Effect::Uses);
-    "maxmemory-samples" = inert(Kind::Int(1, i32::MAX as i64), "5", EVICTION);
+    "maxmemory-samples" worker(maxmemory_samples: usize) = wired(
+        Kind::Int(1, i32::MAX as i64), "5",
+        "How many keys are compared for each that is evicted, at least; 64 at most."
+    );
     "min-replicas-max-lag" = inert(I32, "10", REPLICATION).alias(&["min-slaves-max-lag"]);
     "min-replicas-to-write" = refused(
         I32, &["0"], REPLICAS, "refusing writes that too few replicas would have"

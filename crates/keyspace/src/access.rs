@@ -11,6 +11,7 @@
 //! ```
 
 use crate::entry::{EntryPtr, Gone};
+use crate::evict::Pool;
 use crate::gate::Refused;
 use crate::guard::{Guard, Mode};
 use crate::keyspace::Keyspace;
@@ -64,7 +65,7 @@ pub(crate) struct Worker {
     /// The version of the settings that `uses` and the undo log's listeners have.
     uses_version: u32,
     /// Decides at random whether a use raises a counter.
-    dice: Prng,
+    pub dice: Prng,
     /// The highest sequence number of the slots that the guard has touched.
     pub seq_max: u64,
     /// The last number that was drawn and that nobody has asked for.
@@ -90,6 +91,8 @@ pub(crate) struct Worker {
     pub expire_at: usize,
     /// Where the next sample of due keys begins, in this worker's share of the slots.
     pub sample_at: usize,
+    /// Keys that may be the next to go.
+    pub pool: Pool,
 }
 
 impl Access {
@@ -135,6 +138,7 @@ impl Access {
             notes: VecDeque::new(),
             expire_at: 0,
             sample_at: 0,
+            pool: Pool::default(),
         };
         Self { ks, w }
     }

@@ -41,6 +41,11 @@ impl DueSet {
         self.records.range(..=(at, u64::MAX)).take(max).count()
     }
 
+    /// The hashes of up to `max` records, in the order of their times, from the `first`th on.
+    pub fn hashes(&self, first: usize, max: usize) -> Vec<u64> {
+        self.records.iter().skip(first).take(max).map(|(_, hash)| *hash).collect()
+    }
+
     /// The earliest record.
     pub fn first(&self) -> Option<Record> {
         self.records.first().copied()

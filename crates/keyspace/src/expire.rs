@@ -105,6 +105,11 @@ impl DueIndex {
         }
     }
 
+    /// True if a slot has a key, or a field of a hash, that expires.
+    pub fn has_any(&self, slot: SlotId) -> bool {
+        self.slots[slot.index()].load(Ordering::Relaxed) != NEVER
+    }
+
     /// The earliest time in the worker's groups.
     fn next(&self, worker: usize) -> i64 {
         let mine = self.groups.iter().skip(worker).step_by(self.workers);

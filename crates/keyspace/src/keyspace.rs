@@ -329,11 +329,11 @@ impl Keyspace {
 
     /// The sum of a counter over all Accesses, present and past. A reader may see one half of a
     /// change that two of them made, so a negative sum counts as 0.
-    fn sum(&self, counter: impl Fn(&WorkerStats) -> &AtomicI64) -> u64 {
+    pub(crate) fn sum(&self, counter: impl Fn(&WorkerStats) -> &AtomicI64) -> u64 {
         self.all_stats().map(|w| stats::get(counter(w))).sum::<i64>().max(0) as u64
     }
 
-    fn all_stats(&self) -> impl Iterator<Item = &WorkerStats> {
+    pub(crate) fn all_stats(&self) -> impl Iterator<Item = &WorkerStats> {
         let further = self.further.iter().filter_map(|w| w.get().map(|w| &***w));
         self.workers.iter().map(|w| &**w).chain(further)
     }
@@ -361,6 +361,13 @@ impl Keyspace {
     /// Bytes of entries and tables: the cheap form of [`Keyspace::memory`] for `maxmemory`.
     pub fn used_bytes(&self) -> u64 {
         self.memory().total()
+    }
+
+    /// As [`Keyspace::used_bytes`], without what nobody can make more room of: entries which are
+    /// being freed, and those which are kept for a snapshot.
+    pub fn evictable_bytes(&self) -> u64 {
+        let leaving = self.reclaimer.pending_bytes() + self.captured_entry_bytes();
+        self.used_bytes().saturating_sub(leaving)
     }
 
     /// How often this worker had to wait for others.

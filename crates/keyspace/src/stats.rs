@@ -12,6 +12,8 @@ pub(crate) struct WorkerStats {
     pub entries: AtomicI64,
     /// Keys removed because they had expired.
     pub expired: AtomicI64,
+    /// Keys removed to make room.
+    pub evicted: AtomicI64,
     /// Fields of hashes removed because they had expired.
     pub expired_fields: AtomicI64,
     /// The longest time from an expiry to its removal, in milliseconds.
@@ -71,6 +73,7 @@ impl WorkerStats {
             buckets: AtomicI64::new(0),
             entries: AtomicI64::new(0),
             expired: AtomicI64::new(0),
+            evicted: AtomicI64::new(0),
             expired_fields: AtomicI64::new(0),
             lag_max_ms: AtomicI64::new(0),
             lag_last_ms: AtomicI64::new(0),

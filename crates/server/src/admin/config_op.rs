@@ -57,6 +57,8 @@ impl Core {
                 io: crate::figures::rates::totals(&self.shared),
                 expired: expiry.expired,
                 expired_fields: expiry.expired_fields,
+                evicted: self.shared.keyspace.evicted(),
+                exceeded_ms: self.shared.exceeded.ms(self.turn.now()).1,
                 lazyfreed: self.shared.keyspace.reclaimer().freed(),
                 since_ms: self.turn.unix_ms().0,
             };

@@ -18,6 +18,7 @@ pub(crate) mod blocked;
 pub(crate) mod call;
 pub mod caller;
 pub(crate) mod disk;
+pub(crate) mod eviction;
 pub(crate) mod fence;
 pub(crate) mod finish;
 pub(crate) mod framed;

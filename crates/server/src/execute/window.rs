@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 
+use crate::execute::eviction::takes_memory;
 use base::DbIndex;
 use command::CommandId;
 use keyspace::{Keyspace, PrefetchTarget};
@@ -162,6 +163,12 @@ impl Window {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()
+    }
+
+    /// True if a command may take memory.
+    #[cold]
+    pub fn takes_memory(&self) -> bool {
+        self.commands.iter().filter_map(|c| c.id).any(takes_memory)
     }
 
     /// The arguments of a command in this window.

@@ -154,6 +154,12 @@ pub struct Stats {
     pub expired: u64,
     /// Fields of hashes expired.
     pub expired_fields: u64,
+    /// Keys evicted.
+    pub evicted: u64,
+    /// Milliseconds for which `maxmemory` has been exceeded now.
+    pub exceeded_ms: u64,
+    /// The same, in all.
+    pub exceeded_total_ms: u64,
     /// Of the keys that expire, how many are past their time and still there, in percent: by
     /// samples.
     pub stale_percent: f64,
@@ -326,6 +332,7 @@ impl Stats {
         let io = totals(shared);
         let rates = shared.rates(now, &io);
         let expiry = shared.keyspace.expiry();
+        let exceeded = shared.exceeded.ms(now);
         let step = shared.workers.iter().map(|w| w.expire_step_max_ns.get()).max();
         Stats {
             connections_received: shared.connections_received.load(Relaxed),
@@ -337,6 +344,9 @@ impl Stats {
             io: io.since(&base.io),
             expired: expiry.expired.saturating_sub(base.expired),
             expired_fields: expiry.expired_fields.saturating_sub(base.expired_fields),
+            evicted: shared.keyspace.evicted().saturating_sub(base.evicted),
+            exceeded_ms: exceeded.0,
+            exceeded_total_ms: exceeded.1.saturating_sub(base.exceeded_ms),
             stale_percent: stale_percent(shared),
             expire_ms: shared.sum(|w| w.expire_ns.get()) / 1_000_000,
             expire_lag_ms: expiry.lag_last_ms,

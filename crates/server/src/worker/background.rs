@@ -1,6 +1,7 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping.
 
 use crate::execute::caller::Caller;
+use crate::execute::eviction::MEASURE_NS;
 use crate::execute::gates::closed;
 use crate::sessions::card::flag;
 use crate::sessions::session::{Suspended, Task, gate};
@@ -69,7 +70,13 @@ impl Core {
     pub fn refresh_gates(&mut self) {
         let before = self.gates;
         let mut gates = if self.shared.armed.load(Relaxed) { closed::ARMED } else { 0 };
-        if self.settings.maxmemory > 0 && self.shared.used_memory() > self.settings.maxmemory {
+        if self.settings.maxmemory > 0 && self.is_nearly_full() {
+            self.measure_memory(MEASURE_NS);
+        }
+        if self.settings.maxmemory > 0
+            && (self.is_out_of_room || !self.settings.maxmemory_policy.evicts)
+            && self.shared.used_memory() > self.settings.maxmemory
+        {
             gates |= closed::MEMORY;
         }
         if self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0 {
@@ -291,6 +298,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         for conn in self.core.idle_clients() {
             self.close_now(conn);
         }
+        self.core.measure_memory(HOUSEKEEPING_NS / 2);
         self.check_soft_limits();
         self.core.check_saves();
         self.forget_producers();

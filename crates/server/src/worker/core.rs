@@ -45,6 +45,8 @@ pub struct Core {
     /// Bits of [`crate::execute::gates::closed`]: any set bit takes every command off the short
     /// path.
     pub gates: u32,
+    /// `maxmemory` is exceeded, and no key may be evicted.
+    pub(crate) is_out_of_room: bool,
     /// What of the others' changes this worker has taken over.
     pub(crate) versions: Versions,
     /// Keyspace hits and misses not yet published, and random numbers for handlers.
@@ -105,6 +107,7 @@ impl Core {
             sessions: Vec::new(),
             settings: WorkerSettings::new(&shared),
             gates: 0,
+            is_out_of_room: false,
             versions: Versions::default(),
             tally: Tally::new(driver.random()),
             hot: hot_table(),

@@ -197,6 +197,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if args.is_empty() {
             return;
         }
+        if self.core.needs_room() {
+            self.core.make_room(&mut self.access);
+        }
         let (_, out) = self.driver.io();
         let outcome = self.core.execute_alone(&mut self.access, out, conn, args);
         if matches!(outcome, Outcome::Retry)

@@ -149,6 +149,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if self.window.is_empty() {
             return;
         }
+        if self.core.needs_room() && self.window.takes_memory() {
+            self.core.make_room(&mut self.access);
+        }
         let (input, out) = self.driver.io();
         self.core.execute_window(&mut self.access, &mut self.window, input, out);
         let arena = out.bytes.len();

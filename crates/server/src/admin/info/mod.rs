@@ -189,10 +189,10 @@ impl Core {
         field(t, "expire_lag_ms", f.expire_lag_ms);
         field(t, "expire_lag_max_ms", f.expire_lag_max_ms);
         field(t, "expire_step_max_us", f.expire_step_max_us);
-        t.push_str(
-            "evicted_keys:0\nevicted_clients:0\ntotal_eviction_exceeded_time:0\n\
-             current_eviction_exceeded_time:0\n",
-        );
+        field(t, "evicted_keys", f.evicted);
+        t.push_str("evicted_clients:0\n");
+        field(t, "total_eviction_exceeded_time", f.exceeded_total_ms);
+        field(t, "current_eviction_exceeded_time", f.exceeded_ms);
         field(t, "keyspace_hits", f.hits);
         field(t, "keyspace_misses", f.misses);
         t.push_str(

@@ -147,6 +147,7 @@ pub(crate) const METRICS: &[Metric] = &[
         "reads that found their key",
     ),
     one("redis_keyspace_misses_total", Counter, |f| f.stats.misses as f64, "reads that did not"),
+    one("redis_evicted_keys_total", Counter, |f| f.stats.evicted as f64, "keys evicted"),
     one("redis_expired_keys_total", Counter, |f| f.stats.expired as f64, "keys expired"),
     one(
         "redis_expired_stale_percentage",
@@ -420,7 +421,6 @@ pub(crate) const OFF: &[Metric] = &[
     off("redis_defrag_key_misses", Gauge, 0.0, DEFRAG),
     off("redis_defrag_misses", Gauge, 0.0, DEFRAG),
     off("redis_dump_payload_sanitizations", Counter, 0.0, "deep checks of payloads"),
-    off("redis_evicted_keys_total", Counter, 0.0, "eviction"),
     off("redis_expired_time_cap_reached_total", Gauge, 0.0, "sampled expiry"),
     off("redis_io_threaded_reads_processed", Counter, 0.0, IO_THREADS),
     off("redis_io_threaded_writes_processed", Counter, 0.0, IO_THREADS),

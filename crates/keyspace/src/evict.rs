@@ -1,0 +1,309 @@
+//! Removing keys to make room (`maxmemory-policy`).
+//!
+//! The exact order of all keys is not kept anywhere. Each worker samples instead, as redis.io's page
+//! on key eviction describes it:
+//!
+//! ```text
+//! sample   some keys of one place, chosen at random: a database by its number of keys, a slot, and
+//!          there a bucket (policies for all keys) or a record of the expiry index (volatile-...)
+//! pool     the best candidates of all samples so far, of this worker
+//! victim   the best of the pool. It is looked up again under its slot's lock: one that was used,
+//!          changed or removed meanwhile is dropped
+//! ```
+//!
+//! One slot is locked at a time, and no other lock is held. Slots with a long holder, and frozen
+//! ones, are passed over.
+
+use crate::access::Access;
+use crate::entry::EntryPtr;
+use crate::event::{Event, EventClass};
+use crate::guard::Guard;
+use crate::keyspace::Keyspace;
+use crate::may::Intent;
+use crate::stats::{add, get};
+use crate::undo::Place;
+use crate::uses::{Uses, idle_seconds};
+use base::{SLOTS, SlotId, UnixMs};
+
+/// A key was removed to make room.
+pub const EVICTED: Event = Event::new(&(EventClass::Evicted, "evicted"));
+
+/// Candidates that a worker remembers, as many as Redis says that it does.
+const POOL_MAX: usize = 16;
+/// Samples that may find nothing before there is nothing to be found.
+const TRIES: usize = 8;
+/// Slots that are looked at for one sample.
+const SLOTS_MAX: usize = 64;
+/// Buckets of one slot that are looked at for one sample.
+const BUCKETS_MAX: usize = 16;
+/// Records of one slot's expiry index from which a sample begins.
+const RECORDS_MAX: u64 = 1024;
+
+/// Which key goes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The one that was used the longest time ago.
+    #[default]
+    LeastRecent,
+    /// The one that is used least often.
+    LeastFrequent,
+    /// The one that expires first.
+    NearestExpiry,
+    /// Any.
+    Random,
+}
+
+/// How keys are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Eviction {
+    /// Which goes first.
+    pub order: Order,
+    /// Only keys with an expiry go.
+    pub is_volatile: bool,
+    /// Keys that are compared for each that goes, at least.
+    pub samples: usize,
+}
+
+/// A key that may go, as it was seen.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    /// The higher, the sooner.
+    score: u64,
+    place: Place,
+    entry: u64,
+    uses: u32,
+}
+
+/// The best candidates, the best one last.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    how: Eviction,
+    candidates: Vec<Candidate>,
+}
+
+impl Pool {
+    /// Whether a candidate with this score is among the best.
+    fn wants(&self, score: u64, entry: u64) -> bool {
+        let is_better = self.candidates.len() < POOL_MAX
+            || self.candidates.first().is_some_and(|worst| worst.score < score);
+        is_better && self.candidates.iter().all(|old| old.entry != entry)
+    }
+
+    fn add(&mut self, new: Candidate) {
+        let at = self.candidates.partition_point(|old| old.score <= new.score);
+        if self.candidates.len() < POOL_MAX {
+            self.candidates.insert(at, new);
+        } else if at > 0 {
+            self.candidates[..at].rotate_left(1);
+            self.candidates[at - 1] = new;
+        }
+    }
+}
+
+impl Eviction {
+    fn score(&self, entry: EntryPtr, uses: Uses, now: UnixMs, draw: u64) -> u64 {
+        match self.order {
+            Order::Random => draw,
+            Order::NearestExpiry => i64::MAX.abs_diff(entry.expiry().map_or(i64::MAX, |at| at.0)),
+            Order::LeastRecent | Order::LeastFrequent => match uses.frequency(entry.uses(), now) {
+                Some(count) => u64::from(u8::MAX - count),
+                // (When, not for how long: candidates of earlier samples are compared with it.)
+                None => i64::MAX.abs_diff(now.0 / 1000 - idle_seconds(entry.uses(), now) as i64),
+            },
+        }
+    }
+}
+
+impl Keyspace {
+    /// Keys that were evicted.
+    pub fn evicted(&self) -> u64 {
+        self.sum(|w| &w.evicted)
+    }
+
+    /// A database, by its share of the keys which may go; `None` if there are none.
+    fn draw_database(&self, is_volatile: bool, draw: u64) -> Option<u16> {
+        let count = |physical: u16| {
+            let of = |w: &crate::stats::WorkerStats| {
+                let counts = if is_volatile { &w.expires } else { &w.keys };
+                get(&counts[physical as usize])
+            };
+            self.all_stats().map(of).sum::<i64>().max(0) as u64
+        };
+        let used = || (0..self.databases()).filter(|physical| self.is_used(*physical));
+        let all: u64 = used().map(count).sum();
+        let mut left = draw.checked_rem(all)?;
+        used().find(|physical| {
+            let keys = count(*physical);
+            let is_here = left < keys;
+            left = left.saturating_sub(keys);
+            is_here
+        })
+    }
+}
+
+impl Access {
+    /// Bytes of entries which this worker has made, less those which it has freed: how they change
+    /// tells how much room was made.
+    pub fn own_bytes(&self) -> i64 {
+        get(&self.ks.stats(self.w.index).used)
+    }
+
+    /// Removes one key to make room. False if none may go that can be found. The caller is inside
+    /// its section and holds no guard.
+    pub fn evict(&mut self, how: Eviction, now: UnixMs) -> bool {
+        if self.w.pool.how != how {
+            self.w.pool = Pool { how, candidates: Vec::with_capacity(POOL_MAX) };
+        }
+        for _ in 0..TRIES {
+            self.sample(how, now);
+            while let Some(candidate) = self.w.pool.candidates.pop() {
+                let slot = candidate.place.slot;
+                let Ok(mut guard) = self.lock_one(slot, now, Intent::Write) else { continue };
+                if guard.evict_candidate(&candidate, how.is_volatile) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Adds a sample to the pool.
+    fn sample(&mut self, how: Eviction, now: UnixMs) {
+        let draw = self.w.dice.draw();
+        let Some(physical) = self.ks.draw_database(how.is_volatile, draw) else { return };
+        let start = self.w.dice.draw() as usize % SLOTS;
+        let (mut at, mut seen, mut has_wrapped) = (start, 0, false);
+        for _ in 0..SLOTS_MAX {
+            let Some(slot) = self.ks.next_to_sample(physical, how.is_volatile, at) else {
+                if std::mem::replace(&mut has_wrapped, true) {
+                    return;
+                }
+                at = 0;
+                continue;
+            };
+            if has_wrapped && slot.index() >= start || seen >= how.samples {
+                return;
+            }
+            at = slot.index() + 1;
+            let Ok(mut guard) = self.lock_one(slot, now, Intent::Write) else { continue };
+            seen += guard.sample_slot(physical, slot, how, how.samples - seen);
+        }
+    }
+}
+
+impl Keyspace {
+    /// The first slot from `from` on that may have keys which may go.
+    fn next_to_sample(&self, physical: u16, is_volatile: bool, from: usize) -> Option<SlotId> {
+        let mut at = from;
+        loop {
+            let slot = self.next_occupied(physical, at)?;
+            if !is_volatile || self.due.has_any(slot) {
+                return Some(slot);
+            }
+            at = slot.index() + 1;
+        }
+    }
+}
+
+impl Guard<'_> {
+    /// Adds up to `max` keys of a covered slot to the pool, and some more if they share a bucket.
+    /// Returns how many.
+    fn sample_slot(&mut self, physical: u16, slot: SlotId, how: Eviction, max: usize) -> usize {
+        let draw = self.w.dice.draw();
+        if how.is_volatile {
+            return self.sample_due(physical, slot, how, max, draw);
+        }
+        let Some(table) = self.owned(slot).table(physical).filter(|table| table.len() > 0) else {
+            self.ks.mark_empty(physical, slot);
+            return 0;
+        };
+        let (ks, mut pool) = (self.ks, std::mem::take(&mut self.w.pool));
+        let (mut seen, mut point) = (0, table.bucket_start(draw));
+        for _ in 0..BUCKETS_MAX {
+            let next = table.visit(&ks.mem, point, |entry| {
+                seen += 1;
+                self.offer(&mut pool, how, (physical, slot), entry);
+            });
+            point = next.unwrap_or(0);
+            if seen >= max || seen >= table.len() as usize {
+                break;
+            }
+        }
+        self.w.pool = pool;
+        seen
+    }
+
+    /// The same, of keys with an expiry.
+    fn sample_due(
+        &mut self,
+        physical: u16,
+        slot: SlotId,
+        how: Eviction,
+        max: usize,
+        draw: u64,
+    ) -> usize {
+        let records: Vec<u64> = self
+            .owned(slot)
+            .with_parts_if_any(|_, parts| {
+                let set = parts.due.iter().find(|(of, _)| *of == physical)?;
+                let first = match how.order {
+                    Order::NearestExpiry => 0,
+                    _ => draw % (set.1.len() as u64).clamp(1, RECORDS_MAX),
+                };
+                Some(set.1.hashes(first as usize, max))
+            })
+            .flatten()
+            .unwrap_or_default();
+        let Some(table) = self.owned(slot).table(physical) else { return 0 };
+        let (ks, mut pool) = (self.ks, std::mem::take(&mut self.w.pool));
+        let mut seen = 0;
+        for hash in records {
+            table.visit_tag(&ks.mem, hash, |entry| {
+                if entry.expiry().is_some() && ks.hasher.hash(entry.key()) == hash {
+                    seen += 1;
+                    self.offer(&mut pool, how, (physical, slot), entry);
+                }
+            });
+        }
+        self.w.pool = pool;
+        seen
+    }
+
+    fn offer(
+        &mut self,
+        pool: &mut Pool,
+        how: Eviction,
+        (physical, slot): (u16, SlotId),
+        entry: EntryPtr,
+    ) {
+        let draw = if how.order == Order::Random { self.w.dice.draw() } else { 0 };
+        let score = how.score(entry, self.w.uses, self.w.now, draw);
+        if pool.wants(score, entry.address()) {
+            let place = Place { hash: self.ks.hasher.hash(entry.key()), slot, physical };
+            pool.add(Candidate { score, place, entry: entry.address(), uses: entry.uses() });
+        }
+    }
+
+    /// Removes a candidate of this slot, if it is what it was.
+    fn evict_candidate(&mut self, candidate: &Candidate, is_volatile: bool) -> bool {
+        let Candidate { place, .. } = *candidate;
+        let Some(table) = self.owned(place.slot).table(place.physical) else { return false };
+        let mut found = None;
+        table.visit_tag(&self.ks.mem, place.hash, |entry| {
+            let is_same = entry.address() == candidate.entry && entry.uses() == candidate.uses;
+            if is_same && self.ks.hasher.hash(entry.key()) == place.hash {
+                found = Some(entry);
+            }
+        });
+        let Some(entry) = found.filter(|e| !is_volatile || e.expiry().is_some()) else {
+            return false;
+        };
+        let db = self.ks.logical(place.physical);
+        self.record(db, &[b"DEL", entry.key()]);
+        self.remove_entry(Event::SILENT, EVICTED, db, place, entry);
+        add(&self.ks.stats(self.w.index).evicted, 1);
+        self.finish();
+        self.take_drawn(); // no client's
+        true
+    }
+}

@@ -1,0 +1,158 @@
+//! Which keys are evicted: policies on histories that were made up for them.
+#![cfg(not(shuttle))]
+
+use base::sync::Arc;
+use base::{DbIndex, UnixMs};
+use keyspace::{Access, Event, Eviction, Intent, Keyspace, Options, Order, Uses};
+use std::collections::BTreeSet;
+use value::NewStr;
+
+const DB: DbIndex = DbIndex(0);
+const OTHER: DbIndex = DbIndex(2);
+const S: i64 = 1000;
+const ORDERS: [Order; 4] =
+    [Order::LeastRecent, Order::LeastFrequent, Order::NearestExpiry, Order::Random];
+
+fn store() -> (Arc<Keyspace>, Access) {
+    let ks = Arc::new(Keyspace::new(&Options { databases: 3, hash_secret: 11, workers: 1 }));
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    assert!(access.enter());
+    (ks, access)
+}
+
+/// The `n`th key of a database is created.
+fn set(access: &mut Access, db: DbIndex, n: usize, due: Option<i64>, now: i64) {
+    let ks = Arc::clone(access.keyspace());
+    let name = format!("key:{n}");
+    let key = ks.key(name.as_bytes());
+    let mut guard = access.lock_one(key.slot, UnixMs(now), Intent::Write).expect("free");
+    guard.insert(Event::SILENT, db, &key, NewStr::Embstr(b"v"), due.map(UnixMs));
+    guard.finish();
+}
+
+/// Whether it is there; that is a use of it.
+fn is_there(access: &mut Access, db: DbIndex, n: usize, now: i64) -> bool {
+    let ks = Arc::clone(access.keyspace());
+    let name = format!("key:{n}");
+    let key = ks.key(name.as_bytes());
+    let mut guard = access.lock_one(key.slot, UnixMs(now), Intent::Read).expect("free");
+    guard.read(db, &key).is_some()
+}
+
+fn how(order: Order, is_volatile: bool) -> Eviction {
+    Eviction { order, is_volatile, samples: 5 }
+}
+
+/// Evicts `count` of the keys below `keys` and returns which.
+fn evict(
+    access: &mut Access,
+    how: Eviction,
+    keys: usize,
+    count: usize,
+    now: i64,
+) -> BTreeSet<usize> {
+    for _ in 0..count {
+        assert!(access.evict(how, UnixMs(now)), "{how:?}");
+    }
+    (0..keys).filter(|n| !is_there(access, DB, *n, now)).collect()
+}
+
+fn mean(victims: &BTreeSet<usize>) -> usize {
+    victims.iter().sum::<usize>() / victims.len()
+}
+
+#[test]
+fn volatile_policies_take_only_what_expires_and_take_all_of_it() {
+    for order in ORDERS {
+        let (ks, mut access) = store();
+        for n in 0..500 {
+            set(&mut access, DB, n, (n % 5 == 0).then_some(1_000 * S + n as i64), 0);
+            set(&mut access, OTHER, n, (n % 50 == 0).then_some(1_000 * S), 0);
+        }
+        let mut evicted = 0;
+        while access.evict(how(order, true), UnixMs(S)) {
+            evicted += 1;
+        }
+        assert_eq!((evicted, ks.evicted()), (110, 110), "{order:?}");
+        assert_eq!((ks.db_len(DB), ks.db_len(OTHER)), (400, 490));
+        assert!((0..500).all(|n| is_there(&mut access, DB, n, S) == (n % 5 != 0)));
+        while access.evict(how(order, false), UnixMs(S)) {
+            evicted += 1;
+        }
+        assert_eq!((evicted, ks.db_len(DB), ks.db_len(OTHER)), (1_000, 0, 0), "{order:?}");
+    }
+}
+
+#[test]
+fn those_that_were_used_longest_ago_go_first() {
+    for is_volatile in [false, true] {
+        let (_, mut access) = store();
+        let order = (0..1_000).map(|n| n * 7919 % 1_000);
+        for n in order {
+            set(&mut access, DB, n, is_volatile.then_some(1_000_000 * S), n as i64 * S);
+        }
+        let victims =
+            evict(&mut access, how(Order::LeastRecent, is_volatile), 1_000, 100, 1_000 * S);
+        // Without order the mean is 500; the best is 49.
+        assert!(mean(&victims) < 160, "{}: {victims:?}", mean(&victims));
+    }
+}
+
+#[test]
+fn a_candidate_that_is_used_stays() {
+    let (ks, mut access) = store();
+    for n in 0..16 {
+        set(&mut access, DB, n, None, 0);
+    }
+    assert!(access.evict(how(Order::LeastRecent, false), UnixMs(S)));
+    let left: Vec<usize> = (0..16).filter(|n| is_there(&mut access, DB, *n, 100 * S)).collect();
+    assert_eq!(left.len(), 15, "they are candidates, and were used");
+    set(&mut access, DB, 99, None, 50 * S);
+    for _ in 0..4 {
+        // (It may take a few samples until it is seen.)
+        assert!(access.evict(how(Order::LeastRecent, false), UnixMs(101 * S)));
+    }
+    assert!(ks.db_len(DB) == 12 && !is_there(&mut access, DB, 99, 101 * S));
+}
+
+#[test]
+fn those_that_are_used_least_go_first() {
+    let (ks, mut access) = store();
+    ks.set_uses(Uses::Counts { log_factor: 0, decay_minutes: 0 });
+    access.leave();
+    assert!(access.enter());
+    for n in 0..200 {
+        set(&mut access, DB, n, None, 0);
+        for _ in 0..n {
+            assert!(is_there(&mut access, DB, n, 0));
+        }
+    }
+    let victims = evict(&mut access, how(Order::LeastFrequent, false), 200, 20, 0);
+    assert!(mean(&victims) < 25, "{}: {victims:?}", mean(&victims));
+}
+
+#[test]
+fn the_nearest_expiry_goes_first() {
+    let (_, mut access) = store();
+    for n in 0..1_000 {
+        set(&mut access, DB, n, Some(1_000_000 + (n as i64 * 7919) % 1_000), 0);
+    }
+    for _ in 0..100 {
+        assert!(access.evict(how(Order::NearestExpiry, true), UnixMs(0)));
+    }
+    let victims: BTreeSet<usize> = (0..1_000)
+        .filter(|n| !is_there(&mut access, DB, *n, 0))
+        .map(|n| (n * 7919) % 1_000)
+        .collect();
+    assert!(mean(&victims) < 160, "{}: {victims:?}", mean(&victims));
+}
+
+#[test]
+fn random_victims_are_spread() {
+    let (_, mut access) = store();
+    for n in 0..1_000 {
+        set(&mut access, DB, n, None, n as i64 * S);
+    }
+    let victims = evict(&mut access, how(Order::Random, false), 1_000, 300, 1_000 * S);
+    assert!((400..600).contains(&mean(&victims)), "{}", mean(&victims));
+}

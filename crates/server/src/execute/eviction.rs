@@ -1,0 +1,172 @@
+//! Making room while `maxmemory` is exceeded, as `maxmemory-policy` says. A worker does it before it
+//! executes commands that may take memory. So who only reads pays nothing, and what is exceeded is
+//! at most what one worker executes at a time.
+//!
+//! | what is used | what happens to commands that may take memory |
+//! |---|---|
+//! | is below `maxmemory` | they run |
+//! | is above | keys are evicted first, until it is below, or for `maxmemory-eviction-tenacity` |
+//! | is above, and no key may go | OOM |
+//!
+//! Keys are evicted for what keys take, and clients' buffers, but not for what is being freed or
+//! kept for a save: it is gone soon, and to evict for it would empty the keyspace.
+
+use crate::execute::gates::closed;
+use crate::execute::panics::Panicked;
+use crate::log;
+use crate::worker::core::Core;
+use base::sync::atomic::Ordering::Relaxed;
+use base::sync::atomic::{AtomicU64, Ordering};
+use base::{MonoNs, UnixMs};
+use command::CommandId;
+use command::spec::{Flags, Traits};
+use config::MaxmemoryPolicy;
+use keyspace::{Access, Eviction, Order};
+
+/// What one step of `maxmemory-eviction-tenacity` gives.
+const STEP_NS: u64 = 50_000;
+/// From this one on there is no limit.
+const TENACITY_ENDLESS: u64 = 100;
+/// Keys that are evicted between two looks at the clock.
+const BURST: usize = 16;
+/// How often what is not counted is measured while little is left.
+pub(crate) const MEASURE_NS: u64 = 1_000_000;
+/// The most keys that are compared for one.
+const SAMPLES_MAX: usize = 64;
+
+/// For how long `maxmemory` was exceeded.
+#[derive(Debug, Default)]
+pub struct Exceeded {
+    /// Since when, 0 for not.
+    since_ns: AtomicU64,
+    /// Before that.
+    total_ns: AtomicU64,
+}
+
+impl Exceeded {
+    fn set(&self, is_exceeded: bool, now: MonoNs) {
+        let since = self.since_ns.load(Relaxed);
+        if is_exceeded == (since != 0) {
+            return;
+        }
+        let next = if is_exceeded { now.0.max(1) } else { 0 };
+        // Whoever is first counts.
+        if self.since_ns.compare_exchange(since, next, Ordering::AcqRel, Relaxed).is_ok()
+            && !is_exceeded
+        {
+            self.total_ns.fetch_add(now.since(MonoNs(since)), Relaxed);
+        }
+    }
+
+    /// For how long now, and in all, in milliseconds.
+    pub fn ms(&self, now: MonoNs) -> (u64, u64) {
+        let since = self.since_ns.load(Relaxed);
+        let current = if since == 0 { 0 } else { now.since(MonoNs(since)) };
+        (current / 1_000_000, (self.total_ns.load(Relaxed) + current) / 1_000_000)
+    }
+}
+
+/// How keys are chosen under a policy which evicts.
+fn eviction(policy: MaxmemoryPolicy, samples: usize) -> Eviction {
+    let order = match policy {
+        MaxmemoryPolicy { counts_uses: true, .. } => Order::LeastFrequent,
+        MaxmemoryPolicy { is_random: true, .. } => Order::Random,
+        MaxmemoryPolicy { follows_expiry: true, .. } => Order::NearestExpiry,
+        _ => Order::LeastRecent,
+    };
+    Eviction { order, is_volatile: policy.is_volatile, samples: samples.min(SAMPLES_MAX) }
+}
+
+/// Whether a command may take memory, by itself or by what it ends.
+pub(crate) fn takes_memory(id: CommandId) -> bool {
+    let spec = id.spec();
+    spec.flags.contains(Flags::DENYOOM) || spec.traits.contains(Traits::ENDS_MULTI)
+}
+
+impl Core {
+    /// True if keys are to be evicted.
+    #[inline]
+    pub(crate) fn needs_room(&self) -> bool {
+        self.settings.maxmemory > 0
+            && self.settings.maxmemory_policy.evicts
+            && self.shared.evictable_memory() > self.settings.maxmemory
+    }
+
+    /// True if little of `maxmemory` is left.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        let max = self.settings.maxmemory;
+        self.shared.evictable_memory() > max - max / 16
+    }
+
+    /// Measures what is not counted, unless that was done a moment ago.
+    pub(crate) fn measure_memory(&self, every_ns: u64) {
+        if self.settings.maxmemory == 0 {
+            return;
+        }
+        let (now, at) = (self.turn.now(), &self.shared.memory_measured_ns);
+        let before = at.load(Relaxed);
+        let is_due = before == 0 || now.since(MonoNs(before)) >= every_ns;
+        // One of those who find it due.
+        if is_due && at.compare_exchange(before, now.0.max(1), Relaxed, Relaxed).is_ok() {
+            self.shared.measure_memory();
+        }
+    }
+
+    /// Evicts keys. Afterwards the gate for memory is closed if no key may go.
+    #[cold]
+    pub(crate) fn make_room(&mut self, access: &mut Access) {
+        if !access.enter() {
+            return; // whoever holds World is soon done
+        }
+        self.follow();
+        let has_made = self.catch(|core| core.evict(access)).unwrap_or_else(|Panicked(_)| {
+            log::warning(format_args!("Panic while keys were evicted"));
+            true
+        });
+        let _ = self.serve_deferred(access);
+        access.leave();
+        let is_exceeded = self.needs_room();
+        self.shared.exceeded.set(is_exceeded, self.turn.now());
+        self.is_out_of_room = !has_made && is_exceeded;
+        if self.is_out_of_room {
+            self.gates |= closed::MEMORY;
+        } else {
+            self.gates &= !closed::MEMORY;
+        }
+    }
+
+    /// False if no key may go.
+    fn evict(&mut self, access: &mut Access) -> bool {
+        let settings = &self.settings;
+        let how = eviction(settings.maxmemory_policy, settings.maxmemory_samples);
+        let (max, tenacity) = (settings.maxmemory, settings.eviction_tenacity);
+        let (now, started) = (self.turn.unix_ms(), self.clock.now());
+        loop {
+            let excess = self.shared.evictable_memory().saturating_sub(max);
+            if excess == 0 {
+                return true;
+            }
+            if !evict_bytes(access, how, now, excess) {
+                return false;
+            }
+            let is_over = self.clock.now().since(started) >= tenacity * STEP_NS;
+            if is_over && tenacity < TENACITY_ENDLESS {
+                return true;
+            }
+        }
+    }
+}
+
+/// Evicts keys of so many bytes, and a burst of them at most. False if no key may go.
+fn evict_bytes(access: &mut Access, how: Eviction, now: UnixMs, excess: u64) -> bool {
+    let end = access.own_bytes().saturating_sub_unsigned(excess);
+    for _ in 0..BURST {
+        if !access.evict(how, now) {
+            return false;
+        }
+        if access.own_bytes() <= end {
+            break;
+        }
+    }
+    true
+}
