@@ -263,7 +263,13 @@ impl Reader {
         let rest = &self.bytes[self.pos..];
         let place = match kind {
             DamageKind::NoCommand(_) | DamageKind::NoArgument(_) => Some(0),
-            DamageKind::Length | DamageKind::AnnotationTooLong => {
+            DamageKind::Length => {
+                let digits = rest[1..].iter().take(DIGITS_MAX).take_while(|b| b.is_ascii_digit());
+                let end = 1 + digits.count();
+                let is_at_cr = end > 1 && rest.get(end) == Some(&b'\r');
+                Some(end + usize::from(is_at_cr)).filter(|&at| rest.get(at) == Some(&0))
+            }
+            DamageKind::AnnotationTooLong => {
                 rest.iter().take(ANNOTATION_MAX).position(|&byte| byte == 0)
             }
             DamageKind::LineEnd => {
