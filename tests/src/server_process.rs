@@ -289,6 +289,15 @@ impl ServerProcess {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("the server runs");
     }
 
+    /// Sends it SIGTERM, and waits until it has ended: what it has in memory is written by then.
+    ///
+    /// # Panics
+    /// If it goes on for [`LIMIT`].
+    pub fn end(mut self) {
+        self.terminate();
+        assert!(self.wait_exit(LIMIT).is_some(), "it goes on:\n{}", self.log());
+    }
+
     /// Waits until it ends, at most `limit`; `None` if it still runs.
     pub fn wait_exit(&mut self, limit: Duration) -> Option<ExitStatus> {
         let started = Instant::now();

@@ -226,14 +226,13 @@ fn numbers_go_on(preamble: &str) {
         before = last_number(&mut wire);
         if round == 6 {
             // What redis-server appends has no annotations and counts, too.
-            server.terminate();
-            drop(server);
+            server.end();
             let redis = redis(&folder);
             let mut wire = redis.connect();
             for _ in 0..7 {
                 ask(&mut wire, "INCR n");
             }
-            redis.terminate();
+            redis.end();
             before += 7;
         }
     }
@@ -251,7 +250,7 @@ fn numbers_go_on_behind_a_restart() {
     {
         let redis = redis(&folder);
         ask(&mut redis.connect(), "SET a 1");
-        redis.terminate();
+        redis.end();
     }
     let server = ours(&folder, &[]);
     assert_eq!(last_number(&mut server.connect()), 0);
@@ -352,7 +351,7 @@ fn redis_server_goes_on_with_the_folder_and_leaves_history_alone() {
         until("its rewrite", || info(&mut wire, "aof_rewrite_in_progress") == 0);
         ask(&mut wire, "SET redis 2");
         let after = held(&redis);
-        redis.terminate();
+        redis.end();
         after
     };
     assert_eq!(bytes_of(&folder, &list), before);

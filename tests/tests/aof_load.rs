@@ -144,8 +144,7 @@ fn random_workloads_of_redis_are_loaded_with_the_same_data() {
             }
         }
         keep_all(&redis);
-        redis.terminate();
-        drop(redis);
+        redis.end();
         // As redis-server loads it: it writes down most changes, but not all. (BITFIELD which fails
         // may make a string longer.)
         let expected = {
@@ -243,7 +242,9 @@ fn keys_that_were_kept_in_time_are_kept() {
     const SOON: Duration = Duration::from_millis(1500);
     for (base, preamble) in [("none", "yes"), ("rdb", "yes"), ("aof", "no")] {
         let folder = Folder::new(&format!("aof-kept-{base}"));
-        let redis = redis(&folder, &["--aof-use-rdb-preamble", preamble]);
+        // (It is killed, so each reply waits for its sync.)
+        let always = ["--aof-use-rdb-preamble", preamble, "--appendfsync", "always"];
+        let redis = redis(&folder, &always);
         let mut wire = redis.connect();
         let soon = SOON.as_millis().to_string();
         for key in ["persisted", "renamed", "replaced", "later", "gone"] {
@@ -297,8 +298,7 @@ fn an_old_single_file_is_moved_into_the_folder() {
             ask(&mut wire, &["INCR", &format!("number {}", n % 50)]);
         }
         let expected = held(&redis);
-        redis.terminate();
-        drop(redis);
+        redis.end();
         let base = if preamble == "yes" { "rdb" } else { "aof" };
         let parts = [format!("2.base.{base}"), "2.incr.aof".to_owned()];
         let part = |name: &String| {

@@ -63,7 +63,7 @@ fn random_data_is_the_same_behind_a_kill_here_and_in_redis() {
                 execute(redis.addr, &generate(90_000 + round * 1000 + n, &mix), PATIENCE);
             }
             keep_all(&redis);
-            redis.terminate();
+            redis.end();
         }
         let live = server(&folder, &[]);
         rewrite(&live);
@@ -199,7 +199,7 @@ fn the_format_is_that_of_the_setting_at_each_rewrite() {
         let code = "#!lua name=lib\nredis.register_function('f', function() return 1 end)";
         ask(&mut wire, &["FUNCTION", "LOAD", code]);
         ask(&mut wire, &["SET", "key", "value"]);
-        redis.terminate();
+        redis.end();
     }
     let live = ours(&folder, "2");
     for (value, end) in [("no", ".base.aof"), ("yes", ".base.rdb"), ("no", ".base.aof")] {
@@ -207,8 +207,7 @@ fn the_format_is_that_of_the_setting_at_each_rewrite() {
         rewrite(&live);
         assert!(base(&folder).ends_with(end), "{value}: {}", base(&folder));
     }
-    live.terminate();
-    drop(live);
+    live.end();
     let bytes = fs::read(folder.at("appendonlydir").join(base(&folder))).expect("a base");
     assert!(bytes.starts_with(b"#BASE:"));
     let redis = redis(&folder, &[]);

@@ -91,8 +91,7 @@ fn redis_takes_files(preamble: &str) {
     send(&served, &stream, 8, 1);
     wire.command(&["SAVE"]).expect("an answer");
     let ours = databases(&mut wire, 0..16);
-    served.server.terminate();
-    drop(served);
+    served.server.end();
     let files = folder.at("appendonlydir");
     let at = |name: &str| files.join(name).to_str().expect("plain").to_owned();
     let base = folder.at("dump.rdb").to_str().expect("plain").to_owned();
@@ -115,8 +114,7 @@ fn redis_takes_files(preamble: &str) {
     passes(&own, &["check-aof", &at("appendonly.aof.manifest")]);
     let theirs = redis(folder.path(), &["--appendonly", "yes"]);
     assert_eq!(databases(&mut theirs.connect(), 0..16), ours, "the append-only file");
-    theirs.terminate();
-    drop(theirs);
+    theirs.end();
     // The numbers of the base are those of its messages, and those behind it follow.
     let served = start(&folder, &appending);
     assert_eq!((last(&served, &list), last(&served, &stream)), ((10, 10), (8, 8)));
@@ -124,8 +122,7 @@ fn redis_takes_files(preamble: &str) {
     drop(served.server.kill());
     let served = start(&folder, &appending);
     assert_eq!((last(&served, &list), last(&served, &stream)), ((10, 10), (8, 8)));
-    served.server.terminate();
-    drop(served);
+    served.server.end();
     std::fs::remove_dir_all(&files).expect("it is there");
     let theirs = redis(folder.path(), &[]);
     assert_eq!(databases(&mut theirs.connect(), 0..16), ours, "the snapshot");
