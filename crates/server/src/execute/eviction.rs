@@ -115,8 +115,11 @@ impl Core {
     /// Evicts keys. Afterwards the gate for memory is closed if no key may go.
     #[cold]
     pub(crate) fn make_room(&mut self, access: &mut Access) {
-        if !access.enter() {
-            return; // whoever holds World is soon done
+        // As in Redis, not while a file is loaded. While writes wait or are refused none needs room.
+        let is_idle =
+            self.shared.load.is_on() || self.gates & (closed::WAITS | closed::UNWRITTEN) != 0;
+        if is_idle || !access.enter() {
+            return; // (whoever holds World is soon done)
         }
         self.follow();
         let has_made = self.catch(|core| core.evict(access)).unwrap_or_else(|Panicked(_)| {
