@@ -5,7 +5,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, sleep};
+use std::thread::{self, Scope, sleep};
 use std::time::Duration;
 
 use sheafdb_tests::folder::Folder;
@@ -38,11 +38,7 @@ fn what_workers_did_at_once_is_in_the_file_in_that_order() {
         let server = start(folder.path(), &["--threads", threads, "--appendfsync", fsync]);
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
-            for client in 0..CLIENTS {
-                let seed = (round * CLIENTS + client) as u64;
-                let (addr, is_over) = (server.addr, &is_over);
-                scope.spawn(move || work(addr, &mut Rng::new(seed), is_over));
-            }
+            start_clients(scope, server.addr, round, &is_over);
             sleep(Duration::from_millis(60));
             if round.is_multiple_of(2) {
                 server.connect().command(&["BGREWRITEAOF"]).expect("an answer");
@@ -52,6 +48,19 @@ fn what_workers_did_at_once_is_in_the_file_in_that_order() {
         });
         sleep(DUE);
         assert_same(&folder, &server, &format!("round {round}"), true);
+    }
+}
+
+/// Clients which change the same few keys until it is over.
+pub(super) fn start_clients<'s>(
+    scope: &'s Scope<'s, '_>,
+    addr: SocketAddr,
+    round: usize,
+    is_over: &'s AtomicBool,
+) {
+    for client in 0..CLIENTS {
+        let seed = (round * CLIENTS + client) as u64;
+        scope.spawn(move || work(addr, &mut Rng::new(seed), is_over));
     }
 }
 
@@ -112,7 +121,7 @@ pub fn copy_files(from: &Path, to: &Path) {
 }
 
 /// Changes eight keys, alone and together.
-pub(super) fn work(addr: SocketAddr, rng: &mut Rng, is_over: &AtomicBool) {
+fn work(addr: SocketAddr, rng: &mut Rng, is_over: &AtomicBool) {
     let mut wire = Wire::connect(addr).expect("the server accepts connections");
     let mut n = rng.below(1000) * 100_000;
     while !is_over.load(Ordering::Relaxed) {
