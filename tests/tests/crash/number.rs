@@ -16,7 +16,7 @@ use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
 use super::mirror::{difference, plain};
-use super::order::{DUE, work};
+use super::order::{DUE, start_clients};
 
 /// Rounds of a run; `CRASH_ROUNDS` sets another number.
 const ROUNDS: usize = 6;
@@ -24,8 +24,6 @@ const ROUNDS: usize = 6;
 const REWRITES: usize = 5;
 /// Records between two rewrites, at most.
 const RECORDS_MAX: usize = 1_500;
-/// Clients of a round.
-const CLIENTS: usize = 4;
 const FILES: &str = "appendonlydir";
 /// Each file of changes begins in database 0.
 const SELECT_0: &[u8] = b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n";
@@ -64,11 +62,7 @@ fn load(folder: &Folder, round: usize, rng: &mut Rng) {
     let mut server = start(folder.path(), &[&words[..], &more, &rewrites].concat());
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        for client in 0..CLIENTS {
-            let seed = (round * CLIENTS + client) as u64;
-            let (addr, is_over) = (server.addr, &is_over);
-            scope.spawn(move || work(addr, &mut Rng::new(seed), is_over));
-        }
+        start_clients(scope, server.addr, round, &is_over);
         let mut wire = server.connect();
         for left in (0..=REWRITES).rev() {
             let enough = info(&mut wire, "journal_last_number") + 1 + rng.below(RECORDS_MAX) as u64;

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, sleep};
+use std::thread::{self, Scope, sleep};
 use std::time::Duration;
 
 use sheafdb_tests::folder::Folder;
@@ -38,11 +38,7 @@ fn what_workers_did_at_once_is_in_the_file_in_that_order() {
         let server = start(folder.path(), &["--threads", threads, "--appendfsync", fsync]);
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
-            for client in 0..CLIENTS {
-                let seed = (round * CLIENTS + client) as u64;
-                let (addr, is_over) = (server.addr, &is_over);
-                scope.spawn(move || work(addr, &mut Rng::new(seed), is_over));
-            }
+            start_clients(scope, server.addr, round, &is_over);
             sleep(Duration::from_millis(60));
             if round.is_multiple_of(2) {
                 server.connect().command(&["BGREWRITEAOF"]).expect("an answer");
@@ -52,6 +48,19 @@ fn what_workers_did_at_once_is_in_the_file_in_that_order() {
         });
         sleep(DUE);
         assert_same(&folder, &server, &format!("round {round}"), true);
+    }
+}
+
+/// Clients which change the same few keys until it is over.
+pub(super) fn start_clients<'s>(
+    scope: &'s Scope<'s, '_>,
+    addr: SocketAddr,
+    round: usize,
+    is_over: &'s AtomicBool,
+) {
+    for client in 0..CLIENTS {
+        let seed = (round * CLIENTS + client) as u64;
+        scope.spawn(move || work(addr, &mut Rng::new(seed), is_over));
     }
 }
 
@@ -81,15 +90,23 @@ pub fn assert_same(folder: &Folder, server: &ServerProcess, what: &str, is_known
     live
 }
 
-/// Waits until everything recorded is in the file, and no rewrite is under way.
+/// Waits until everything that was recorded by now is in the file and synced, and no rewrite is
+/// under way. (`aof_buffer_length` is what worker 0 knows of: it may not have looked yet.)
 pub fn await_written(wire: &mut Wire) {
+    let mut last = None;
     until("everything is written", || {
         let info = wire.command(&["INFO", "persistence"]).expect("an answer");
         let (Value::Bulk(text) | Value::Verbatim(text)) = info else { panic!("{info:?}") };
         let text = String::from_utf8_lossy(&text).into_owned();
-        ["aof_buffer_length:0", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"]
-            .iter()
-            .all(|line| text.lines().any(|one| one == *line))
+        let number = |name: &str| -> u64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {text}"))
+        };
+        let last = *last.get_or_insert_with(|| number("journal_last_number"));
+        number("journal_durable_number") >= last
+            && number("aof_buffer_length") == 0
+            && number("aof_rewrite_in_progress") == 0
+            && number("aof_rewrite_scheduled") == 0
     });
 }
 
@@ -104,7 +121,7 @@ pub fn copy_files(from: &Path, to: &Path) {
 }
 
 /// Changes eight keys, alone and together.
-pub(super) fn work(addr: SocketAddr, rng: &mut Rng, is_over: &AtomicBool) {
+fn work(addr: SocketAddr, rng: &mut Rng, is_over: &AtomicBool) {
     let mut wire = Wire::connect(addr).expect("the server accepts connections");
     let mut n = rng.below(1000) * 100_000;
     while !is_over.load(Ordering::Relaxed) {

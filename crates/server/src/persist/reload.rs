@@ -202,8 +202,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Everything that was recorded is in the files.
     fn is_journal_flushed(&self) -> bool {
-        self.core.tasks.journal.as_ref().is_none_or(|journal| {
-            self.core.shared.keyspace.journal().bytes() == 0 && journal.writer.is_idle()
-        })
+        let recorded = self.core.shared.keyspace.journal();
+        self.core.tasks.journal.as_ref().is_none_or(|journal| journal.is_flushed(recorded))
     }
 }

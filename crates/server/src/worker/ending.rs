@@ -49,9 +49,7 @@ impl Core {
         let Some(journal) = self.tasks.journal.as_mut().filter(|_| awaits_journal) else { return };
         let are_still = shared.stopped_workers.load(Acquire) >= shared.workers.len();
         let (durable, now) = (journal.writer.durable(), self.turn.now());
-        // (Until there is a base, no file holds anything.)
-        let has_all = !journal.writer.is_complete()
-            || shared.keyspace.journal().bytes() == 0 && journal.writer.is_idle();
+        let has_all = journal.may_end(shared.keyspace.journal());
         // Once more it is looked whether the file is there: nobody notices it behind the end.
         if are_still && has_all && !std::mem::replace(&mut self.shutdown.has_looked, true) {
             let look = journal.writer.look().map(|op| (FileUser::JournalLook, op));

@@ -457,9 +457,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             // The next one would take what completes for its own.
             return self.core.tasks.retries.postpone(Work::Journal, now);
         }
-        // (Until there is a base, no file holds anything.)
-        let is_written = !journal.writer.is_complete()
-            || shared.keyspace.journal().bytes() == 0 && journal.writer.is_idle();
+        let is_written = journal.may_end(shared.keyspace.journal());
         match journal.writer.trouble() {
             None if !is_written => {
                 return self.core.tasks.retries.postpone(Work::Journal, now);

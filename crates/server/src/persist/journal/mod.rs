@@ -35,7 +35,7 @@ pub(crate) mod writer;
 
 use crate::persist::journal::writer::Writer;
 use base::MonoNs;
-use keyspace::journal::Batch;
+use keyspace::journal::{Batch, Handover};
 
 /// Bytes of records in memory above which writers wait, until they are half as many.
 pub(crate) const BACKLOG_BYTES_MAX: usize = 256 << 20;
@@ -57,4 +57,16 @@ pub(crate) struct Journal {
     pub takeover_fails: bool,
     /// When its size is compared with that of its base.
     pub check_at: MonoNs,
+}
+
+impl Journal {
+    /// Everything that was recorded is in the files, and synced if there are syncs.
+    pub fn is_flushed(&self, recorded: &Handover) -> bool {
+        recorded.bytes() == 0 && self.writer.is_idle()
+    }
+
+    /// The same; or there is no base, so no file holds anything.
+    pub fn may_end(&self, recorded: &Handover) -> bool {
+        !self.writer.is_complete() || self.is_flushed(recorded)
+    }
 }

@@ -225,18 +225,17 @@ impl Finding {
                 let path = self.found.place.old_file();
                 self.op(Step::Unmoved, FileOp::Status { path })
             }
-            Err(Errno::NOENT) if !self.loads => self.lacks_file(path),
             Err(errno) => self.missing(path, errno),
         }
     }
 
-    /// Nothing will be loaded of these files, and nobody can load them.
-    fn lacks_file(&mut self, path: PathBuf) -> Next {
-        self.found.missing = Some(path);
-        self.end()
-    }
-
-    fn missing(&self, path: PathBuf, errno: Errno) -> Next {
+    /// A file of the manifest cannot be looked at. Nothing is refused for one that is not there if
+    /// nothing will be loaded.
+    fn missing(&mut self, path: PathBuf, errno: Errno) -> Next {
+        if errno == Errno::NOENT && !self.loads {
+            self.found.missing = Some(path);
+            return self.end();
+        }
         let manifest = self.found.place.manifest();
         Next::Refused(path, format!("{} lists it: {}", manifest.display(), io_text(errno)))
     }
@@ -258,10 +257,7 @@ impl Finding {
             }
             Err(errno) => {
                 let path = self.next_path().expect("it is missing");
-                match errno {
-                    Errno::NOENT if !self.loads => self.lacks_file(path),
-                    _ => self.missing(path, errno),
-                }
+                self.missing(path, errno)
             }
         }
     }
