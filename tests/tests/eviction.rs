@@ -24,13 +24,15 @@ fn ask(wire: &mut Wire, line: &str) -> String {
 }
 
 /// Fills a server beyond its limit with 50 connections, and returns the most that INFO has shown.
-fn storm(server: &ServerProcess, bytes: usize, count: usize) -> i64 {
+fn storm(server: &ServerProcess, bytes: usize, pipeline: usize, count: usize) -> i64 {
     let port = server.addr.port().to_string();
-    let (bytes, count) = (bytes.to_string(), count.to_string());
-    let args = ["-p", &port, "-c", "50", "-P", "64", "-r", "100000000", "-t", "set"];
+    let [bytes, pipeline, count] = [bytes, pipeline, count].map(|number| number.to_string());
+    let args = ["-p", &port, "-c", "50", "-P", &pipeline, "-r", "100000000"];
+    // (Keys with the size in them: the random numbers are often those of the run before.)
+    let key = format!("{bytes}:{count}:__rand_int__");
     let mut load = Command::new("redis-benchmark")
         .args(args)
-        .args(["-d", &bytes, "-n", &count, "-q"])
+        .args(["-d", &bytes, "-n", &count, "-q", "SET", &key, "__data__"])
         .stdout(Stdio::null())
         .spawn()
         .expect("redis-benchmark is installed");
@@ -50,14 +52,80 @@ fn the_limit_holds_in_a_storm_of_writes() {
     let args = ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"];
     let Some(server) = start(&args) else { return };
     let mut wire = server.connect();
-    for (bytes, count) in [(64, 1_200_000), (1_500, 150_000), (20_000, 20_000), (64, 400_000)] {
+    for (bytes, pipeline, count) in
+        [(64, 64, 1_200_000), (1_500, 16, 150_000), (20_000, 4, 20_000), (64, 64, 400_000)]
+    {
         let before = figure(&mut wire, "stats", "evicted_keys");
-        let most = storm(&server, bytes, count);
+        let most = storm(&server, bytes, pipeline, count);
         let evicted = figure(&mut wire, "stats", "evicted_keys") - before;
-        assert!(evicted > 1_000, "{bytes}: {evicted}");
-        assert!(most > LIMIT * 9 / 10, "{bytes}: it is full, not empty: {most}");
-        assert!(most <= LIMIT + LIMIT / 50, "{bytes}: {most}");
+        assert!(evicted > 1_000, "{bytes}: {evicted} of {most}");
+        assert!(most > LIMIT * 8 / 10, "{bytes}: it is full, not empty: {most}");
+        // What all connections have sent may lie in the server at once, if it gets no processor
+        // for a while.
+        let sent = (50 * pipeline * bytes) as i64;
+        assert!(most <= LIMIT + LIMIT / 100 + sent, "{bytes}: {most}");
     }
+}
+
+/// Queues writes of 8 MB each in a transaction.
+fn queue(wire: &mut Wire, key: &str, count: usize) -> bool {
+    let value = vec![b'v'; 8 * MIB as usize];
+    let mut send = |args: &[&[u8]]| wire.command(args).map(|reply| render::line(&reply)).ok();
+    send(&[b"MULTI"]).is_some()
+        && (0..count).all(|_| send(&[b"SET", key.as_bytes(), &value]).as_deref() == Some("+QUEUED"))
+}
+
+fn exec(wire: &mut Wire) -> bool {
+    wire.command(&["EXEC"]).is_ok()
+}
+
+#[test]
+fn the_clients_which_hold_most_are_closed() {
+    let server = ServerProcess::start(&Binary::under_test(), &[]);
+    let mut wire = server.connect();
+    for bad in ["-1", "101%", "5%%", "x"] {
+        let reply = ask(&mut wire, &format!("CONFIG SET maxmemory-clients {bad}"));
+        assert!(reply.starts_with("-ERR CONFIG SET failed (possibly"), "{reply}");
+    }
+    let mut free = server.connect();
+    assert!(queue(&mut free, "free", 3) && exec(&mut free), "there is no limit");
+    assert_eq!(ask(&mut wire, "CONFIG SET maxmemory 100mb maxmemory-clients 20%"), "+OK");
+    assert_eq!(ask(&mut wire, "CONFIG GET maxmemory-clients"), r#"*2 "maxmemory-clients" "20%""#);
+    let mut bounded = server.connect();
+    assert!(!(queue(&mut bounded, "bounded", 3) && exec(&mut bounded)), "it is closed");
+    until("it is counted", || figure(&mut wire, "stats", "evicted_clients") >= 1);
+    // Of two who hold too much together, the larger one may not be closed.
+    let mut protected = server.connect();
+    assert_eq!(ask(&mut protected, "CLIENT NO-EVICT ON"), "+OK");
+    assert!(queue(&mut protected, "protected", 2));
+    assert!(!(queue(&mut bounded, "bounded", 1) && exec(&mut bounded)), "it is closed");
+    let mut smaller = server.connect();
+    assert!(!(queue(&mut smaller, "bounded", 1) && exec(&mut smaller)), "so it is this one");
+    assert!(exec(&mut protected));
+    assert_eq!(ask(&mut wire, "EXISTS free bounded protected"), ":2");
+    assert!(figure(&mut wire, "stats", "evicted_clients") >= 2);
+    assert_eq!(ask(&mut wire, "CONFIG SET maxmemory-clients 0"), "+OK");
+    let mut free = server.connect();
+    assert!(queue(&mut free, "bounded", 3) && exec(&mut free), "the limit is gone");
+}
+
+#[test]
+fn a_percentage_is_one_of_what_the_process_may_have() {
+    let Some(server) = start(&["--maxmemory", "50%"]) else { return };
+    let mut wire = server.connect();
+    assert_eq!(ask(&mut wire, "CONFIG GET maxmemory"), r#"*2 "maxmemory" "50%""#);
+    let half = figure(&mut wire, "memory", "maxmemory");
+    let all = figure(&mut wire, "memory", "total_system_memory");
+    assert!((MIB..=all / 2).contains(&half), "{half} of {all}");
+    assert_eq!(ask(&mut wire, "CONFIG SET maxmemory 25%"), "+OK");
+    assert_eq!(figure(&mut wire, "memory", "maxmemory"), half / 2);
+    assert_eq!(ask(&mut wire, "CONFIG SET maxmemory 1gb"), "+OK");
+    assert_eq!(ask(&mut wire, "CONFIG GET maxmemory"), r#"*2 "maxmemory" "1073741824""#);
+    for bad in ["%", "101%", "-5%", "1.5%", "99999999999999999999%"] {
+        let reply = ask(&mut wire, &format!("CONFIG SET maxmemory {bad}"));
+        assert!(reply.starts_with("-ERR CONFIG SET failed (possibly"), "{reply}");
+    }
+    assert_eq!(figure(&mut wire, "memory", "maxmemory"), 1 << 30);
 }
 
 #[test]
@@ -85,7 +153,8 @@ fn writes_fail_when_no_key_may_go() {
         assert_eq!(reply, "+OK", "{n}: others may go");
     }
     assert!((500..kept).all(|n| set(format!("EXISTS kept:{n}")) == ":1"), "these may not");
-    assert_eq!(set("EXISTS brief:0".into()), ":0");
+    let brief = (0..2_000).filter(|n| set(format!("EXISTS brief:{n}")) == ":1").count();
+    assert!((100..2_000).contains(&brief), "{brief}");
 }
 
 #[test]
@@ -107,9 +176,9 @@ fn what_is_evicted_is_a_change() {
     assert_eq!(ask(&mut watcher, "MULTI"), "+OK");
     assert_eq!(ask(&mut watcher, "SET a b"), "+QUEUED");
     assert_eq!(ask(&mut watcher, "EXEC"), "null-array", "a watched key was evicted");
+    assert_eq!(ask(&mut wire, "CONFIG SET maxmemory 0"), "+OK");
     let keys = ask(&mut wire, "DBSIZE");
     let digest = ask(&mut wire, "DEBUG DIGEST");
-    assert_eq!(ask(&mut wire, "CONFIG SET maxmemory 0"), "+OK");
     assert_eq!(ask(&mut wire, "DEBUG LOADAOF"), "+OK");
     assert_eq!((ask(&mut wire, "DBSIZE"), ask(&mut wire, "DEBUG DIGEST")), (keys, digest));
 }
@@ -135,5 +204,4 @@ fn large_values_go_one_by_one() {
     until("it is followed", || figure(&mut wire, "memory", "used_memory") < 33 * MIB);
     let keys = ask(&mut wire, "DBSIZE");
     assert!(matches!(keys.trim_start_matches(':').parse(), Ok(15..32)), "{keys}");
-    assert_eq!(ask(&mut wire, "EXISTS hash:99"), ":1");
 }

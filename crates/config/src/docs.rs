@@ -16,7 +16,9 @@ impl Kind {
             Kind::Octal => "permissions in octal, like 700".to_owned(),
             Kind::Memory(min, _) if min > 0 => format!("bytes, like 100mb, {min} or more"),
             Kind::Memory(..) | Kind::Backlog => "bytes, like 100mb".to_owned(),
-            Kind::Share => "bytes, like 100mb, or a percentage, like 5%".to_owned(),
+            Kind::Share | Kind::MachineShare => {
+                "bytes, like 100mb, or a percentage, like 5%".to_owned()
+            }
             Kind::Retention => {
                 "0, a size, like 1gb, or a time, like 7d, 12h, 30min or 90s".to_owned()
             }

@@ -5,6 +5,7 @@
 
 use super::field::{AppendFsync, Field, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 use super::ingest::{INGEST_WINDOW_MAX, INGEST_WINDOW_MIN, IngestListen};
+use super::memory::{MemoryLimit, MemoryShare};
 use super::retention::Retention;
 use super::row::{inert, refused, settings, wired};
 use super::schedule::Schedule;
@@ -485,16 +486,16 @@ settings! {
     "maxclients" worker(maxclients: u32) = wired(
         Kind::Int(1, u32::MAX as i64), "10000", "Maximum number of connections."
     ).effect(Effect::FileLimit);
-    "maxmemory" worker(maxmemory: u64) = wired(
-        BIG_SIZE, "0",
-        "Limit in bytes of data and client buffers. At the limit, `maxmemory-policy` says which \
-         keys go; writes fail if none may. 0: no limit."
+    "maxmemory" worker(maxmemory: MemoryLimit) = wired(
+        Kind::MachineShare, "0",
+        "Limit of data and client buffers, in bytes or as a percentage of the memory which the \
+         control group allows, or else the machine has. At the limit, `maxmemory-policy` says \
+         which keys go; writes fail if none may. 0: no limit."
     );
-    "maxmemory-clients" = refused(
-        Kind::Share,
-        &["0"],
-        "a limit on the memory of all clients",
-        "closing the clients which hold the most memory",
+    "maxmemory-clients" worker(maxmemory_clients: MemoryShare) = wired(
+        Kind::Share, "0",
+        "Limit of what is held for all clients, in bytes or as a percentage of `maxmemory`. Above \
+         it, those which hold the most are closed, but for CLIENT NO-EVICT ON. 0: no limit."
     );
     "maxmemory-eviction-tenacity" worker(eviction_tenacity: u64) = wired(
         Kind::Int(0, 100), "10",

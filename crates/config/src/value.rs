@@ -33,6 +33,8 @@ pub enum Kind {
     Backlog,
     /// Bytes, or a percentage of `maxmemory`.
     Share,
+    /// Bytes, or a percentage of the memory that the process may use.
+    MachineShare,
     /// Nothing, a size or a time: how much of something old is kept.
     Retention,
     /// One of these words.
@@ -94,7 +96,7 @@ pub enum Value {
     Octal(u32),
     /// Bytes.
     Bytes(u64),
-    /// A percentage of `maxmemory`.
+    /// A percentage of another amount of memory.
     Percent(u64),
     /// One word of a choice.
     Word(&'static str),
@@ -203,7 +205,10 @@ impl Kind {
             Kind::Memory(min, max) => parse_memory_in(text, min, max).map(Value::Bytes),
             Kind::Backlog => parse_memory_in(text, 1, i64::MAX as u64)
                 .map(|bytes| Value::Bytes(bytes.max(BACKLOG_MIN))),
-            Kind::Share => parse_share(text),
+            Kind::MachineShare if !text.ends_with(b"%") => {
+                parse_memory_in(text, 0, u64::MAX).map(Value::Bytes)
+            }
+            Kind::Share | Kind::MachineShare => parse_share(text),
             Kind::Choice(words) => words
                 .iter()
                 .find(|w| w.as_bytes().eq_ignore_ascii_case(text))

@@ -340,9 +340,15 @@ impl Keyspace {
 
     /// Memory taken by the data.
     pub fn memory(&self) -> Memory {
+        let tables = self.memory_in_tables();
+        Memory { entries: tables.entries + self.reclaimer.pending_bytes(), ..tables }
+    }
+
+    /// The same without what is being freed.
+    fn memory_in_tables(&self) -> Memory {
         Memory {
             places: self.sum(|w| &w.entries),
-            entries: self.sum(|w| &w.used) + self.reclaimer.pending_bytes(),
+            entries: self.sum(|w| &w.used),
             buckets: self.sum(|w| &w.buckets) * 64,
             fixed: (size_of::<[Slot; SLOTS]>() + self.due.memory()) as u64,
         }
@@ -366,8 +372,8 @@ impl Keyspace {
     /// As [`Keyspace::used_bytes`], without what nobody can make more room of: entries which are
     /// being freed, and those which are kept for a snapshot.
     pub fn evictable_bytes(&self) -> u64 {
-        let leaving = self.reclaimer.pending_bytes() + self.captured_entry_bytes();
-        self.used_bytes().saturating_sub(leaving)
+        let Memory { entries, buckets, fixed, .. } = self.memory_in_tables();
+        (entries + buckets + fixed).saturating_sub(self.captured_entry_bytes())
     }
 
     /// How often this worker had to wait for others.

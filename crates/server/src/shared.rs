@@ -4,6 +4,7 @@
 use crate::boot::allocator::AllocatorTools;
 use crate::execute::eviction::Exceeded;
 use crate::figures::totals::{IoTotals, Samples};
+use crate::figures::used::MeasuredMemory;
 use crate::ingest::ports::IngestPorts;
 use crate::persist::journal::status::JournalStatus;
 use crate::persist::load::state::Load;
@@ -194,10 +195,10 @@ pub struct Shared {
     pub listen_overflows: AtomicU64,
     /// For how long `maxmemory` was exceeded.
     pub exceeded: Exceeded,
-    /// Memory in use beyond what is counted, bytes: see [`Shared::measure_memory`].
-    pub memory_gap: AtomicI64,
-    /// When that was measured last.
-    pub memory_measured_ns: AtomicU64,
+    /// What was measured of the memory in use.
+    pub memory: MeasuredMemory,
+    /// Clients closed because of `maxmemory-clients`.
+    pub evicted_clients: AtomicU64,
     /// Highest memory use seen, bytes.
     pub memory_peak: AtomicU64,
     /// Memory use after boot, bytes.
@@ -217,6 +218,8 @@ pub struct StatsBase {
     pub expired_fields: u64,
     /// Keys evicted.
     pub evicted: u64,
+    /// Clients evicted.
+    pub evicted_clients: u64,
     /// Milliseconds for which `maxmemory` was exceeded.
     pub exceeded_ms: u64,
     /// Values freed in the background.
@@ -333,42 +336,6 @@ impl Shared {
     /// Those of them that are held for ingest connections.
     pub fn ingest_memory(&self) -> u64 {
         self.workers.iter().map(|w| w.ingest_memory.bytes()).sum()
-    }
-
-    /// What counters know of the memory in use: the data, without what is kept for a save or is
-    /// being freed, and what is held for clients and producers.
-    fn counted_memory(&self) -> u64 {
-        let producers = self.ingest.producers.bytes() as u64;
-        self.keyspace.evictable_bytes() + self.client_memory() + producers
-    }
-
-    /// What keys are evicted for, beside `maxmemory`: the memory in use without what is being freed,
-    /// kept for a save, or on its way to the append-only file.
-    pub fn evictable_memory(&self) -> u64 {
-        self.counted_memory().saturating_add_signed(self.memory_gap.load(Ordering::Relaxed))
-    }
-
-    /// What `maxmemory` bounds: the same with what is being freed. As in Redis, where a child has
-    /// them, the copies for a save are not counted.
-    pub fn used_memory(&self) -> u64 {
-        self.evictable_memory() + self.keyspace.reclaimer().pending_bytes()
-    }
-
-    /// Measures how much memory is in use beside what is counted: by how much the allocator rounds
-    /// up, and what nobody counts. Asks the allocator, which takes some microseconds.
-    pub fn measure_memory(&self) {
-        let (allocated, _) = (self.facts.allocator)();
-        if allocated == 0 {
-            return; // simulated
-        }
-        let data = self.keyspace.memory();
-        let known = self.counted_memory()
-            + self.keyspace.captured_entry_bytes()
-            + self.keyspace.reclaimer().pending_bytes()
-            + self.journal.backlog.load(Ordering::Relaxed);
-        let used = allocated + data.places + data.buckets;
-        let gap = used.cast_signed() - known.cast_signed();
-        self.memory_gap.store(gap, Ordering::Relaxed);
     }
 
     /// Starts the shutdown: every worker flushes what it executed and ends.

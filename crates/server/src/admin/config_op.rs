@@ -58,6 +58,7 @@ impl Core {
                 expired: expiry.expired,
                 expired_fields: expiry.expired_fields,
                 evicted: self.shared.keyspace.evicted(),
+                evicted_clients: self.shared.evicted_clients.load(Relaxed),
                 exceeded_ms: self.shared.exceeded.ms(self.turn.now()).1,
                 lazyfreed: self.shared.keyspace.reclaimer().freed(),
                 since_ms: self.turn.unix_ms().0,

@@ -11,6 +11,7 @@ use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::boot::vital::run_or_exit;
 use crate::execute::eviction::Exceeded;
+use crate::figures::used::MeasuredMemory;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::persist::journal::status::JournalStatus;
 use crate::persist::load::folder::Place;
@@ -25,7 +26,7 @@ use crate::worker::Worker;
 use crate::worker::message::Message;
 use crate::{log, web};
 use base::sync::atomic::Ordering::Relaxed;
-use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize};
+use base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
 use config::table::{APPENDDIRNAME, APPENDFILENAME};
 use config::{Config, Supervised};
@@ -477,8 +478,8 @@ pub fn make_shared<D: Driver<Message = Message>>(
         shutting_down: AtomicBool::new(false),
         listen_overflows: AtomicU64::new(0),
         exceeded: Exceeded::default(),
-        memory_gap: AtomicI64::new(allocator().0.cast_signed()),
-        memory_measured_ns: AtomicU64::new(0),
+        memory: MeasuredMemory::new(allocator().0),
+        evicted_clients: AtomicU64::new(0),
         memory_peak: AtomicU64::new(0),
         memory_startup: AtomicU64::new(allocator().0),
         facts,

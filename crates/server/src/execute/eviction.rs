@@ -30,7 +30,7 @@ const TENACITY_ENDLESS: u64 = 100;
 /// Keys that are evicted between two looks at the clock.
 const BURST: usize = 16;
 /// How often what is not counted is measured while little is left.
-pub(crate) const MEASURE_NS: u64 = 1_000_000;
+const MEASURE_NS: u64 = 1_000_000;
 /// The most keys that are compared for one.
 const SAMPLES_MAX: usize = 64;
 
@@ -87,28 +87,25 @@ impl Core {
     /// True if keys are to be evicted.
     #[inline]
     pub(crate) fn needs_room(&self) -> bool {
-        self.settings.maxmemory > 0
-            && self.settings.maxmemory_policy.evicts
-            && self.shared.evictable_memory() > self.settings.maxmemory
-    }
-
-    /// True if little of `maxmemory` is left.
-    pub(crate) fn is_nearly_full(&self) -> bool {
-        let max = self.settings.maxmemory;
-        self.shared.evictable_memory() > max - max / 16
+        let max = self.settings.maxmemory.bytes;
+        max > 0 && self.settings.maxmemory_policy.evicts && self.shared.evictable_memory(max) > max
     }
 
     /// Measures what is not counted, unless that was done a moment ago.
     pub(crate) fn measure_memory(&self, every_ns: u64) {
-        if self.settings.maxmemory == 0 {
-            return;
+        let max = self.settings.maxmemory.bytes;
+        if max > 0 {
+            self.shared.measure_memory(max, self.turn.now(), every_ns);
         }
-        let (now, at) = (self.turn.now(), &self.shared.memory_measured_ns);
-        let before = at.load(Relaxed);
-        let is_due = before == 0 || now.since(MonoNs(before)) >= every_ns;
-        // One of those who find it due.
-        if is_due && at.compare_exchange(before, now.0.max(1), Relaxed, Relaxed).is_ok() {
-            self.shared.measure_memory();
+    }
+
+    /// The same, the more often the less is left.
+    pub(crate) fn measure_memory_in_turn(&self) {
+        let max = self.settings.maxmemory.bytes;
+        match self.shared.evictable_memory(max) {
+            used if used > max - max / 16 => self.measure_memory(MEASURE_NS),
+            used if used > max - max / 4 => self.measure_memory(10 * MEASURE_NS),
+            _ => {}
         }
     }
 
@@ -128,7 +125,7 @@ impl Core {
         });
         let _ = self.serve_deferred(access);
         access.leave();
-        let is_exceeded = self.needs_room();
+        let is_exceeded = self.shared.used_memory() > self.settings.maxmemory.bytes;
         self.shared.exceeded.set(is_exceeded, self.turn.now());
         self.is_out_of_room = !has_made && is_exceeded;
         if self.is_out_of_room {
@@ -142,10 +139,10 @@ impl Core {
     fn evict(&mut self, access: &mut Access) -> bool {
         let settings = &self.settings;
         let how = eviction(settings.maxmemory_policy, settings.maxmemory_samples);
-        let (max, tenacity) = (settings.maxmemory, settings.eviction_tenacity);
+        let (max, tenacity) = (settings.maxmemory.bytes, settings.eviction_tenacity);
         let (now, started) = (self.turn.unix_ms(), self.clock.now());
         loop {
-            let excess = self.shared.evictable_memory().saturating_sub(max);
+            let excess = self.shared.evictable_memory(max).saturating_sub(max);
             if excess == 0 {
                 return true;
             }

@@ -9,6 +9,7 @@ pub mod io;
 pub mod rates;
 pub mod saves;
 pub mod totals;
+pub mod used;
 
 use crate::figures::ingest::IngestFigures;
 use crate::figures::io::IoFigures;
@@ -110,6 +111,8 @@ pub struct Memory {
     pub dataset: u64,
     /// Of keys and values that are captured for a save: `maxmemory` does not count them.
     pub captured: u64,
+    /// Of what is on its way to the append-only file.
+    pub journal: u64,
     /// In use for anything else.
     pub overhead: u64,
     /// Pages of the tables.
@@ -156,6 +159,8 @@ pub struct Stats {
     pub expired_fields: u64,
     /// Keys evicted.
     pub evicted: u64,
+    /// Clients evicted.
+    pub evicted_clients: u64,
     /// Milliseconds for which `maxmemory` has been exceeded now.
     pub exceeded_ms: u64,
     /// The same, in all.
@@ -249,7 +254,7 @@ impl Settings {
             if config.latency_tracking { config.latency_percentiles.clone() } else { Vec::new() };
         Settings {
             maxclients: config.maxclients,
-            maxmemory: config.maxmemory,
+            maxmemory: config.maxmemory.bytes,
             databases: config.command.databases,
             percentiles,
         }
@@ -293,7 +298,8 @@ impl Memory {
         let (resident, active) = (resident.max(allocated) + pages.resident, active + pages.active);
         let allocated = allocated + data.places;
         let used = allocated + data.buckets;
-        let max = shared.config.lock().expect("no panic while the configuration is held").maxmemory;
+        let max =
+            shared.config.lock().expect("no panic while the configuration is held").maxmemory.bytes;
         let reclaimer = shared.keyspace.reclaimer();
         let lazyfreed_base =
             shared.stats_base.lock().expect("no panic while the base is held").lazyfreed;
@@ -304,6 +310,7 @@ impl Memory {
             startup: shared.memory_startup.load(Relaxed),
             dataset,
             captured,
+            journal: shared.journal.memory.load(Relaxed),
             overhead: used.saturating_sub(dataset),
             buckets: data.buckets,
             allocated,
@@ -345,6 +352,10 @@ impl Stats {
             expired: expiry.expired.saturating_sub(base.expired),
             expired_fields: expiry.expired_fields.saturating_sub(base.expired_fields),
             evicted: shared.keyspace.evicted().saturating_sub(base.evicted),
+            evicted_clients: shared
+                .evicted_clients
+                .load(Relaxed)
+                .saturating_sub(base.evicted_clients),
             exceeded_ms: exceeded.0,
             exceeded_total_ms: exceeded.1.saturating_sub(base.exceeded_ms),
             stale_percent: stale_percent(shared),

@@ -1,7 +1,6 @@
 //! What a worker does between events: long commands in steps, expiry, freeing, housekeeping.
 
 use crate::execute::caller::Caller;
-use crate::execute::eviction::MEASURE_NS;
 use crate::execute::gates::closed;
 use crate::sessions::card::flag;
 use crate::sessions::session::{Suspended, Task, gate};
@@ -64,18 +63,19 @@ impl Core {
             self.counters().epoch.store(epoch, Release);
         }
         self.refresh_gates();
+        self.follow_clients_limit();
     }
 
     /// Recomputes the conditions that take commands off the short path.
     pub fn refresh_gates(&mut self) {
         let before = self.gates;
         let mut gates = if self.shared.armed.load(Relaxed) { closed::ARMED } else { 0 };
-        if self.settings.maxmemory > 0 && self.is_nearly_full() {
-            self.measure_memory(MEASURE_NS);
+        if self.settings.maxmemory.bytes > 0 {
+            self.measure_memory_in_turn();
         }
-        if self.settings.maxmemory > 0
+        if self.settings.maxmemory.bytes > 0
             && (self.is_out_of_room || !self.settings.maxmemory_policy.evicts)
-            && self.shared.used_memory() > self.settings.maxmemory
+            && self.shared.used_memory() > self.settings.maxmemory.bytes
         {
             gates |= closed::MEMORY;
         }

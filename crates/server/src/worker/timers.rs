@@ -19,6 +19,8 @@ pub struct Timers {
     pub overflows_at: MonoNs,
     /// When save points and the schedule of backups are to be checked, if one may be due.
     pub save_at: Option<MonoNs>,
+    /// Until then clients are not compared for `maxmemory-clients`.
+    pub clients_at: MonoNs,
 }
 
 impl Timers {
@@ -32,6 +34,7 @@ impl Timers {
             is_busy: true,
             overflows_at: now,
             save_at: None,
+            clients_at: now,
         }
     }
 }

@@ -11,7 +11,7 @@ const LIMIT_BYTES: u64 = 4 << 20;
 fn sim(seed: u64, faults: Faults, maxmemory: u64) -> Sim {
     let mut config = Config::default();
     config.enable_debug_command = Access::Yes;
-    config.maxmemory = maxmemory;
+    config.maxmemory.bytes = maxmemory;
     Sim::new(seed, faults, config)
 }
 

@@ -1,5 +1,6 @@
 //! CLIENT: a connection's own properties, and its power over other connections.
 
+mod evict;
 mod filter;
 mod list;
 
@@ -168,7 +169,7 @@ impl Core {
     }
 
     /// Kills clients: once the reply has left, they execute nothing and are not served.
-    fn kill(&mut self, victims: &[Arc<ClientCard>]) {
+    pub(super) fn kill(&mut self, victims: &[Arc<ClientCard>]) {
         if victims.is_empty() {
             return;
         }

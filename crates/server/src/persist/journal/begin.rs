@@ -490,6 +490,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         shared.journal.is_rewriting.store(false, Relaxed);
         shared.journal.is_complete.store(false, Relaxed);
         shared.journal.is_on.store(false, Relaxed);
+        shared.journal.memory.store(0, Relaxed);
         shared.journal.publish_synced(None);
         shared.journal.is_stuck.store(false, Relaxed);
         shared.journal.set_hangs(false);

@@ -42,6 +42,8 @@ pub(super) struct Pieces {
     /// `SPARE_MIN`.
     spare: Vec<Vec<u8>>,
     peak: usize,
+    /// Capacity of all buffers, those which are being written included.
+    held: usize,
 }
 
 impl Pieces {
@@ -54,6 +56,11 @@ impl Pieces {
         self.bytes
     }
 
+    /// Bytes of memory that the pieces and the spare buffers take.
+    pub fn memory(&self) -> usize {
+        self.held
+    }
+
     /// Bytes of those which are written.
     pub fn written_bytes(&self) -> usize {
         self.written_bytes
@@ -61,13 +68,16 @@ impl Pieces {
 
     /// An empty buffer.
     pub fn buffer(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
+        let spare = self.spare.pop().unwrap_or_default();
+        self.held -= spare.capacity();
+        spare
     }
 
     /// Appends a piece.
     pub fn push(&mut self, bytes: Vec<u8>, at: u64, last: SeqNo) {
         let len = bytes.len();
         self.bytes += len;
+        self.held += bytes.capacity();
         self.queue.push_back(Piece { bytes, len, at, last });
         self.peak = self.peak.max(self.queue.len());
     }
@@ -112,9 +122,12 @@ impl Pieces {
             if bytes.capacity() <= KEPT_BYTES_MAX {
                 bytes.clear();
                 self.spare.push(bytes);
+            } else {
+                self.held -= bytes.capacity();
             }
         }
-        self.spare.truncate(self.peak.max(SPARE_MIN));
+        let kept = self.peak.max(SPARE_MIN).min(self.spare.len());
+        self.held -= self.spare.drain(kept..).map(|bytes| bytes.capacity()).sum::<usize>();
         self.peak = self.queue.len();
     }
 }
@@ -149,6 +162,8 @@ mod tests {
         assert_eq!((pieces.bytes(), pieces.written_bytes()), (20, 20));
         pieces.drop_durable(30);
         assert!(pieces.is_empty() && pieces.bytes() == 0 && pieces.written_bytes() == 0);
+        assert_eq!((pieces.memory(), pieces.spare.len()), (30, 2), "the spare buffers");
+        assert_eq!((pieces.buffer().len(), pieces.memory()), (0, 10));
     }
 
     #[test]
@@ -169,5 +184,7 @@ mod tests {
         assert_eq!(round(&mut pieces, 1000), 1000);
         assert_eq!(round(&mut pieces, 1000), 1000, "the same ones");
         assert_eq!(round(&mut pieces, 3), SPARE_MIN);
+        let spare: usize = pieces.spare.iter().map(Vec::capacity).sum();
+        assert_eq!(pieces.memory(), spare);
     }
 }

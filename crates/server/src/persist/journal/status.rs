@@ -50,6 +50,8 @@ pub struct JournalStatus {
     pub base_size: AtomicU64,
     /// Bytes in memory which are not durable.
     pub backlog: AtomicU64,
+    /// Bytes of memory for them, with buffers that are kept for the next ones.
+    pub memory: AtomicU64,
     /// Bytes in memory which are not written.
     pub unwritten: AtomicU64,
     /// How long the last sync took, nanoseconds.
@@ -246,6 +248,7 @@ impl JournalStatus {
         self.history.store(writer.history_bytes(), Relaxed);
         let backlog = writer.backlog() + handed_over;
         self.backlog.store(backlog as u64, Relaxed);
+        self.memory.store((writer.memory() + handed_over) as u64, Relaxed);
         self.unwritten.store((writer.unwritten() + handed_over) as u64, Relaxed);
         self.durable.store(writer.durable().0, Relaxed);
         self.last_sync_ns.store(writer.last_sync_ns, Relaxed);

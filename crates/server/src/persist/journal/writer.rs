@@ -332,6 +332,11 @@ impl Writer {
         self.merger.bytes() + self.gathered.len() + self.pieces.bytes()
     }
 
+    /// Bytes of memory for them, spare buffers included.
+    pub(crate) fn memory(&self) -> usize {
+        self.merger.bytes() + self.gathered.capacity() + self.pieces.memory()
+    }
+
     /// Bytes which are not written yet.
     pub(crate) fn unwritten(&self) -> usize {
         self.backlog() - self.pieces.written_bytes()

@@ -148,6 +148,12 @@ pub(crate) const METRICS: &[Metric] = &[
     ),
     one("redis_keyspace_misses_total", Counter, |f| f.stats.misses as f64, "reads that did not"),
     one("redis_evicted_keys_total", Counter, |f| f.stats.evicted as f64, "keys evicted"),
+    one(
+        "redis_evicted_clients_total",
+        Counter,
+        |f| f.stats.evicted_clients as f64,
+        "clients closed because of `maxmemory-clients`",
+    ),
     one("redis_expired_keys_total", Counter, |f| f.stats.expired as f64, "keys expired"),
     one(
         "redis_expired_stale_percentage",
@@ -284,8 +290,9 @@ pub(crate) const METRICS: &[Metric] = &[
     one(
         "redis_mem_not_counted_for_eviction_bytes",
         Gauge,
-        |f| f.memory.captured as f64,
-        "values captured for a save, which `maxmemory` does not count",
+        |f| (f.memory.captured + f.memory.journal) as f64,
+        "what `maxmemory` does not count: values captured for a save, and what is on its way to the \
+         append-only file",
     ),
     one(
         "redis_mem_fragmentation_ratio",
