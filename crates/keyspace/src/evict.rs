@@ -12,7 +12,8 @@
 //! ```
 //!
 //! One slot is locked at a time, and no other lock is held. Slots with a long holder, and frozen
-//! ones, are passed over.
+//! ones, are passed over. Almost every step reads memory that is in no cache. So several places are
+//! sampled together, and what the next step of each will read is fetched meanwhile.
 
 use crate::access::Access;
 use crate::entry::EntryPtr;
@@ -20,9 +21,12 @@ use crate::event::{Event, EventClass};
 use crate::guard::Guard;
 use crate::keyspace::Keyspace;
 use crate::may::Intent;
+use crate::memory::BucketMem;
 use crate::stats::{add, get};
+use crate::table::HeldTable;
 use crate::undo::Place;
 use crate::uses::{Uses, idle_seconds};
+use base::prefetch::prefetch;
 use base::{SLOTS, SlotId, UnixMs};
 
 /// A key was removed to make room.
@@ -30,6 +34,8 @@ pub const EVICTED: Event = Event::new(&(EventClass::Evicted, "evicted"));
 
 /// Candidates that a worker remembers, as many as Redis says that it does.
 const POOL_MAX: usize = 16;
+/// The most keys that one call removes, and places that it samples.
+pub const EVICTIONS_MAX: usize = 8;
 /// Samples that may find nothing before there is nothing to be found.
 const TRIES: usize = 8;
 /// Slots that are looked at for one sample.
@@ -148,31 +154,77 @@ impl Access {
         get(&self.ks.stats(self.w.index).used)
     }
 
-    /// Removes one key to make room. False if none may go that can be found. The caller is inside
-    /// its section and holds no guard.
-    pub fn evict(&mut self, how: Eviction, now: UnixMs) -> bool {
+    /// Removes keys to make room: until [`Access::own_bytes`] is `until`, but at least one and at
+    /// most so many. Returns how many: 0 if none may go that can be found. The caller is inside its
+    /// section and holds no guard.
+    pub fn evict(&mut self, how: Eviction, now: UnixMs, max: usize, until: i64) -> usize {
         if self.w.pool.how != how {
             self.w.pool = Pool { how, candidates: Vec::with_capacity(POOL_MAX) };
         }
+        let max = max.clamp(1, EVICTIONS_MAX);
+        let mut count = 0;
         for _ in 0..TRIES {
-            self.sample(how, now);
-            while let Some(candidate) = self.w.pool.candidates.pop() {
+            self.sample(how, now, max);
+            self.fetch_candidates(max);
+            while count < max
+                && let Some(candidate) = self.w.pool.candidates.pop()
+            {
                 let slot = candidate.place.slot;
                 let Ok(mut guard) = self.lock_one(slot, now, Intent::Write) else { continue };
-                if guard.evict_candidate(&candidate, how.is_volatile) {
-                    return true;
+                count += usize::from(guard.evict_candidate(&candidate, how.is_volatile));
+                drop(guard);
+                if count > 0 && self.own_bytes() <= until {
+                    return count;
                 }
             }
+            if count > 0 {
+                break;
+            }
         }
-        false
+        count
+    }
+
+    /// Fetches what leads to the best candidates, which are looked up next.
+    fn fetch_candidates(&self, count: usize) {
+        let best = || self.w.pool.candidates.iter().rev().take(count);
+        best().for_each(|candidate| self.ks.prefetch_slot(candidate.place.slot));
+        for Candidate { place, .. } in best() {
+            self.ks.prefetch_bucket_of(place.slot, place.hash, place.physical);
+        }
+    }
+
+    /// Adds samples of so many places of one database to the pool.
+    fn sample(&mut self, how: Eviction, now: UnixMs, places: usize) {
+        let draw = self.w.dice.draw();
+        let Some(physical) = self.ks.draw_database(how.is_volatile, draw) else { return };
+        let mut drawn = [Sample { physical, first: SlotId::new(0), point: 0 }; EVICTIONS_MAX];
+        let drawn = &mut drawn[..places];
+        for sample in &mut *drawn {
+            let start = self.w.dice.draw() as usize % SLOTS;
+            let next = |from| self.ks.next_to_sample(physical, how.is_volatile, from);
+            let Some(first) = next(start).or_else(|| next(0)) else { return };
+            self.ks.prefetch_slot(first);
+            *sample = Sample { physical, first, point: self.w.dice.draw() };
+        }
+        if !how.is_volatile {
+            for Sample { first, point, .. } in &*drawn {
+                self.ks.prefetch_bucket_of(*first, point.reverse_bits(), physical);
+            }
+            for sample in &*drawn {
+                let first = sample.first;
+                let Ok(guard) = self.lock_one(first, now, Intent::Write) else { continue };
+                guard.fetch_entries(sample, first, how.samples);
+            }
+        }
+        for sample in &*drawn {
+            self.sample_from(how, now, sample);
+        }
     }
 
     /// Adds a sample to the pool.
-    fn sample(&mut self, how: Eviction, now: UnixMs) {
-        let draw = self.w.dice.draw();
-        let Some(physical) = self.ks.draw_database(how.is_volatile, draw) else { return };
-        let start = self.w.dice.draw() as usize % SLOTS;
-        let (mut at, mut seen, mut has_wrapped) = (start, 0, false);
+    fn sample_from(&mut self, how: Eviction, now: UnixMs, sample: &Sample) {
+        let Sample { first, physical, .. } = *sample;
+        let (mut at, mut seen, mut has_wrapped) = (first.index(), 0, false);
         for _ in 0..SLOTS_MAX {
             let Some(slot) = self.ks.next_to_sample(physical, how.is_volatile, at) else {
                 if std::mem::replace(&mut has_wrapped, true) {
@@ -181,14 +233,24 @@ impl Access {
                 at = 0;
                 continue;
             };
-            if has_wrapped && slot.index() >= start || seen >= how.samples {
+            if has_wrapped && slot.index() >= first.index() || seen >= how.samples {
                 return;
             }
             at = slot.index() + 1;
             let Ok(mut guard) = self.lock_one(slot, now, Intent::Write) else { continue };
-            seen += guard.sample_slot(physical, slot, how, how.samples - seen);
+            seen += guard.sample_slot(sample, slot, how, how.samples - seen);
         }
     }
+}
+
+/// Where a sample is taken.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    physical: u16,
+    /// The slot in which it begins.
+    first: SlotId,
+    /// Where in a slot it begins.
+    point: u64,
 }
 
 impl Keyspace {
@@ -205,50 +267,69 @@ impl Keyspace {
     }
 }
 
+/// Visits entries of the bucket of a point and of the next ones, until there were so many. Returns
+/// how many.
+fn visit_some(
+    table: HeldTable<'_>,
+    mem: &BucketMem,
+    point: u64,
+    max: usize,
+    mut each: impl FnMut(EntryPtr),
+) -> usize {
+    let (mut seen, mut point) = (0, table.bucket_start(point));
+    for _ in 0..BUCKETS_MAX {
+        let next = table.visit(mem, point, |entry| {
+            seen += 1;
+            each(entry);
+        });
+        point = next.unwrap_or(0);
+        if seen >= max || seen >= table.len() as usize {
+            break;
+        }
+    }
+    seen
+}
+
 impl Guard<'_> {
+    /// Fetches what [`Guard::sample_slot`] will read.
+    fn fetch_entries(&self, sample: &Sample, slot: SlotId, max: usize) {
+        let Some(table) = self.owned(slot).table(sample.physical) else { return };
+        if table.len() > 0 {
+            visit_some(table, &self.ks.mem, sample.point, max, |entry| {
+                prefetch(entry.address() as usize);
+            });
+        }
+    }
+
     /// Adds up to `max` keys of a covered slot to the pool, and some more if they share a bucket.
     /// Returns how many.
-    fn sample_slot(&mut self, physical: u16, slot: SlotId, how: Eviction, max: usize) -> usize {
-        let draw = self.w.dice.draw();
+    fn sample_slot(&mut self, sample: &Sample, slot: SlotId, how: Eviction, max: usize) -> usize {
+        let physical = sample.physical;
         if how.is_volatile {
-            return self.sample_due(physical, slot, how, max, draw);
+            return self.sample_due(sample, slot, how, max);
         }
         let Some(table) = self.owned(slot).table(physical).filter(|table| table.len() > 0) else {
             self.ks.mark_empty(physical, slot);
             return 0;
         };
         let (ks, mut pool) = (self.ks, std::mem::take(&mut self.w.pool));
-        let (mut seen, mut point) = (0, table.bucket_start(draw));
-        for _ in 0..BUCKETS_MAX {
-            let next = table.visit(&ks.mem, point, |entry| {
-                seen += 1;
-                self.offer(&mut pool, how, (physical, slot), entry);
-            });
-            point = next.unwrap_or(0);
-            if seen >= max || seen >= table.len() as usize {
-                break;
-            }
-        }
+        let seen = visit_some(table, &ks.mem, sample.point, max, |entry| {
+            self.offer(&mut pool, how, (physical, slot), entry);
+        });
         self.w.pool = pool;
         seen
     }
 
     /// The same, of keys with an expiry.
-    fn sample_due(
-        &mut self,
-        physical: u16,
-        slot: SlotId,
-        how: Eviction,
-        max: usize,
-        draw: u64,
-    ) -> usize {
+    fn sample_due(&mut self, sample: &Sample, slot: SlotId, how: Eviction, max: usize) -> usize {
+        let Sample { physical, point, .. } = *sample;
         let records: Vec<u64> = self
             .owned(slot)
             .with_parts_if_any(|_, parts| {
                 let set = parts.due.iter().find(|(of, _)| *of == physical)?;
                 let first = match how.order {
                     Order::NearestExpiry => 0,
-                    _ => draw % (set.1.len() as u64).clamp(1, RECORDS_MAX),
+                    _ => point % (set.1.len() as u64).clamp(1, RECORDS_MAX),
                 };
                 Some(set.1.hashes(first as usize, max))
             })

@@ -256,7 +256,18 @@ impl Keyspace {
     /// and then the prefetch is wasted.
     #[inline(always)]
     pub fn prefetch_bucket(&self, slot: SlotId, hash: u64, db: DbIndex) -> PrefetchTarget {
-        let table = self.slot(slot).table_unheld(self.physical(db));
+        self.prefetch_bucket_of(slot, hash, self.physical(db))
+    }
+
+    /// The same of a physical database.
+    #[inline(always)]
+    pub(crate) fn prefetch_bucket_of(
+        &self,
+        slot: SlotId,
+        hash: u64,
+        physical: u16,
+    ) -> PrefetchTarget {
+        let table = self.slot(slot).table_unheld(physical);
         match table.and_then(|table| table.prefetch_target(&self.mem, hash)) {
             Some((bucket, tag)) => {
                 prefetch(std::ptr::from_ref(self.mem.bucket(bucket)).addr());

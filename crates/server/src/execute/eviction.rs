@@ -15,20 +15,18 @@ use crate::execute::gates::closed;
 use crate::execute::panics::Panicked;
 use crate::log;
 use crate::worker::core::Core;
+use base::MonoNs;
 use base::sync::atomic::Ordering::Relaxed;
 use base::sync::atomic::{AtomicU64, Ordering};
-use base::{MonoNs, UnixMs};
 use command::CommandId;
 use command::spec::{Flags, Traits};
 use config::MaxmemoryPolicy;
-use keyspace::{Access, Eviction, Order};
+use keyspace::{Access, EVICTIONS_MAX, Eviction, Order};
 
 /// What one step of `maxmemory-eviction-tenacity` gives.
 const STEP_NS: u64 = 50_000;
 /// From this one on there is no limit.
 const TENACITY_ENDLESS: u64 = 100;
-/// Keys that are evicted between two looks at the clock.
-const BURST: usize = 16;
 /// How often what is not counted is measured while little is left.
 const MEASURE_NS: u64 = 1_000_000;
 /// The most keys that are compared for one.
@@ -141,32 +139,22 @@ impl Core {
         let how = eviction(settings.maxmemory_policy, settings.maxmemory_samples);
         let (max, tenacity) = (settings.maxmemory.bytes, settings.eviction_tenacity);
         let (now, started) = (self.turn.unix_ms(), self.clock.now());
+        let mut most = 1;
         loop {
             let excess = self.shared.evictable_memory(max).saturating_sub(max);
             if excess == 0 {
                 return true;
             }
-            if !evict_bytes(access, how, now, excess) {
+            let until = access.own_bytes().saturating_sub_unsigned(excess);
+            let count = access.evict(how, now, most, until);
+            if count == 0 {
                 return false;
             }
+            most = EVICTIONS_MAX; // One may have been enough.
             let is_over = self.clock.now().since(started) >= tenacity * STEP_NS;
             if is_over && tenacity < TENACITY_ENDLESS {
                 return true;
             }
         }
     }
-}
-
-/// Evicts keys of so many bytes, and a burst of them at most. False if no key may go.
-fn evict_bytes(access: &mut Access, how: Eviction, now: UnixMs, excess: u64) -> bool {
-    let end = access.own_bytes().saturating_sub_unsigned(excess);
-    for _ in 0..BURST {
-        if !access.evict(how, now) {
-            return false;
-        }
-        if access.own_bytes() <= end {
-            break;
-        }
-    }
-    true
 }
