@@ -82,11 +82,26 @@ pub(crate) fn takes_memory(id: CommandId) -> bool {
 }
 
 impl Core {
-    /// True if keys are to be evicted.
+    /// Whether there is a `maxmemory`: all that is asked for each window without one.
     #[inline]
+    pub(crate) fn has_limit(&self) -> bool {
+        self.settings.maxmemory.bytes > 0
+    }
+
+    /// True if keys are to be evicted.
+    #[cold]
     pub(crate) fn needs_room(&self) -> bool {
         let max = self.settings.maxmemory.bytes;
-        max > 0 && self.settings.maxmemory_policy.evicts && self.shared.evictable_memory(max) > max
+        let evicts = self.has_limit() && self.settings.maxmemory_policy.evicts;
+        evicts && self.shared.evictable_memory(max) > max
+    }
+
+    /// Evicts keys if that is so.
+    #[cold]
+    pub(crate) fn make_room_if_needed(&mut self, access: &mut Access) {
+        if self.needs_room() {
+            self.make_room(access);
+        }
     }
 
     /// Measures what is not counted, unless that was done a moment ago.
@@ -97,14 +112,17 @@ impl Core {
         }
     }
 
-    /// The same, the more often the less is left.
-    pub(crate) fn measure_memory_in_turn(&self) {
+    /// Measures, the more often the less is left. True if commands that may take memory fail.
+    #[cold]
+    pub(crate) fn is_full_in_turn(&self) -> bool {
         let max = self.settings.maxmemory.bytes;
         match self.shared.evictable_memory(max) {
             used if used > max - max / 16 => self.measure_memory(MEASURE_NS),
             used if used > max - max / 4 => self.measure_memory(10 * MEASURE_NS),
             _ => {}
         }
+        (self.is_out_of_room || !self.settings.maxmemory_policy.evicts)
+            && self.shared.used_memory() > max
     }
 
     /// Evicts keys. Afterwards the gate for memory is closed if no key may go.

@@ -10,6 +10,7 @@ use crate::worker::message::Message;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::{MonoNs, UnixMs};
 use command::Progress;
+use config::MemoryShare;
 use driver::{ConnId, Driver};
 use keyspace::Parked;
 use resp::Reply;
@@ -63,20 +64,16 @@ impl Core {
             self.counters().epoch.store(epoch, Release);
         }
         self.refresh_gates();
-        self.follow_clients_limit();
+        if self.settings.maxmemory_clients != MemoryShare::Bytes(0) {
+            self.follow_clients_limit();
+        }
     }
 
     /// Recomputes the conditions that take commands off the short path.
     pub fn refresh_gates(&mut self) {
         let before = self.gates;
         let mut gates = if self.shared.armed.load(Relaxed) { closed::ARMED } else { 0 };
-        if self.settings.maxmemory.bytes > 0 {
-            self.measure_memory_in_turn();
-        }
-        if self.settings.maxmemory.bytes > 0
-            && (self.is_out_of_room || !self.settings.maxmemory_policy.evicts)
-            && self.shared.used_memory() > self.settings.maxmemory.bytes
-        {
+        if self.has_limit() && self.is_full_in_turn() {
             gates |= closed::MEMORY;
         }
         if self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0 {

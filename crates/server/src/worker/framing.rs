@@ -197,8 +197,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if args.is_empty() {
             return;
         }
-        if self.core.needs_room() {
-            self.core.make_room(&mut self.access);
+        if self.core.has_limit() {
+            self.core.make_room_if_needed(&mut self.access);
         }
         let (_, out) = self.driver.io();
         let outcome = self.core.execute_alone(&mut self.access, out, conn, args);

@@ -149,8 +149,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if self.window.is_empty() {
             return;
         }
-        if self.core.needs_room() && self.window.takes_memory() {
-            self.core.make_room(&mut self.access);
+        if self.core.has_limit() {
+            self.make_room_for_window();
         }
         let (input, out) = self.driver.io();
         self.core.execute_window(&mut self.access, &mut self.window, input, out);
@@ -160,6 +160,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         if arena > ARENA_FLUSH_BYTES {
             self.flush();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room_for_window(&mut self) {
+        if self.core.needs_room() && self.window.takes_memory() {
+            self.core.make_room(&mut self.access);
         }
     }
 

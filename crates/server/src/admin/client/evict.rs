@@ -13,7 +13,8 @@ use std::cmp::Reverse;
 const RETRY_NS: u64 = 100_000_000;
 
 impl Core {
-    /// Closes clients if there is a limit for all of them and it is exceeded.
+    /// Closes clients if the limit for all of them is exceeded.
+    #[cold]
     pub(crate) fn follow_clients_limit(&mut self) {
         let limit = self.settings.maxmemory_clients.of(|| self.settings.maxmemory.bytes);
         let now = self.turn.now();
