@@ -192,6 +192,7 @@ mod tests {
     const B: ReplId = ReplId([b'b'; 40]);
     const SET: &[u8] = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
 
+    #[expect(clippy::unnecessary_wraps, reason = "all that is compared may be none")]
     fn at(id: ReplId, offset: u64) -> Option<Position> {
         Some(Position { id, offset })
     }

@@ -18,10 +18,10 @@
 //!                                      Shared::safe_seq, Message::Released: replies leave
 //! ```
 //!
-//! `status.rs` and `stream.rs` are what everybody knows of it, `begin.rs` how it begins and ends: when the server
-//! starts, with CONFIG SET appendonly, and how a rewrite is wanted. The base of a rewrite is a save
-//! (`persist/save`) whose moment is the cut at which the writer changes to a new segment.
-//! `docs/design/0022-journal.md` gives the reasons.
+//! `status.rs` and `stream.rs` are what everybody knows of it, `begin.rs` how it begins and ends:
+//! when the server starts, with CONFIG SET appendonly, and how a rewrite is wanted. The base of a
+//! rewrite is a save (`persist/save`) whose moment is the cut at which the writer changes to a new
+//! segment. `docs/design/0022-journal.md` gives the reasons.
 
 mod ages;
 pub(crate) mod begin;
