@@ -79,6 +79,7 @@ const STEPS: &[Step] = &[
     ("rdb_files", BUILT, |root| suite(root, "rdb_files", &[])),
     ("aof_load", BUILT, |root| suite(root, "aof_load", &[])),
     ("aof_history", BUILT, |root| suite(root, "aof_history", &[])),
+    ("aof_offset", BUILT, |root| suite(root, "aof_offset", &[])),
     ("aof_reload", BUILT, |root| suite(root, "aof_reload", &[])),
     ("aof_settings", BUILT, |root| suite(root, "aof_settings", &[])),
     ("waitaof", BUILT, |root| suite(root, "waitaof", &[])),

@@ -10,8 +10,8 @@ use common::pair::{content, words_of};
 use common::requests::{Dice, NAMES, database, populate, request};
 use common::session::Session;
 use common::words;
-use journal::Moment;
 use journal::producer::{Field, SinkKind};
+use journal::{Extent, Moment, Position, ReplId};
 use keyspace::Due;
 use keyspace::snapshot::Step;
 
@@ -216,7 +216,10 @@ fn long_values_go_in_steps() {
 fn the_file_begins_with_its_moment_libraries_and_producers() {
     let mut session = Session::new();
     session.ask_line("SET a 1");
-    let mut file = CommandFile::begin(Some(Moment { number: 7, unix_ms: 99 }), &["#!lua name=f"]);
+    let id = ReplId::parse(&[b'5'; 40]).expect("an id");
+    let moment = Moment { number: 7, unix_ms: 99 };
+    let extent = Extent { moment, position: Some(Position { id, offset: 4711 }) };
+    let mut file = CommandFile::begin(Some(extent), &["#!lua name=f"]);
     let field = |db, key: &'static [u8]| Field {
         kind: SinkKind::Stream,
         db,
@@ -226,7 +229,7 @@ fn the_file_begins_with_its_moment_libraries_and_producers() {
     };
     file.producer(&field(3, b"k"));
     file.producer(&field(3, b"l"));
-    let head = "#BASE:7:99\r\n*3\r\n$8\r\nFUNCTION\r\n$4\r\nLOAD\r\n$12\r\n#!lua name=f\r\n\
+    let head = "#BASE:7:99\r\n#OFFSET:4711:5555555555555555555555555555555555555555\r\n*3\r\n$8\r\nFUNCTION\r\n$4\r\nLOAD\r\n$12\r\n#!lua name=f\r\n\
                 *2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n";
     let of = |key: &str| {
         format!(

@@ -5,6 +5,7 @@
 //! - A [`Manifest`] lists the files which together are the data, and names the next ones.
 //! - A [`History`] lists the files which rewrites have replaced, and which are kept.
 //! - [`record`] writes commands, [`Moment`] the numbers and times of records.
+//! - A [`Position`] is a place in the stream of replication, which [`Follow`] follows.
 //! - [`producer`] writes and reads the numbers of producers, which stand beside their messages.
 //!
 //! Reading believes nothing: a length which the file claims is no reason to allocate, and whatever
@@ -17,9 +18,11 @@ pub mod moment;
 pub mod producer;
 pub mod reader;
 pub mod record;
+pub mod stream;
 
 pub use damage::{Damage, DamageKind};
 pub use history::History;
 pub use manifest::{Manifest, ManifestError};
 pub use moment::{Moment, Numbering};
 pub use reader::{Item, Reader, Words};
+pub use stream::{Extent, Follow, Position, ReplId};

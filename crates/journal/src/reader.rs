@@ -74,6 +74,10 @@ pub enum Item<'r> {
     Annotation {
         /// Its offset in the file.
         at: u64,
+        /// The offset behind it.
+        end: u64,
+        /// Where the transaction begins in which it stands.
+        multi: Option<u64>,
         /// The line without its end.
         text: &'r [u8],
     },
@@ -197,7 +201,12 @@ impl Reader {
             Found::Command => Some(Item::Command(Words { at, raw, spans: &self.spans })),
             Found::Annotation => {
                 let line = raw.strip_suffix(b"\n").unwrap_or(raw);
-                Some(Item::Annotation { at, text: line.strip_suffix(b"\r").unwrap_or(line) })
+                Some(Item::Annotation {
+                    at,
+                    end: self.offset(self.pos),
+                    multi: self.multi,
+                    text: line.strip_suffix(b"\r").unwrap_or(line),
+                })
             }
         })
     }

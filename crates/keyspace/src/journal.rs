@@ -16,6 +16,7 @@
 //! - A worker which is preempted between number and hand-over delays others, and loses nothing.
 //! - What a batch holds is plain bytes in RESP, as an append-only file has them. Big values are
 //!   references.
+//! - All readers of the journal get all of it, but for the parts which name theirs ([`Part`]).
 
 use base::out::{OutBuf, OutPos};
 use base::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
@@ -34,6 +35,42 @@ pub struct Batch {
     pub out: OutBuf,
     /// What they are.
     pub runs: Vec<Run>,
+    /// The parts of them which not all readers get, in order; each is within one run.
+    pub parts: Vec<Part>,
+}
+
+/// Who gets what stands in the journal. Whoever adds one decides at the places which match this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// The append-only file alone: annotations. All else is for replicas, too.
+    File,
+}
+
+impl Readers {
+    /// True if replicas get it: it counts in the stream of replication.
+    pub fn has_replicas(self) -> bool {
+        match self {
+            Self::File => false,
+        }
+    }
+}
+
+/// A part of records which not all readers get, and which has no big values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Who gets it.
+    pub readers: Readers,
+    /// Where it begins in the plain bytes of the records.
+    pub from: usize,
+    /// Where it ends.
+    pub to: usize,
+}
+
+impl Part {
+    /// The same part where all bytes stand at another place.
+    pub(crate) fn moved(self, from: usize, to: usize) -> Self {
+        Self { from: self.from - from + to, to: self.to - from + to, ..self }
+    }
 }
 
 /// Records of consecutive numbers, whose bytes follow each other. Each of them is one command, or a
@@ -77,6 +114,7 @@ impl Batch {
     fn clear(&mut self) {
         self.out.clear();
         self.runs.clear();
+        self.parts.clear();
     }
 }
 

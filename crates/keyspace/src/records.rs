@@ -11,7 +11,7 @@
 
 use crate::entry::EntryPtr;
 use crate::guard::Guard;
-use crate::journal::{Batch, Handover, Run};
+use crate::journal::{Batch, Handover, Part, Readers, Run};
 use crate::keyspace::Keyspace;
 use crate::numbers::Numbers;
 use base::num::{U64_TEXT_MAX, format_u64, write_i64, write_u64};
@@ -42,9 +42,9 @@ pub(crate) struct Records {
     pub has_part: bool,
     /// Where the pending commands of that part end: a rollback leaves them.
     pub part: RecordMark,
-    /// So many commands were pending when a line was added behind the last of them: they become a
-    /// transaction, also a single one.
-    annotated: Option<usize>,
+    /// Pending bytes which not all readers get, in order: lines behind a command. With one of them
+    /// the commands become a transaction, also a single one.
+    parts: Vec<Part>,
     /// Numbered records, to be handed over.
     pub batch: Batch,
 }
@@ -145,8 +145,9 @@ impl Records {
     #[cold]
     pub fn truncate(&mut self, mark: RecordMark, undone: impl Fn(u64) -> bool) {
         self.own = mark.own;
-        self.annotated = self.annotated.filter(|lines| *lines <= mark.lines);
         let Some(first) = self.lines.get(mark.lines) else { return };
+        // (None stands behind a command which is kept: removals have no annotations.)
+        self.parts.retain(|part| part.to <= first.start.bytes);
         let mut kept = OutBuf::default();
         let mut lines = Vec::new();
         let end = self.pending.position();
@@ -174,7 +175,7 @@ impl Records {
         self.lines.clear();
         self.needs_none = false;
         self.part = RecordMark::default();
-        self.annotated = None;
+        self.parts.clear();
         if self.pending.bytes.capacity() > KEPT_BYTES_MAX {
             self.pending = OutBuf::default();
         }
@@ -188,19 +189,24 @@ impl Records {
         let Some(first) = self.lines.first() else { return (None, None) };
         let out = &mut self.batch.out;
         let (db_in, mut db) = (first.db, first.db);
-        if self.lines.len() == 1 && self.annotated.is_none() {
+        if self.lines.len() == 1 && self.parts.is_empty() {
             append(out, &self.pending, OutPos::default(), self.pending.position());
             return (Some(db_in), Some(db));
         }
         write_command(out, &[b"MULTI"]);
         let end = self.pending.position();
+        let mut parts = self.parts.iter().peekable();
         for (at, line) in self.lines.iter().enumerate() {
             if line.db != db {
                 db = line.db;
                 write_select(out, db);
             }
             let to = self.lines.get(at + 1).map_or(end, |next| next.start);
+            let (from, moved_to) = (line.start.bytes, out.bytes.len());
             append(out, &self.pending, line.start, to);
+            while let Some(part) = parts.next_if(|part| part.to <= to.bytes) {
+                self.batch.parts.push(part.moved(from, moved_to));
+            }
         }
         write_command(out, &[b"EXEC"]);
         (Some(db_in), Some(db))
@@ -292,13 +298,16 @@ impl Guard<'_> {
     }
 
     /// Adds an annotation behind the last command that was left: a line which begins with `#`, with
-    /// its end. It stands in a transaction with the commands, so that a file has both or none.
-    /// Nothing while no record is kept, or no command was left.
+    /// its end. It stands in a transaction with the commands, so that a file has both or none, and
+    /// no other reader gets it. Nothing while no record is kept, or no command was left.
     pub fn annotate(&mut self, line: impl FnOnce(&mut Vec<u8>)) {
         let records = &mut self.w.records;
         if records.is_on && !records.lines.is_empty() {
-            line(&mut records.pending.bytes);
-            records.annotated = Some(records.lines.len());
+            let bytes = &mut records.pending.bytes;
+            let from = bytes.len();
+            line(bytes);
+            let to = bytes.len();
+            records.parts.push(Part { readers: Readers::File, from, to });
         }
     }
 

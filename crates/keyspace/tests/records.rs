@@ -5,7 +5,7 @@ use base::out::{OutBuf, OutPos};
 use base::sync::Arc;
 use base::sync::atomic::{AtomicU32, Ordering};
 use base::{Blob, DbIndex, SeqNo, UnixMs};
-use keyspace::journal::{Batch, Run};
+use keyspace::journal::{Batch, Part, Run};
 use keyspace::{Access, Due, Event, Guard, Intent, Keyspace, Options};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use value::NewStr;
@@ -91,6 +91,62 @@ fn consecutive_records_of_a_database_are_one_run() {
     let runs: Vec<_> = batch.runs.iter().map(|run| (run.first.0, run.count, run.db_in)).collect();
     assert_eq!(runs, [(1, 2, Some(DbIndex(0))), (3, 2, Some(DbIndex(1)))]);
     assert_eq!(batch.len(), batch.out.bytes.len());
+}
+
+/// The bytes of a batch which only the file gets.
+fn for_the_file(batch: &Batch) -> Vec<&str> {
+    let text = |part: &Part| {
+        assert!(!part.readers.has_replicas());
+        std::str::from_utf8(&batch.out.bytes[part.from..part.to]).expect("text")
+    };
+    batch.parts.iter().map(text).collect()
+}
+
+/// An annotation is for the file alone, wherever what is around it is put.
+#[test]
+fn an_annotation_names_its_reader() {
+    let mut all = recording(1);
+    let note = |guard: &mut Guard<'_>, text: &str| {
+        guard.annotate(|line| line.extend_from_slice(text.as_bytes()));
+    };
+    let batch = section(&mut all[0], |access| {
+        let mut guard = guard(access, b"a");
+        note(&mut guard, "#0\r\n");
+        set(&mut guard, DB, b"a");
+        note(&mut guard, "#1\r\n");
+        guard.finish();
+        set(&mut guard, DB, b"a");
+        guard.finish();
+        set(&mut guard, DB, b"a");
+        note(&mut guard, "#2\r\n");
+        note(&mut guard, "#3\r\n");
+        guard.record_with(DbIndex(3), 2, |record| {
+            record.word(b"BIG");
+            record.blob(&Blob::from(&b"value"[..]));
+        });
+        let mark = guard.mark();
+        set(&mut guard, DB, b"a");
+        note(&mut guard, "#gone\r\n");
+        guard.rollback_to(mark);
+        set(&mut guard, DB, b"a");
+        note(&mut guard, "#4\r\n");
+        guard.finish();
+        set(&mut guard, DB, b"a");
+        guard.rollback();
+    });
+    assert_eq!(
+        texts(&batch),
+        ["MULTI ; SET a 1 #1 ; EXEC ; SET a 1 ; MULTI ; SET a 1 #2 #3 ; SELECT 3 ; BIG value ; \
+             SELECT 0 ; SET a 1 #4 ; EXEC"]
+    );
+    assert_eq!(for_the_file(&batch), ["#1\r\n", "#2\r\n", "#3\r\n", "#4\r\n"]);
+    all[0].keyspace().journal().give_back(batch);
+    let next = section(&mut all[0], |access| {
+        let mut guard = guard(access, b"a");
+        set(&mut guard, DB, b"a");
+        guard.finish();
+    });
+    assert_eq!((texts(&next).len(), for_the_file(&next).len()), (1, 0), "memory is used again");
 }
 
 #[test]

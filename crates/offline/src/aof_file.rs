@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use base::num;
-use journal::{Damage, DamageKind, Item, Reader};
+use journal::{Damage, DamageKind, Follow, Item, Position, Reader};
 use rdb::file::ScanOptions;
 
 use crate::check_aof::Repair;
@@ -20,6 +20,8 @@ pub struct AofFile<'a, I, O> {
     pub answers: &'a mut I,
     pub out: &'a mut O,
     pub shows_bar: bool,
+    /// Where the stream of replication is behind the files which were checked, if they say that.
+    pub position: Option<Position>,
 }
 
 /// A file to check.
@@ -101,26 +103,28 @@ impl<I: BufRead, O: Write> AofFile<'_, I, O> {
         let options = ScanOptions { verify: true, ..ScanOptions::default() };
         let shown = Path::new(place.name);
         let end = check_keys(shown, file, Some(size), options, self.out, self.shows_bar)?;
+        self.position = end.and_then(|(_, position)| position);
         let found = match end {
             Some(_) => "RDB preamble is OK, proceeding with AOF tail...",
             None => "RDB preamble of AOF file is not sane, aborting.",
         };
         writeln!(self.out, "{found}")?;
-        Ok(end)
+        Ok(end.map(|(end, _)| end))
     }
 
     /// Reads the commands from `start` on.
-    fn read(&self, mut file: File, start: u64, size: u64) -> io::Result<Outcome> {
+    fn read(&mut self, mut file: File, start: u64, size: u64) -> io::Result<Outcome> {
         file.seek(SeekFrom::Start(start))?;
         let mut progress = Progress::new(size, self.shows_bar).counting("commands");
         let mut reader = Reader::new(start);
+        let mut stream = Follow::begin(self.position.take(), start);
         let mut block = vec![0; BLOCK];
         let mut commands = 0;
         let outcome = loop {
             match reader.next() {
                 Ok(Some(Item::Command(_))) => commands += 1,
-                Ok(Some(Item::Annotation { at, text })) => match self.is_later(text) {
-                    Some(false) => {}
+                Ok(Some(Item::Annotation { at, end, multi, text })) => match self.is_later(text) {
+                    Some(false) => stream.annotation(text, (at, end), multi),
                     Some(true) => break Outcome::Later(at.min(reader.valid_up_to())),
                     None => break Outcome::NoTime(at),
                 },
@@ -130,6 +134,7 @@ impl<I: BufRead, O: Write> AofFile<'_, I, O> {
                     let left = usize::try_from(size - reader.fed()).unwrap_or(usize::MAX);
                     let count = file.read(&mut block[..left.min(BLOCK)])?;
                     if count == 0 {
+                        self.position = stream.end(reader.valid_up_to(), reader.multi());
                         break reader.finish().map_or_else(Outcome::Damaged, |()| Outcome::Whole);
                     }
                     reader.feed(&block[..count]);

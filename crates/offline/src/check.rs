@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use base::UnixMs;
+use journal::{Position, stream};
 use rdb::file::{
     Chunk, FileError, Keys, LongChunk, LongReader, ScanOptions, Scanned, Scanner, Shown, Summary,
 };
@@ -26,6 +27,8 @@ pub struct Check {
     pub empty: u64,
     /// When the file shows the data, seconds since 1970, if it says that (`ctime`).
     pub created_s: Option<i64>,
+    /// Its fields about the stream of replication: the id, and the offset.
+    stream: (Vec<u8>, Vec<u8>),
     /// Lines about what was met, with the offset, for who prints them. He takes them away.
     pub lines: Vec<(u64, String)>,
 }
@@ -43,8 +46,14 @@ impl Check {
             long: None,
             empty: 0,
             created_s: None,
+            stream: Default::default(),
             lines: Vec::new(),
         }
+    }
+
+    /// Where the stream of replication goes on behind the file, if it says that.
+    pub fn position(&self) -> Option<Position> {
+        Position::of_fields(&self.stream.0, &self.stream.1)
     }
 
     /// Bytes of the file that were checked.
@@ -81,8 +90,14 @@ impl Check {
     fn chunk(&mut self, chunk: Chunk) -> Result<(), FileError> {
         match chunk {
             Chunk::Aux(name, text) => {
-                if name == b"ctime" {
-                    self.created_s = std::str::from_utf8(&text).ok().and_then(|t| t.parse().ok());
+                match std::str::from_utf8(&name) {
+                    Ok("ctime") => {
+                        let number = std::str::from_utf8(&text).ok();
+                        self.created_s = number.and_then(|number| number.parse().ok());
+                    }
+                    Ok(stream::AUX_ID) => self.stream.0.clone_from(&text),
+                    Ok(stream::AUX_OFFSET) => self.stream.1.clone_from(&text),
+                    _ => {}
                 }
                 let (name, text) = (Shown(&name), Shown(&text));
                 self.line(self.scanner.at(), format!("AUX FIELD {name} = '{text}'"));

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use journal::manifest::{FileInfo, FileKind};
-use journal::{Manifest, ManifestError};
+use journal::{Manifest, ManifestError, Position};
 
 use crate::aof_file::{AofFile, Place, open, shown};
 
@@ -40,7 +40,7 @@ pub fn check_aof(
     out: &mut impl Write,
     shows_bar: bool,
 ) -> io::Result<bool> {
-    let mut check = AofFile { repair, answers, out, shows_bar };
+    let mut check = AofFile { repair, answers, out, shows_bar, position: None };
     let name = shown(path.as_os_str().as_bytes());
     match beginning(path) {
         Err(error) => {
@@ -130,6 +130,9 @@ fn check_parts<I: BufRead, O: Write>(
         }
     }
     writeln!(check.out, "All AOF files and manifest are valid")?;
+    if let Some(Position { id, offset }) = check.position {
+        writeln!(check.out, "[info] they end at offset {offset} of replication stream {id}")?;
+    }
     Ok(true)
 }
 

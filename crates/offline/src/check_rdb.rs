@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
+use journal::Position;
 use rdb::file::{Checked, FileError, ScanOptions, Scanned, Scanner, Summary};
 
 use crate::check::Check;
@@ -36,7 +37,7 @@ pub fn check_rdb(
     };
     // Of what is no file, as a pipe, the length is not known.
     let length = about.is_file().then_some(about.len());
-    let Some(end) = check_keys(file, opened, length, options, out, shows_bar)? else {
+    let Some((end, _)) = check_keys(file, opened, length, options, out, shows_bar)? else {
         return Ok(false);
     };
     if let Some(behind) = length.and_then(|length| length.checked_sub(end))
@@ -52,7 +53,8 @@ fn begin(out: &mut impl Write, file: &Path) -> io::Result<()> {
 }
 
 /// Checks the RDB file with which an opened file begins, and prints what is in it under this name.
-/// Gives where it ends, or `None` if it is not whole.
+/// Gives where it ends, and what it says about the stream of replication; or `None` if it is not
+/// whole.
 ///
 /// # Errors
 /// Nothing can be printed.
@@ -63,7 +65,7 @@ pub fn check_keys(
     options: ScanOptions,
     out: &mut impl Write,
     shows_bar: bool,
-) -> io::Result<Option<u64>> {
+) -> io::Result<Option<(u64, Option<Position>)>> {
     begin(out, shown)?;
     let options = ScanOptions { length, ..options };
     let mut check = Check::new(options);
@@ -94,13 +96,17 @@ enum Stop {
 }
 
 impl Run {
-    fn run(mut self, file: File, out: &mut impl Write) -> io::Result<Option<u64>> {
+    fn run(
+        mut self,
+        file: File,
+        out: &mut impl Write,
+    ) -> io::Result<Option<(u64, Option<Position>)>> {
         let checked = self.all(&file, out).and_then(|summary| self.keys(file).map(|()| summary));
         self.progress.clear();
         match checked {
             Ok(summary) => {
                 self.complete(summary, out)?;
-                return Ok(Some(summary.bytes));
+                return Ok(Some((summary.bytes, self.check.position())));
             }
             Err(Stop::Wrong(error)) => self.wrong(&error, out)?,
             Err(Stop::Unreadable(error)) => unreadable(out, self.check.at(), &error)?,

@@ -7,6 +7,7 @@ use crate::figures::totals::{IoTotals, Samples};
 use crate::figures::used::MeasuredMemory;
 use crate::ingest::ports::IngestPorts;
 use crate::persist::journal::status::JournalStatus;
+use crate::persist::journal::stream::Stream;
 use crate::persist::load::state::Load;
 use crate::persist::save::status::Saves;
 use crate::persist::save::threads::Walkers;
@@ -175,8 +176,8 @@ pub struct Shared {
     pub migrations: AtomicUsize,
     /// CLIENT PAUSE.
     pub pause: Pause,
-    /// The replication id: 40 hexadecimal digits.
-    pub replid: Mutex<String>,
+    /// The stream of replication.
+    pub stream: Stream,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
     /// DEBUG PAUSE-CRON: expiry, idle clients and published figures stand still.

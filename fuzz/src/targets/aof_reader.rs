@@ -4,7 +4,7 @@
 //! the bytes, not what they claim.
 
 use journal::producer::{self, Field};
-use journal::{Damage, Item, Moment, Numbering, Reader, record};
+use journal::{Damage, Follow, Item, Moment, Numbering, Position, Reader, record};
 
 use crate::Target;
 
@@ -25,6 +25,8 @@ pub const TARGET: Target = Target {
         b"#NUM:18446744073709551616:9223372036854775808\r\n",
         b"#NUM:1:\r\n",
         b"#BASE:16:1700000000099\r\n",
+        b"#OFFSET:4711\r\n",
+        b"#OFFSET:4611686018427387903:0123456789abcdef0123456789abcdef01234567\r\n",
         b"#PRODUCER:list:7:\"a\"\r\n",
         b"#PRODUCER:stream:18446744073709551615:\"\\x00\"\r\n",
         b"*0\r\n",
@@ -48,6 +50,8 @@ struct Seen {
     valid: u64,
     /// The number of the last record, and the highest one.
     numbers: (Option<u64>, u64),
+    /// Where the stream of replication is at the end of what is valid.
+    position: Option<Position>,
 }
 
 /// Input: a byte that chooses the blocks, the file.
@@ -61,7 +65,8 @@ fn feed(input: &[u8]) {
         Err(damage) => assert!(damage.at <= file.len() as u64 && damage.valid_up_to == whole.valid),
     }
     // What is valid is whole.
-    assert_eq!(read(&file[..whole.valid as usize], 1000).end, Ok(()));
+    let kept = read(&file[..whole.valid as usize], 1000);
+    assert_eq!((kept.end, kept.position), (Ok(()), whole.position));
     let mut again = Vec::new();
     for (_, words) in &whole.items {
         record::write_command(&mut again, words.iter().map(Vec::as_slice));
@@ -75,6 +80,7 @@ fn read(file: &[u8], block: usize) -> Seen {
     let mut reader = Reader::new(0);
     let (mut items, mut blocks) = (Vec::new(), file.chunks(block.max(1)));
     let (mut numbering, mut is_open) = (Numbering::default(), false);
+    let mut stream = Follow::begin(None, 0);
     let end = loop {
         match reader.next() {
             Ok(Some(Item::Command(words))) => {
@@ -86,8 +92,10 @@ fn read(file: &[u8], block: usize) -> Seen {
                 }
                 items.push((words.at, words.iter().map(<[u8]>::to_vec).collect()));
             }
-            Ok(Some(Item::Annotation { at, text })) => {
+            Ok(Some(Item::Annotation { at, end, multi, text })) => {
                 assert!(file[at as usize..].starts_with(text) && text.starts_with(b"#"));
+                assert!(end <= file.len() as u64);
+                stream.annotation(text, (at, end), multi);
                 check_line(text);
                 check_moment(text, &mut numbering);
             }
@@ -104,7 +112,9 @@ fn read(file: &[u8], block: usize) -> Seen {
     };
     assert!(end.is_ok() || reader.finish() == end);
     let numbers = (numbering.last(), numbering.highest());
-    Seen { items, end, valid: reader.valid_up_to(), numbers }
+    let valid = reader.valid_up_to();
+    let position = stream.end(valid, reader.multi());
+    Seen { items, end, valid, numbers, position }
 }
 
 /// Each record has one more than the one before, once an annotation has said a number.

@@ -13,7 +13,7 @@ mod stream;
 
 use base::num::{I64_TEXT_MAX, format_i64};
 use base::{DbIndex, UnixMs};
-use journal::Moment;
+use journal::Extent;
 use journal::producer::{Field, quoted_name, write_line};
 use journal::record::{write_command, write_exec, write_multi, write_select};
 use keyspace::Entry;
@@ -63,7 +63,7 @@ enum UnderWay {
 
 impl CommandFile {
     /// A file which holds the records up to `base`, and these libraries of functions.
-    pub fn begin(base: Option<Moment>, functions: &[impl AsRef<[u8]>]) -> Self {
+    pub fn begin(base: Option<Extent>, functions: &[impl AsRef<[u8]>]) -> Self {
         let mut out = Vec::new();
         if let Some(base) = base {
             base.annotate_base(&mut out);

@@ -20,8 +20,9 @@ fn read(file: &[u8], block: usize) -> (Vec<String>, Result<(), Damage>, u64) {
                 items.push(format!("{} {}", words.at, shown.join(" ")));
                 assert_eq!(words.get(words.len()), None);
             }
-            Ok(Some(Item::Annotation { at, text })) => {
+            Ok(Some(Item::Annotation { at, end, multi, text })) => {
                 items.push(format!("{at} {}", text.escape_ascii()));
+                assert_eq!((end, multi), (reader.at(), reader.multi()), "at {at}");
             }
             Ok(None) => match blocks.next() {
                 Some(block) => reader.feed(block),

@@ -164,7 +164,7 @@ fn read(reader: &mut Reader, is_base: bool, cut: &mut Cut) -> Result<Option<End>
         let met = match reader.next().map_err(Wrong::Commands)? {
             None => return Ok(None),
             Some(Item::Command(words)) => Met::Command { is_select: is_select(&words) },
-            Some(Item::Annotation { at, text }) => Met::Note { at, note: Note::parse(text) },
+            Some(Item::Annotation { at, text, .. }) => Met::Note { at, note: Note::parse(text) },
         };
         let is_inside = reader.multi().is_some();
         let flow = match met {

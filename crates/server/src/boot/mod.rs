@@ -14,6 +14,7 @@ use crate::execute::eviction::Exceeded;
 use crate::figures::used::MeasuredMemory;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::persist::journal::status::JournalStatus;
+use crate::persist::journal::stream::Stream;
 use crate::persist::load::folder::Place;
 use crate::persist::load::state::{self, Listener, Load, News, Plan};
 use crate::persist::save::status::Saves;
@@ -34,6 +35,7 @@ use driver::poller::Poller;
 use driver::reactor::Reactor;
 use driver::{Driver, ListenAddr, ListenOptions, ListenerId, MailboxSender};
 use ingest::Strategy;
+use journal::ReplId;
 use keyspace::{Keyspace, Options};
 use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
 use std::ffi::OsStr;
@@ -412,6 +414,11 @@ pub fn random_id(mut draw: impl FnMut() -> u64) -> String {
     format!("{a:016x}{b:016x}{:08x}", c as u32)
 }
 
+/// A random id of the stream of replication.
+pub(crate) fn replication_id(draw: impl FnMut() -> u64) -> ReplId {
+    ReplId::parse(random_id(draw).as_bytes()).expect("40 digits")
+}
+
 /// What all workers share, before the first of them runs; its mailboxes are not set yet.
 pub fn make_shared<D: Driver<Message = Message>>(
     config: Config,
@@ -468,7 +475,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         samples: Mutex::default(),
         migrations: AtomicUsize::new(0),
         pause: Pause::default(),
-        replid: Mutex::new(random_id(|| driver.random())),
+        stream: Stream::new(replication_id(|| driver.random())),
         active_expire: AtomicBool::new(true),
         cron_paused: AtomicBool::new(false),
         panic_in: Mutex::default(),

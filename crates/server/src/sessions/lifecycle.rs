@@ -296,6 +296,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::Load => self.begin_loading(),
             Message::AppendOnly => self.follow_appendonly(),
             Message::RewriteAppendOnly => self.rewrite_without_journal(),
+            Message::Renamed => self.core.follow_replication_id(),
             Message::LoadAppendOnly(worker, conn) => {
                 self.core.tasks.aof_asker = Some((worker, conn));
                 self.core.timers.housekeeping_at = self.core.turn.now(); // which looks at it

@@ -83,6 +83,8 @@ pub enum Message {
     Journal,
     /// BGREWRITEAOF while there is no append-only file; for worker 0.
     RewriteAppendOnly,
+    /// The stream of replication has another id; for worker 0.
+    Renamed,
     /// CONFIG SET appendonly; for worker 0.
     AppendOnly,
     /// A file is planned to be loaded; for worker 0.

@@ -11,6 +11,7 @@ use crate::execute::outcome::{Called, Outcome};
 use crate::sessions::session::Suspended;
 use crate::shared::{ArmedPanic, PanicAt};
 use crate::worker::core::Core;
+use crate::worker::message::Message;
 use base::sync::atomic::Ordering::Relaxed;
 use command::ops::DebugOp;
 use command::server::debug::{reply_sample, reply_string_match};
@@ -137,8 +138,8 @@ impl Core {
     }
 
     fn change_replication_id(&mut self, reply: &mut Reply<'_>) {
-        let id = crate::boot::random_id(|| self.tally.draw());
-        *self.shared.replid.lock().expect("no panic while the id is held") = id;
+        self.shared.stream.rename(crate::boot::replication_id(|| self.tally.draw()));
+        self.shared.post(0, Message::Renamed);
         reply.ok();
     }
 

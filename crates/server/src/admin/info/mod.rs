@@ -21,6 +21,7 @@ use crate::shared::Shared;
 use crate::shared::VERSION;
 use crate::worker::core::Core;
 use crate::worker::turn::Turn;
+use ::journal::Position;
 use command::REDIS_VERSION;
 use config::table::HZ;
 use resp::OutBuf;
@@ -102,8 +103,14 @@ impl Core {
             "persistence" => persistence_section(&mut t, shared, &self.turn),
             "stats" => self.stats_section(&mut t),
             "replication" => {
-                let id = shared.replid.lock().expect("no panic while the id is held");
-                let _ = write!(t, "{REPLICATION_ROLE}master_replid:{id}\n{REPLICATION}");
+                let shown = shared.stream.shown();
+                let Position { id, offset } = shown.position;
+                let (id2, offset2) = (shown.second_id(), shown.second_offset());
+                let _ = write!(
+                    t,
+                    "{REPLICATION_ROLE}master_replid:{id}\nmaster_replid2:{id2}\n\
+                     master_repl_offset:{offset}\nsecond_repl_offset:{offset2}\n{BACKLOG}"
+                );
             }
             "cpu" => cpu_section(&mut t),
             "modules" => t.push_str("# Modules\n"),
@@ -239,8 +246,7 @@ impl Core {
 
 const REPLICATION_ROLE: &str =
     "# Replication\nrole:master\nconnected_slaves:0\nmaster_failover_state:no-failover\n";
-const REPLICATION: &str = "\
-master_replid2:0000000000000000000000000000000000000000\nmaster_repl_offset:0\nsecond_repl_offset:-1\n\
+const BACKLOG: &str = "\
 repl_backlog_active:0\nrepl_backlog_size:1048576\nrepl_backlog_first_byte_offset:0\n\
 repl_backlog_histlen:0\n";
 

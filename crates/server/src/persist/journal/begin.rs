@@ -13,6 +13,7 @@
 //! what is recorded behind it goes into a new segment. So nothing is written twice, and no client
 //! waits. The manifest names the base and that segment once the base is complete.
 
+use crate::boot::replication_id;
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::log;
@@ -35,8 +36,8 @@ use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use command::Error;
 use config::load::io_text;
 use driver::{Driver, FileError, FileOp, FileValue};
-use journal::Moment;
 use journal::manifest::BaseFormat;
+use journal::{Extent, Moment};
 use resp::OutBuf;
 use rustix::io::Errno;
 use std::path::PathBuf;
@@ -52,8 +53,8 @@ const CUT: u32 = 1;
 pub(crate) struct BasePlace {
     pub folder: PathBuf,
     pub name: PathBuf,
-    /// The number of the cut, and its time.
-    pub moment: Moment,
+    /// The number of the cut and its time, and where the stream of replication is there.
+    pub extent: Extent,
     pub format: BaseFormat,
 }
 
@@ -65,6 +66,14 @@ impl Core {
         self.shared.config.lock().expect("no panic while the configuration is held").appendonly
     }
 
+    /// The stream of replication has another id, from the next record on.
+    pub(crate) fn follow_replication_id(&mut self) {
+        // (What is left of one which ends is of the stream of before.)
+        if let Some(journal) = self.tasks.journal.as_mut().filter(|journal| !journal.is_ending) {
+            journal.writer.rename(self.shared.stream.shown().position.id);
+        }
+    }
+
     /// `aof-use-rdb-preamble`.
     fn base_format(&self) -> BaseFormat {
         let config = self.shared.config.lock().expect("no panic while the configuration is held");
@@ -72,13 +81,19 @@ impl Core {
     }
 
     /// A writer for the folder that was found, whose first number is the next one.
-    fn new_journal(&self, found: Found, opens_server: bool) -> Box<Journal> {
+    fn new_journal(&mut self, found: Found, opens_server: bool) -> Box<Journal> {
         // The files may be of another server, which wrote no numbers.
         let numbers = self.shared.keyspace.numbers();
         numbers.resume_behind(SeqNo(found.history.last_number()));
         let next = SeqNo(numbers.last().0 + 1);
+        let stream = &self.shared.stream;
+        let position = if opens_server {
+            stream.resume(found.position)
+        } else {
+            stream.rename(replication_id(|| self.tally.draw()))
+        };
         Box::new(Journal {
-            writer: Writer::new(found, next),
+            writer: Writer::new(found, next, position),
             taken: Vec::new(),
             opens_server,
             is_ending: false,
@@ -202,10 +217,20 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let place = BasePlace {
             folder: journal.writer.folder().clone(),
             name: PathBuf::from(String::from_utf8_lossy(&base.name).into_owned()),
-            moment,
+            extent: Extent { moment, position: None },
             format,
         };
         core.publish_fence(); // whoever enters behind this numbers its changes
+        place
+    }
+
+    /// World is open again, so what was recorded before the cut is handed over: where the cut is in
+    /// the stream of replication.
+    pub(crate) fn locate_cut(&mut self, mut place: BasePlace) -> BasePlace {
+        if let Some(journal) = &mut self.core.tasks.journal {
+            journal.take(self.core.shared.keyspace.journal());
+            place.extent = journal.writer.locate_rewrite().unwrap_or(place.extent);
+        }
         place
     }
 
@@ -449,6 +474,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             guard.set_recording(false);
             guard.forget_numbers();
             drop(guard);
+            // Nor is it counted.
+            shared.stream.rename(replication_id(|| self.core.tally.draw()));
             self.core.publish_fence();
             self.access.open_world();
         }

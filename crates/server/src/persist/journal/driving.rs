@@ -39,10 +39,7 @@ impl Core {
         let terms = self.journal_terms();
         let shared = Arc::clone(&self.shared);
         let handover = shared.keyspace.journal();
-        handover.take(&mut journal.taken);
-        for batch in journal.taken.drain(..) {
-            journal.writer.push(batch);
-        }
+        journal.take(handover);
         // Read behind that: nothing which was taken is younger.
         let (now, unix_ms) = (self.turn.now(), unix_ms());
         // (So does DEBUG LOADAOF, whose file must have everything.)
@@ -85,6 +82,7 @@ impl Core {
     fn publish_journal(&mut self, journal: &Journal, terms: Terms) {
         let shared = Arc::clone(&self.shared);
         let (status, writer) = (&shared.journal, &journal.writer);
+        shared.stream.publish(writer.offset());
         let backlog = status.publish(journal, shared.keyspace.journal().bytes(), self.turn.now());
         let holds = terms.fsync == Fsync::Always && writer.is_complete();
         let safe = if holds { writer.durable().0 } else { u64::MAX };

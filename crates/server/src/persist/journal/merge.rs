@@ -13,14 +13,17 @@
 //!
 //! Between records stand annotations (`#NUM:7:1700000000123`): the number of the record behind it,
 //! and a time at which it and those behind it had been made. There is one at the beginning of a
-//! file, one in each millisecond, and one behind numbers which have no command.
+//! file, one in each millisecond, and one behind numbers which have no command. Behind it stands
+//! the offset in the stream of replication (`#OFFSET:4711`). The stream has all that is written
+//! but annotations, those within records included ([`keyspace::journal::Part`]).
 
 use base::DbIndex;
 use base::SeqNo;
 use base::num::{U64_TEXT_MAX, format_u64};
 use base::out::OutPos;
-use journal::Moment;
-use keyspace::journal::{Batch, Run};
+use journal::stream::annotate;
+use journal::{Moment, Position, ReplId};
+use keyspace::journal::{Batch, Part, Run};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -43,6 +46,13 @@ pub(crate) struct Merger {
     annotated_ms: i64,
     /// The number of the record which needs none in that millisecond; 0 at the beginning of a file.
     annotated_next: u64,
+    /// Bytes of the stream of replication, up to the last run that was written whole.
+    offset: u64,
+    /// Bytes behind that which are written: of the run at hand.
+    of_run: u64,
+    id: ReplId,
+    /// The next annotation has the id.
+    says_id: bool,
 }
 
 /// A batch, and how far it is written.
@@ -55,6 +65,8 @@ struct Source {
     at: OutPos,
     /// Bytes of the next big buffer that are written.
     of_blob: usize,
+    /// The part that is next of those which not all readers get.
+    part: usize,
 }
 
 /// What one call has written.
@@ -69,8 +81,8 @@ pub(crate) enum Merged {
 }
 
 impl Merger {
-    /// The first number will be `next`.
-    pub(crate) fn new(next: SeqNo) -> Self {
+    /// The first number will be `next`, and its record will stand at this position.
+    pub(crate) fn new(next: SeqNo, position: Position) -> Self {
         Self {
             next: next.0,
             db: None,
@@ -81,6 +93,10 @@ impl Merger {
             bytes: 0,
             annotated_ms: 0,
             annotated_next: 0,
+            offset: position.offset,
+            of_run: 0,
+            id: position.id,
+            says_id: true,
         }
     }
 
@@ -98,6 +114,46 @@ impl Merger {
     pub(crate) fn begin_file(&mut self) {
         self.db = None;
         self.annotated_next = 0;
+        self.says_id = true;
+    }
+
+    /// The stream of replication has another id from the next record on.
+    pub(crate) fn rename(&mut self, id: ReplId) {
+        self.id = id;
+        self.annotated_next = 0;
+        self.says_id = true;
+    }
+
+    /// Bytes of the stream of replication, up to the last number that was written whole.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The position behind everything that is numbered lower, which must have been taken over:
+    /// `None` if it was not. O(runs which are not written).
+    pub(crate) fn position_at(&self, number: SeqNo) -> Option<Position> {
+        let (mut offset, mut next, mut db) = (self.offset + self.of_run, self.next, self.db);
+        let mut heads = self.heads.clone();
+        // The next run of each batch.
+        let mut runs: Vec<usize> =
+            self.batches.iter().map(|source| source.as_ref().map_or(0, |s| s.run)).collect();
+        while next < number.0 {
+            let Reverse((_, index)) = heads.pop().filter(|Reverse((first, _))| *first == next)?;
+            let source = self.batches[index].as_ref().expect("its run is in the heap");
+            let at = runs[index];
+            let run = source.batch.runs[at];
+            offset += source.left_of(at);
+            if let Some(selected) = run.db_in.filter(|_| at != source.run || source.is_at_run()) {
+                offset += if db == Some(selected) { 0 } else { select_len(selected) };
+            }
+            db = run.db_out.or(run.db_in).or(db);
+            next += u64::from(run.count);
+            runs[index] += 1;
+            if let Some(following) = source.batch.runs.get(at + 1) {
+                heads.push(Reverse((following.first.0, index)));
+            }
+        }
+        Some(Position { id: self.id, offset })
     }
 
     /// Takes a batch over.
@@ -105,7 +161,7 @@ impl Merger {
         let Some(first) = batch.runs.first().map(|run| run.first.0) else { return };
         debug_assert!(first >= self.next, "a number is used once");
         self.bytes += batch.len();
-        let source = Source { batch, run: 0, at: OutPos::default(), of_blob: 0 };
+        let source = Source { batch, run: 0, at: OutPos::default(), of_blob: 0, part: 0 };
         let index = self.free.pop().unwrap_or_else(|| {
             self.batches.push(None);
             self.batches.len() - 1
@@ -146,19 +202,24 @@ impl Merger {
                 if unix_ms > self.annotated_ms || self.annotated_next != first {
                     self.annotated_ms = unix_ms.max(self.annotated_ms);
                     Moment { number: first, unix_ms: self.annotated_ms }.annotate(out);
+                    let says_id = std::mem::take(&mut self.says_id);
+                    annotate(out, self.offset, says_id.then_some(self.id));
                 }
                 self.annotated_next = first + u64::from(run.count);
                 if self.db != Some(db) {
-                    select(out, db);
+                    self.of_run = select(out, db);
                     self.db = Some(db);
                 }
             }
             let before = out.len();
             let is_whole = source.copy(&run, out, bytes_max);
-            self.bytes -= out.len() - before;
+            let copied = out.len() - before;
+            self.bytes -= copied;
+            self.of_run += copied as u64;
             if !is_whole {
                 return Merged::Full;
             }
+            self.offset += std::mem::take(&mut self.of_run) - source.pass_parts(&run);
             self.db = run.db_out.or(self.db);
             self.end_run(index, run);
             if run.cut > 0 {
@@ -192,6 +253,33 @@ impl Source {
         self.at == begin && self.of_blob == 0
     }
 
+    /// Bytes of the stream of replication which are not written of this run, which is the one at
+    /// hand or a later one.
+    fn left_of(&self, run: usize) -> u64 {
+        let Batch { out, runs, parts } = &self.batch;
+        let begin = run.checked_sub(1).map_or(OutPos::default(), |before| runs[before].end);
+        let is_at_hand = run == self.run;
+        let (from, end) = (if is_at_hand { self.at } else { begin }, runs[run].end);
+        let written = if is_at_hand { self.of_blob } else { 0 };
+        let first = parts.partition_point(|part| part.from < begin.bytes);
+        let of_run = parts[first..].iter().take_while(|part| part.to <= end.bytes);
+        let kept: u64 = of_run.map(kept_from_replicas).sum();
+        (out.len_between(from, end) - written) as u64 - kept
+    }
+
+    /// The run is written whole: bytes of it which the stream of replication does not have.
+    #[inline]
+    fn pass_parts(&mut self, run: &Run) -> u64 {
+        let mut bytes = 0;
+        while let Some(part) = self.batch.parts.get(self.part)
+            && part.to <= run.end.bytes
+        {
+            bytes += kept_from_replicas(part);
+            self.part += 1;
+        }
+        bytes
+    }
+
     /// Copies the rest of a run; false if it ended early because `out` is full.
     fn copy(&mut self, run: &Run, out: &mut Vec<u8>, bytes_max: usize) -> bool {
         let buffer = &self.batch.out;
@@ -215,7 +303,13 @@ impl Source {
     }
 }
 
-fn select(out: &mut Vec<u8>, db: DbIndex) {
+fn kept_from_replicas(part: &Part) -> u64 {
+    if part.readers.has_replicas() { 0 } else { (part.to - part.from) as u64 }
+}
+
+/// Appends the command, and returns its length.
+fn select(out: &mut Vec<u8>, db: DbIndex) -> u64 {
+    let before = out.len();
     let mut text = [0; U64_TEXT_MAX];
     let db = format_u64(&mut text, u64::from(db.0));
     let mut length = [0; U64_TEXT_MAX];
@@ -224,110 +318,12 @@ fn select(out: &mut Vec<u8>, db: DbIndex) {
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(db);
     out.extend_from_slice(b"\r\n");
+    (out.len() - before) as u64
+}
+
+fn select_len(db: DbIndex) -> u64 {
+    select(&mut Vec::new(), db)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use base::Blob;
-    use base::out::BlobPart;
-
-    const MAX: usize = 1 << 20;
-
-    /// A batch of runs: the numbers, the database and the text of each.
-    fn batch(runs: &[(u64, u32, u16, &str)]) -> Batch {
-        let mut batch = Batch::default();
-        for &(first, count, db, text) in runs {
-            batch.out.bytes.extend_from_slice(text.as_bytes());
-            let db = (!text.is_empty()).then(|| DbIndex::new(db));
-            let (end, first) = (batch.out.position(), SeqNo(first));
-            batch.runs.push(Run { first, count, db_in: db, db_out: db, end, cut: 0 });
-        }
-        batch
-    }
-
-    fn merged(merger: &mut Merger) -> (Merged, String) {
-        merged_at(merger, 5)
-    }
-
-    fn merged_at(merger: &mut Merger, unix_ms: i64) -> (Merged, String) {
-        let mut out = Vec::new();
-        let merged = merger.merge(&mut out, MAX, unix_ms);
-        (merged, String::from_utf8(out).expect("text").replace("\r\n", " "))
-    }
-
-    #[test]
-    fn runs_are_written_in_the_order_of_their_numbers() {
-        let mut merger = Merger::new(SeqNo(7));
-        merger.push(batch(&[(9, 2, 0, "c"), (12, 1, 0, "e")]));
-        assert!(!merger.is_ready(), "7 is not there");
-        assert_eq!(merged(&mut merger), (Merged::All, String::new()));
-        merger.push(batch(&[(7, 2, 0, "ab"), (11, 1, 3, "d")]));
-        assert!(merger.is_ready());
-        let text = "#NUM:7:5 *2 $6 SELECT $1 0 abc*2 $6 SELECT $1 3 d*2 $6 SELECT $1 0 e";
-        assert_eq!(merged(&mut merger), (Merged::All, text.into()));
-        assert_eq!((merger.last(), merger.bytes()), (SeqNo(12), 0));
-        assert_eq!(merger.take_done().count(), 2);
-        merger.push(batch(&[(14, 1, 0, "g")]));
-        assert_eq!(merged(&mut merger).1, "", "13 was not handed over");
-        merger.push(batch(&[(13, 1, 0, "")]));
-        assert_eq!(merged(&mut merger).1, "#NUM:14:5 g", "behind a number without a command");
-    }
-
-    #[test]
-    fn a_cut_ends_what_is_written_and_a_new_file_selects_again() {
-        let mut merger = Merger::new(SeqNo(1));
-        let mut with_cut = batch(&[(1, 1, 0, "a"), (2, 1, 0, ""), (3, 1, 0, "b")]);
-        with_cut.runs[1].cut = 5;
-        merger.push(with_cut);
-        let first = "#NUM:1:5 *2 $6 SELECT $1 0 a";
-        assert_eq!(merged(&mut merger), (Merged::Cut(5), first.into()));
-        merger.begin_file();
-        let second = "#NUM:3:5 *2 $6 SELECT $1 0 b";
-        assert_eq!(merged(&mut merger), (Merged::All, second.into()));
-    }
-
-    #[test]
-    fn an_annotation_stands_in_each_millisecond_and_where_numbers_are_left_out() {
-        let mut merger = Merger::new(SeqNo(1));
-        let mut write = |runs: &[(u64, u32, u16, &str)], unix_ms| {
-            merger.push(batch(runs));
-            merged_at(&mut merger, unix_ms).1
-        };
-        assert_eq!(write(&[(1, 1, 0, "a")], 7), "#NUM:1:7 *2 $6 SELECT $1 0 a");
-        assert_eq!(write(&[(2, 3, 0, "bcd"), (5, 1, 0, "e")], 7), "bcde", "the same millisecond");
-        assert_eq!(write(&[(6, 1, 0, "f")], 6), "f", "a clock which was set back");
-        assert_eq!(write(&[(7, 2, 0, "")], 9), "", "nothing has this time");
-        assert_eq!(write(&[(9, 1, 0, "g")], 7), "#NUM:9:7 g");
-        assert_eq!(write(&[(10, 1, 0, "h"), (11, 1, 0, "i")], 8), "#NUM:10:8 hi");
-        merger.begin_file();
-        merger.push(batch(&[(12, 1, 0, "j")]));
-        let text = "#NUM:12:8 *2 $6 SELECT $1 0 j";
-        assert_eq!(merged_at(&mut merger, 3).1, text, "times never fall");
-    }
-
-    #[test]
-    fn a_big_value_is_copied_in_parts() {
-        let value: Vec<u8> = (0..200_000u32).map(|i| i as u8).collect();
-        let mut one = batch(&[(1, 1, 0, "<>")]);
-        one.out.blobs.push(BlobPart::whole(1, Blob::from(value.as_slice())));
-        one.runs[0].end = one.out.position();
-        let mut merger = Merger::new(SeqNo(1));
-        merger.push(one);
-        let (mut all, mut calls) = (Vec::new(), 0);
-        loop {
-            let mut out = Vec::new();
-            let merged = merger.merge(&mut out, 70_000, 5);
-            assert!(out.len() < 140_000, "bounded");
-            all.extend(out);
-            calls += 1;
-            if merged == Merged::All {
-                break;
-            }
-            assert_eq!(merger.last(), SeqNo(0), "not whole yet");
-        }
-        let begin = all.iter().position(|b| *b == b'<').expect("behind SELECT");
-        assert_eq!(all[begin + 1..all.len() - 1], value);
-        assert!(calls > 2 && merger.last() == SeqNo(1) && merger.bytes() == 0, "{calls} calls");
-    }
-}
+mod tests;

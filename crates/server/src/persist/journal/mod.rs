@@ -18,10 +18,10 @@
 //!                                      Shared::safe_seq, Message::Released: replies leave
 //! ```
 //!
-//! `status.rs` is what everybody knows of it, `begin.rs` how it begins and ends: when the server
-//! starts, with CONFIG SET appendonly, and how a rewrite is wanted. The base of a rewrite is a save
-//! (`persist/save`) whose moment is the cut at which the writer changes to a new segment.
-//! `docs/design/0022-journal.md` gives the reasons.
+//! `status.rs` and `stream.rs` are what everybody knows of it, `begin.rs` how it begins and ends:
+//! when the server starts, with CONFIG SET appendonly, and how a rewrite is wanted. The base of a
+//! rewrite is a save (`persist/save`) whose moment is the cut at which the writer changes to a new
+//! segment. `docs/design/0022-journal.md` gives the reasons.
 
 mod ages;
 pub(crate) mod begin;
@@ -31,6 +31,7 @@ pub(crate) mod pause;
 mod pieces;
 pub mod status;
 pub(crate) mod steps;
+pub mod stream;
 pub(crate) mod writer;
 
 use crate::persist::journal::writer::Writer;
@@ -60,6 +61,14 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
+    /// Takes over what was handed over.
+    pub fn take(&mut self, recorded: &Handover) {
+        recorded.take(&mut self.taken);
+        for batch in self.taken.drain(..) {
+            self.writer.push(batch);
+        }
+    }
+
     /// Everything that was recorded is in the files, and synced if there are syncs.
     pub fn is_flushed(&self, recorded: &Handover) -> bool {
         recorded.bytes() == 0 && self.writer.is_idle()

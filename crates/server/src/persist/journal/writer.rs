@@ -30,8 +30,8 @@ use crate::persist::load::kept::Kept;
 use base::{MonoNs, SeqNo};
 use config::Retention;
 use driver::{FileDone, FileError, FileId, FileOp, FileValue, Inode};
-use journal::Moment;
 use journal::manifest::{BaseFormat, FileInfo, Manifest};
+use journal::{Extent, Position, ReplId};
 use keyspace::journal::Batch;
 use rustix::io::Errno;
 use std::path::PathBuf;
@@ -135,8 +135,8 @@ impl Segment {
 #[derive(Clone, Debug)]
 struct Rewrite {
     format: BaseFormat,
-    /// The moment of its base.
-    moment: Moment,
+    /// How far the changes reach which its base holds.
+    extent: Extent,
     /// Its cut, of all cuts.
     cut: u64,
     /// The number at which the journal was cut, once the writer has come there.
@@ -236,9 +236,9 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// A writer of the folder that was found, `next` being the next number. Nothing is written
-    /// before [`Writer::open_last`] or a cut.
-    pub(crate) fn new(found: Found, next: SeqNo) -> Self {
+    /// A writer of the folder that was found, `next` being the next number, whose record stands at
+    /// this position. Nothing is written before [`Writer::resume`] or a cut.
+    pub(crate) fn new(found: Found, next: SeqNo, position: Position) -> Self {
         let (base_bytes, all) = (found.base_len(), found.len());
         Self {
             folder: found.place.folder(),
@@ -246,7 +246,7 @@ impl Writer {
             place: found.place,
             manifest: found.manifest.unwrap_or_default(),
             history: found.history,
-            merger: Merger::new(next),
+            merger: Merger::new(next, position),
             segment: None,
             segment_path: PathBuf::new(),
             looking: None,
@@ -289,6 +289,16 @@ impl Writer {
             stamped_s: 0,
             ops: Vec::new(),
         }
+    }
+
+    /// The stream of replication, as far as it is merged.
+    pub(crate) fn offset(&self) -> u64 {
+        self.merger.offset()
+    }
+
+    /// The stream of replication has another id from the next record on.
+    pub(crate) fn rename(&mut self, id: ReplId) {
+        self.merger.rename(id);
     }
 
     /// Goes on with the folder that was loaded: a new segment behind those of the manifest.
@@ -508,7 +518,10 @@ impl Writer {
             }
             self.gathered_last = self.merger.last();
             match merged {
-                Merged::Cut(_) => self.at_cut = true,
+                Merged::Cut(_) => {
+                    self.at_cut = true;
+                    self.check_position();
+                }
                 Merged::Full => break,
                 Merged::All => {}
             }

@@ -14,6 +14,7 @@
 use crate::log;
 use crate::persist::load::fault::LoadError;
 use crate::persist::load::finding;
+use crate::persist::load::folder::Found;
 use crate::persist::load::loading::{End, Feed, Stage};
 use crate::persist::load::mending::{self, Mending};
 use crate::persist::load::reading::Reading;
@@ -102,7 +103,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             log::notice(format_args!("Reading RDB base file on AOF loading..."));
             return self.start_builders();
         }
-        let (shared, from) = (self.core.shared.clone(), (parts.from, parts.numbering));
+        let shared = self.core.shared.clone();
+        let from = (parts.from, parts.numbering, parts.position);
         let lanes = replay::start(&mut self.access, &shared, &loading.path, from);
         loading.feed = Feed::Commands(lanes);
         loading.stage = Stage::Building;
@@ -135,6 +137,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 let load = &self.core.shared.load;
                 if let Some(parts) = &mut loading.parts {
                     parts.numbering = Numbering::behind(load.base_number());
+                    parts.position = load.take_base_position();
                 }
                 report::base(&loading.path, load.loaded(), &summary, load.functions().len());
                 if summary.bytes < loading.reading.len() {
@@ -150,7 +153,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn end_commands(&mut self, replayed: Replayed) {
         let Some(loading) = &mut self.core.tasks.loading else { return };
         let Some(parts) = &mut loading.parts else { return };
-        parts.numbering = replayed.numbering;
+        (parts.numbering, parts.position) = (replayed.numbering, replayed.position);
         let Some(damage) = replayed.truncated else { return self.next_part() };
         let may_cut = {
             let config = self.core.shared.config.lock();
@@ -239,7 +242,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let Some(mut loading) = self.core.tasks.loading.take() else { return };
         let Some(parts) = loading.parts.take() else { return };
         let shared = self.core.shared.clone();
-        let mut found = parts.found;
+        let mut found = Found { position: parts.position, ..parts.found };
         // Numbers go on: what is in these files has others than what is recorded from now on.
         shared.keyspace.numbers().resume_behind(SeqNo(parts.numbering.highest()));
         if let Some(reload) = shared.load.planned().reload {

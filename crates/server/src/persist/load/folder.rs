@@ -3,6 +3,7 @@
 use crate::log;
 use crate::persist::load::kept::Kept;
 use driver::OpenHow;
+use journal::Position;
 use journal::history;
 use journal::manifest::{self, Manifest};
 use std::ffi::OsStr;
@@ -88,6 +89,8 @@ pub struct Found {
     pub history: Kept,
     /// Bytes of files of the manifest which are not in `parts`.
     pub other_bytes: u64,
+    /// Where the stream of replication is behind all that was loaded, if the files say it.
+    pub position: Option<Position>,
 }
 
 impl Found {

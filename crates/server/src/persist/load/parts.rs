@@ -3,7 +3,7 @@
 use crate::persist::load::finding::Finding;
 use crate::persist::load::folder::Found;
 use crate::persist::load::mending::Mending;
-use journal::Numbering;
+use journal::{Numbering, Position};
 use std::path::PathBuf;
 
 /// The files of an append-only file, and how far they are loaded.
@@ -18,6 +18,8 @@ pub(crate) struct Parts {
     pub(crate) from: u64,
     /// The numbers of the records which are loaded.
     pub(crate) numbering: Numbering,
+    /// Where the stream of replication is behind them, if the files say it.
+    pub(crate) position: Option<Position>,
     /// What is left of the last file, if its end is cut off.
     pub(crate) cut: Option<u64>,
 }

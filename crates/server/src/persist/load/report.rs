@@ -2,7 +2,7 @@
 
 use crate::log;
 use crate::persist::load::state::{Load, Loaded, Progress};
-use journal::{Moment, moment};
+use journal::{Moment, moment, stream};
 use rdb::file::{Shown, Summary};
 use std::fmt;
 use std::path::Path;
@@ -50,6 +50,8 @@ pub(crate) fn aux(name: &[u8], text: &[u8], load: &Load) {
         name if name == moment::AUX.as_bytes() => {
             load.set_base_number(Moment::parse(text).map_or(0, |moment| moment.number));
         }
+        name if name == stream::AUX_ID.as_bytes() => load.set_base_id(text),
+        name if name == stream::AUX_OFFSET.as_bytes() => load.set_base_offset(text),
         _ => {}
     }
 }

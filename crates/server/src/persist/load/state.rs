@@ -10,6 +10,7 @@ use base::sync::thread::JoinHandle;
 use base::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base::{MonoNs, UnixMs};
 use driver::ConnId;
+use journal::Position;
 use std::path::{Path, PathBuf};
 
 /// What whoever started the server is told.
@@ -63,6 +64,8 @@ pub struct Load {
     used_memory: AtomicU64,
     /// The number of the last record in the base of an append-only file; 0 if it says none.
     base_number: AtomicU64,
+    /// What it says about the stream of replication: the id, and the offset.
+    base_position: Mutex<(Vec<u8>, Vec<u8>)>,
     /// Libraries of functions, which this version keeps and does not run.
     functions: Mutex<Functions>,
     /// The numbers of producers, until all files are loaded.
@@ -184,6 +187,7 @@ impl Load {
         self.started_ns.store(now.0, Relaxed);
         self.started_ms.store(unix_ms.0, Relaxed);
         self.take_unread();
+        self.take_base_position();
         let keys = [&self.keys, &self.expired, &self.empty, &self.failed];
         for count in keys.into_iter().chain([
             &self.total_bytes,
@@ -216,6 +220,22 @@ impl Load {
     /// That number, if the file says one.
     pub(crate) fn base_number(&self) -> Option<u64> {
         Some(self.base_number.load(Relaxed)).filter(|number| *number > 0)
+    }
+
+    /// The file says which stream of replication it is of.
+    pub(crate) fn set_base_id(&self, id: &[u8]) {
+        held(&self.base_position).0 = id.to_vec();
+    }
+
+    /// The file says how far it is in that stream.
+    pub(crate) fn set_base_offset(&self, offset: &[u8]) {
+        held(&self.base_position).1 = offset.to_vec();
+    }
+
+    /// What the file said about the stream of replication.
+    pub(crate) fn take_base_position(&self) -> Option<Position> {
+        let (id, offset) = std::mem::take(&mut *held(&self.base_position));
+        Position::of_fields(&id, &offset)
     }
 
     /// Counts a part of the file whose keys are in the keyspace.

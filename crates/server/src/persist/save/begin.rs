@@ -248,7 +248,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             functions: shared.load.functions(),
             producers,
             used_bytes: (shared.facts.allocator)().0,
-            base_of: base.as_ref().map(|base| base.moment),
+            base_of: base.as_ref().map(|base| base.extent),
             manifest_of: (wanted.why == Why::Backup).then(|| shared.facts.run_id.clone()),
             is_delayed: terms.is_delayed,
         };
@@ -302,7 +302,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let left = if cut.is_err() { self.access.abandoned_snapshot() } else { None };
         self.access.open_world();
         match (cut, left) {
-            (Ok(snapshot), _) => Ok((snapshot, access, changes, producers, base)),
+            (Ok(snapshot), _) => {
+                let base = base.map(|place| self.locate_cut(place));
+                Ok((snapshot, access, changes, producers, base))
+            }
             (Err(_), None) => Err(Begun::Later),
             // A walk that nobody ends: the next one begins behind it, with another thread.
             (Err(_), Some(snapshot)) => {

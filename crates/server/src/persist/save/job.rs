@@ -6,7 +6,7 @@ use base::UnixMs;
 use base::sync::{Arc, Mutex};
 use command::save::{FileOptions, Recorded};
 use driver::Clock;
-use journal::Moment;
+use journal::Extent;
 use keyspace::Access;
 use keyspace::snapshot::Snapshot;
 
@@ -33,8 +33,8 @@ pub(crate) struct Job {
     pub producers: Vec<(Arc<Producer>, u64)>,
     /// Memory in use, for the file.
     pub used_bytes: u64,
-    /// Of the base of the append-only file: what it holds.
-    pub base_of: Option<Moment>,
+    /// Of the base of the append-only file: how far the changes reach which it holds.
+    pub base_of: Option<Extent>,
     /// Of a backup: the identity of the server's run. The thread makes the manifest.
     pub manifest_of: Option<String>,
     /// `rdb-key-save-delay` is set: the thread reads it for each key, and sleeps.

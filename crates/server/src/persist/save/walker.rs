@@ -15,8 +15,8 @@ use base::{DbIndex, MonoNs};
 use command::REDIS_VERSION;
 use command::save::{CommandFile, FileOptions, SavedFile, SnapshotFile};
 use driver::Clock;
-use journal::Moment;
 use journal::moment;
+use journal::stream::{AUX_ID, AUX_OFFSET};
 use keyspace::Entry;
 use keyspace::snapshot::{Root, Sink, Step};
 use offline::{Copied, Digest, Manifest};
@@ -228,7 +228,9 @@ impl Burst {
 fn begin(job: &Job, options: FileOptions) -> SnapshotFile {
     let (ctime, used) = ((job.now.0 / 1000).to_string(), job.used_bytes.to_string());
     let bits = usize::BITS.to_string();
-    let base_of = job.base_of.map(Moment::text);
+    let moment = job.base_of.map(|extent| extent.moment.text());
+    let position = job.base_of.and_then(|extent| extent.position);
+    let position = position.map(|at| (at.id.to_string(), at.offset.to_string()));
     let mut aux: Vec<(&str, &[u8])> = vec![
         ("redis-ver", REDIS_VERSION.as_bytes()),
         ("redis-bits", bits.as_bytes()),
@@ -236,7 +238,10 @@ fn begin(job: &Job, options: FileOptions) -> SnapshotFile {
         ("used-mem", used.as_bytes()),
         ("aof-base", b"0"),
     ];
-    aux.extend(base_of.as_ref().map(|text| (moment::AUX, text.as_bytes())));
+    aux.extend(moment.as_ref().map(|text| (moment::AUX, text.as_bytes())));
+    if let Some((id, offset)) = &position {
+        aux.extend([(AUX_ID, id.as_bytes()), (AUX_OFFSET, offset.as_bytes())]);
+    }
     let of = (job.snapshot.databases(), job.now);
     SnapshotFile::begin(options, of, job.recorded, &aux, &job.functions)
 }

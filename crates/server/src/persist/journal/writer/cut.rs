@@ -7,8 +7,8 @@ use crate::persist::load::kept::Replaced;
 use base::{MonoNs, SeqNo};
 use config::Retention;
 use driver::FileDone;
-use journal::Moment;
 use journal::manifest::{BaseFormat, FileInfo};
+use journal::{Extent, Moment};
 
 impl Writer {
     /// The base of the rewrite whose moment is about to be taken: a file of this name in the
@@ -17,8 +17,26 @@ impl Writer {
         let base = self.manifest.clone().next_base(&self.name, format);
         self.cuts_begun += 1;
         let (cut, last, incr) = (self.cuts_begun, SeqNo(0), None);
-        self.rewrite = Some(Rewrite { format, moment, cut, last, incr, is_done: false });
+        let extent = Extent { moment, position: None };
+        self.rewrite = Some(Rewrite { format, extent, cut, last, incr, is_done: false });
         base
+    }
+
+    /// How far the changes reach which the base of the rewrite holds that was just begun: what was
+    /// recorded before its cut has been pushed.
+    pub(crate) fn locate_rewrite(&mut self) -> Option<Extent> {
+        let rewrite = self.rewrite.as_mut()?;
+        rewrite.extent.position = self.merger.position_at(SeqNo(rewrite.extent.moment.number));
+        debug_assert!(rewrite.extent.position.is_some(), "all is handed over under World");
+        Some(rewrite.extent)
+    }
+
+    /// A cut was reached: if it is that of the rewrite, its base says where it is in the stream.
+    pub(super) fn check_position(&self) {
+        let is_its = |rewrite: &&Rewrite| rewrite.cut == self.cuts_ended + 1;
+        let said = self.rewrite.as_ref().filter(is_its).and_then(|rewrite| rewrite.extent.position);
+        let is_right = said.is_none_or(|said| said.offset == self.merger.offset());
+        debug_assert!(is_right, "{said:?} is {}", self.merger.offset());
     }
 
     /// The base of the rewrite is complete, with so many bytes, or there will be none.
@@ -111,7 +129,7 @@ impl Writer {
             self.manifest.next_base(&self.name, rewrite.format);
             self.manifest.retire(incr.seq);
             if keep != Retention::Nothing && self.lost.is_none() {
-                self.keep(replaced, left_over, rewrite.moment);
+                self.keep(replaced, left_over, rewrite.extent.moment);
             }
             self.ends_rewrite = true;
             self.base_last = rewrite.last;

@@ -11,12 +11,17 @@ use base::Blob;
 use base::out::{BlobPart, OutPos};
 use base::prng::Prng;
 use disk::{Disk, Loss};
+use journal::Moment;
 use keyspace::journal::Run;
 use std::path::Path;
 
 const NAME: &str = "a.aof";
 const S: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
+
+fn position() -> Position {
+    Position { id: ReplId::parse(&[b'a'; 40]).expect("40 digits"), offset: 0 }
+}
 
 fn terms(fsync: Fsync) -> Terms {
     Terms { fsync, timestamps: false, spares_syncs: false, keep: Retention::Nothing }
@@ -60,7 +65,7 @@ impl Run1 {
     fn new(fsync: Fsync) -> Self {
         let place = Place { dir: "/d".into(), folder: "f".into(), name: NAME.into() };
         let found = Found { place, ..Found::default() };
-        let mut writer = Writer::new(found, SeqNo(1));
+        let mut writer = Writer::new(found, SeqNo(1), position());
         writer.resume();
         Self {
             writer,
@@ -92,6 +97,8 @@ impl Run1 {
         let path = Path::new("/d/f").join(String::from_utf8_lossy(&base.name).as_ref());
         self.disk.install(&path, self.last);
         self.writer.push(batch(self.last, self.last, true));
+        // (The writer compares it with what it has counted when it comes to the cut.)
+        assert!(self.writer.locate_rewrite().is_some_and(|extent| extent.position.is_some()));
         path
     }
 
@@ -501,7 +508,7 @@ fn a_timestamp_stands_between_records() {
 fn numbers_without_a_command_have_no_timestamp() {
     let place = Place { dir: "/d".into(), folder: "f".into(), name: NAME.into() };
     let mut run = Run1::new(Fsync::Always);
-    run.writer = Writer::new(Found { place, ..Found::default() }, SeqNo(1));
+    run.writer = Writer::new(Found { place, ..Found::default() }, SeqNo(1), position());
     run.terms.timestamps = true;
     run.cut();
     for round in 0..40 {

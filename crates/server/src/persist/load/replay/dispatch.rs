@@ -20,7 +20,7 @@ use command::{CommandId, First, Handler, SessionOp};
 use config::table::QUERY_BUFFER_MAX;
 use journal::producer::{self, BlockLine};
 use journal::reader::COMMAND_MAX;
-use journal::{Damage, DamageKind, Item, Numbering, Reader, Words};
+use journal::{Damage, DamageKind, Follow, Item, Numbering, Position, Reader, Words};
 use keyspace::Keyspace;
 use resp::{Args, Span};
 
@@ -65,12 +65,17 @@ pub(crate) struct Replayed {
     pub(crate) truncated: Option<Damage>,
     /// The numbers of its records.
     pub(crate) numbering: Numbering,
+    /// Where the stream of replication is behind them, if the files say it.
+    pub(crate) position: Option<Position>,
 }
 
 /// The reader of a file, and what it sorts into.
 pub(crate) struct Dispatcher {
     reader: Reader,
     sorter: Sorter,
+    stream: Follow,
+    /// Where the file begins.
+    from: u64,
 }
 
 /// Where commands go.
@@ -133,12 +138,13 @@ impl Dispatcher {
             producers: Vec::new(),
             unread: Unread::default(),
         };
-        Self { reader: Reader::new(at), sorter }
+        Self { reader: Reader::new(at), sorter, stream: Follow::begin(None, at), from: at }
     }
 
-    /// Records stand before this file, with these numbers.
-    pub(crate) fn behind(mut self, numbering: Numbering) -> Self {
+    /// Records stand before this file, with these numbers, up to this position.
+    pub(crate) fn behind(mut self, numbering: Numbering, position: Option<Position>) -> Self {
         self.sorter.numbering = numbering.next_file();
+        self.stream = Follow::begin(position, self.from);
         self
     }
 
@@ -166,7 +172,10 @@ impl Dispatcher {
                         break Err(error);
                     }
                 }
-                Ok(Some(Item::Annotation { at, text })) => self.sorter.annotation(at, text),
+                Ok(Some(Item::Annotation { at, text, end, multi })) => {
+                    self.stream.annotation(text, (at, end), multi);
+                    self.sorter.annotation(at, text);
+                }
                 Ok(None) => break Ok(()),
                 Err(damage) => break Err(LoadError::damaged(&damage)),
             }
@@ -181,13 +190,13 @@ impl Dispatcher {
     /// What follows the last good command is none.
     pub(crate) fn finish(&self) -> Result<Replayed, LoadError> {
         let (valid_up_to, numbering) = (self.reader.valid_up_to(), self.sorter.numbering);
-        match self.reader.finish() {
-            Ok(()) => Ok(Replayed { valid_up_to, truncated: None, numbering }),
-            Err(damage) if damage.kind == DamageKind::Truncated => {
-                Ok(Replayed { valid_up_to, truncated: Some(damage), numbering })
-            }
-            Err(damage) => Err(LoadError::damaged(&damage)),
-        }
+        let position = self.stream.end(valid_up_to, self.reader.multi());
+        let truncated = match self.reader.finish() {
+            Ok(()) => None,
+            Err(damage) if damage.kind == DamageKind::Truncated => Some(damage),
+            Err(damage) => return Err(LoadError::damaged(&damage)),
+        };
+        Ok(Replayed { valid_up_to, truncated, numbering, position })
     }
 
     /// What was read since the last call.

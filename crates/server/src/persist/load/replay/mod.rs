@@ -21,18 +21,18 @@ use crate::persist::load::threads::count;
 use crate::shared::Shared;
 use crate::worker::message::Message;
 use base::sync::Arc;
-use journal::Numbering;
+use journal::{Numbering, Position};
 use keyspace::Access;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// Starts the threads that load a file of commands: from this byte on, and behind records with
-/// these numbers. `access` is that of the calling worker.
+/// these numbers, which end at this position. `access` is that of the calling worker.
 pub(crate) fn start(
     access: &mut Access,
     shared: &Arc<Shared>,
     file: &Path,
-    (from, numbering): (u64, Numbering),
+    (from, numbering, position): (u64, Numbering, Option<Position>),
 ) -> Arc<Lanes> {
     let settings = {
         let config = shared.config.lock().expect("no panic while the configuration is held");
@@ -41,7 +41,7 @@ pub(crate) fn start(
     let threads = count(shared.workers.len());
     let keyspace = Arc::clone(&shared.keyspace);
     let dispatcher = Dispatcher::new(from, keyspace, settings.databases, threads);
-    let lanes = Arc::new(Lanes::new(threads, dispatcher.behind(numbering)));
+    let lanes = Arc::new(Lanes::new(threads, dispatcher.behind(numbering, position)));
     let name = file.display().to_string();
     for number in 0..threads {
         let (of_lanes, of_shared) = (lanes.clone(), shared.clone());

@@ -106,7 +106,7 @@ fn what_was_there_before_goes_on() {
         let history = Kept::of_list(list, Some(&manifest));
         let place = Place { dir: "/d".into(), folder: "f".into(), name: NAME.into() };
         let found = Found { place, manifest: Some(manifest), history, ..Found::default() };
-        run.writer = Writer::new(found, SeqNo(1));
+        run.writer = Writer::new(found, SeqNo(1), super::position());
         run.writer.resume();
         run.terms.keep = keep;
         run.now = base::MonoNs(2000 * MS);

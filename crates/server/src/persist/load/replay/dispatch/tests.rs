@@ -1,6 +1,7 @@
 //! Where commands go.
 
 use super::*;
+use journal::ReplId;
 use keyspace::Options;
 
 fn keyspace() -> Arc<Keyspace> {
@@ -219,7 +220,7 @@ fn a_file_may_end_in_the_middle_of_a_command() {
 #[test]
 fn records_are_numbered_behind_annotations() {
     let number = |before: Numbering, pieces: &[&[u8]]| {
-        let mut dispatcher = Dispatcher::new(0, keyspace(), 4, 1).behind(before);
+        let mut dispatcher = Dispatcher::new(0, keyspace(), 4, 1).behind(before, None);
         dispatcher.block(&pieces.concat(), Vec::new(), || false).expect("it is good");
         dispatcher.finish().expect("no damage but its end").numbering
     };
@@ -231,4 +232,28 @@ fn records_are_numbered_behind_annotations() {
     let before = Numbering::behind(Some(20));
     assert_eq!(number(before, &[&records, b"#NUM:40:1\r\n", &records]).last(), Some(41));
     assert_eq!(number(before, &[]).last(), Some(20));
+}
+
+/// A file which ends within a transaction, with a line in it, is at the position ahead of it.
+#[test]
+fn the_position_is_that_of_what_is_valid() {
+    let id = ReplId::parse(&[b'a'; 40]).expect("40 digits");
+    let at = |offset| Some(Position { id, offset });
+    let mut first = Vec::new();
+    at(700).expect("a position").annotate(&mut first);
+    let records = bytes(&["SELECT 1", "SET a 1", "MULTI", "SET b 2", "EXEC"]);
+    let cut = [&bytes(&["MULTI", "SET a 1"])[..], b"#PRODUCER:list:9:\"x\"\r\n"].concat();
+    let position = |before, pieces: &[&[u8]]| {
+        let mut dispatcher = Dispatcher::new(10, keyspace(), 4, 1);
+        dispatcher = dispatcher.behind(Numbering::default(), before);
+        for block in pieces.concat().chunks(7) {
+            dispatcher.block(block, Vec::new(), || false).expect("it is good");
+        }
+        dispatcher.finish().expect("no damage but its end").position
+    };
+    let behind = at(700 + records.len() as u64);
+    assert_eq!(position(None, &[&first, &records]), behind);
+    assert_eq!(position(None, &[&first, b"#NUM:1:1\r\n", &records, &cut]), behind);
+    assert_eq!(position(at(9), &[&records]), None, "of another server");
+    assert_eq!(position(at(9), &[]), at(9));
 }
