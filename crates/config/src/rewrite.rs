@@ -149,7 +149,7 @@ fn lines_for(config: &Config, default: &Config, index: Index, needed: bool) -> V
         return config.save_points.iter().map(line).collect();
     }
     let value = match setting.kind {
-        Kind::Memory(..) | Kind::Backlog => memory_text(text),
+        Kind::Memory(..) | Kind::Backlog | Kind::Share | Kind::MachineShare => memory_text(text),
         Kind::Text
         | Kind::FileName
         | Kind::NameOf(_)

@@ -167,7 +167,6 @@ const ASKING: &[(&str, &str)] = &[
     ("aclfile", "users.acl"),
     ("cluster-enabled", "yes"),
     ("locale-collate", "de_DE.UTF-8"),
-    ("maxmemory-clients", "5%"),
     ("min-replicas-to-write", "1"),
     ("min-slaves-to-write", "1"),
     ("notify-keyspace-events", "KEA"),
