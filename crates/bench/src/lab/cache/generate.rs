@@ -211,7 +211,9 @@ mod tests {
         let trace = Distribution::Moving.generate(EXTENT);
         let hottest = |part: &[Access]| {
             let mut counts = std::collections::HashMap::new();
-            part.iter().for_each(|one| *counts.entry(key(&trace, *one)).or_insert(0) += 1);
+            for one in part {
+                *counts.entry(key(&trace, *one)).or_insert(0) += 1;
+            }
             counts.into_iter().max_by_key(|(_, count)| *count).expect("there are reads").0
         };
         let (early, late) = (hottest(&trace.accesses[..2_000]), hottest(&trace.accesses[18_000..]));

@@ -177,9 +177,10 @@ fn manner_told(setup: &Setup, options: &Options) -> String {
         Some(memory) => TEXTS.sentence("memory", &[("memory", &memory)]),
         None => TEXTS.sentence("entries", &[("entries", &options.entries(setup))]),
     };
-    let pace = match options.unpaced {
-        true => TEXTS.sentence("unpaced", &[]),
-        false => TEXTS.sentence("paced", &[("seconds", &options.seconds(setup))]),
+    let pace = if options.unpaced {
+        TEXTS.sentence("unpaced", &[])
+    } else {
+        TEXTS.sentence("paced", &[("seconds", &options.seconds(setup))])
     };
     TEXTS.sentence(
         "manner",

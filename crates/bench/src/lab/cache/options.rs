@@ -136,18 +136,18 @@ impl Options {
 
     /// The policies to set.
     pub fn policies(&self) -> Vec<String> {
-        match self.policy.is_empty() {
-            true => ["allkeys-lru", "allkeys-lfu"].map(str::to_owned).to_vec(),
-            false => self.policy.clone(),
+        if self.policy.is_empty() {
+            return ["allkeys-lru", "allkeys-lfu"].map(str::to_owned).to_vec();
         }
+        self.policy.clone()
     }
 
     /// The samples to set; one that is not known leaves the server its own.
     pub fn samples(&self) -> Vec<Option<u32>> {
-        match self.samples.is_empty() {
-            true => vec![None],
-            false => self.samples.iter().copied().map(Some).collect(),
+        if self.samples.is_empty() {
+            return vec![None];
         }
+        self.samples.iter().copied().map(Some).collect()
     }
 
     fn names(&self, setup: &Setup) -> Vec<String> {

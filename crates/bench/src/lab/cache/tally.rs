@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn the_total_leaves_the_warm_up_out() {
         let mut tally = Tally::of(400);
-        (0..400).for_each(|at| tally.add(at, at >= 100 && at < 250));
+        (0..400).for_each(|at| tally.add(at, (100..250).contains(&at)));
         assert!((tally.ratio() - 0.5).abs() < 1e-9, "{}", tally.ratio());
         assert_eq!((tally.reads(), tally.hits()), (400, 150));
         let windows = tally.over_time();

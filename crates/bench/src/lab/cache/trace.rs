@@ -77,13 +77,17 @@ impl Trace {
 
     /// The text of a file that holds it, with comments of one line each.
     pub fn render(&self, comments: &[String]) -> String {
-        let mut text: String = comments.iter().map(|comment| format!("# {comment}\n")).collect();
+        let mut text = String::new();
+        // (Writing to a string does not fail.)
+        for comment in comments {
+            let _ = writeln!(text, "# {comment}");
+        }
         for access in &self.accesses {
             let key = &self.keys[access.key as usize];
-            // (Writing to a string does not fail.)
-            let _ = match self.is_sized {
-                true => writeln!(text, "{key} {}", access.size),
-                false => writeln!(text, "{key}"),
+            let _ = if self.is_sized {
+                writeln!(text, "{key} {}", access.size)
+            } else {
+                writeln!(text, "{key}")
             };
         }
         text
