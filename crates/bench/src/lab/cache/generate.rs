@@ -139,7 +139,9 @@ impl Ranks {
             sum
         });
         let mut up_to: Vec<f64> = weights.collect();
-        up_to.iter_mut().for_each(|part| *part /= sum);
+        for part in &mut up_to {
+            *part /= sum;
+        }
         Self { up_to, prng: Prng::new(seed) }
     }
 
