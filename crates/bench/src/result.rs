@@ -48,6 +48,9 @@ pub struct Measurement {
     /// How evenly the connections were served.
     #[serde(default)]
     pub per_connection: PerConnection,
+    /// Share of the reads that found their key, where a trace was played to a cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hit_ratio: Option<f64>,
 }
 
 impl Measurement {
@@ -237,6 +240,12 @@ pub enum FindingKind {
     PollPerRequest,
     /// Small writes of a client that waits for nothing are read one by one.
     EagerReads,
+    /// A sampled policy finds less than the exact order that it stands for.
+    SamplingLoses,
+    /// Keys that are read once push out those that are read again.
+    ScanPollution,
+    /// A server uses more memory than its limit.
+    OverLimit,
     /// Nothing stands out.
     None,
 }

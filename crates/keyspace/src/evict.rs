@@ -4,8 +4,9 @@
 //! on key eviction describes it:
 //!
 //! ```text
-//! sample   some keys of one place, chosen at random: a database by its number of keys, a slot, and
-//!          there a bucket (policies for all keys) or a record of the expiry index (volatile-...)
+//! sample   some keys, chosen at random: a database by its number of keys, a slot, and there a
+//!          bucket (policies for all keys) or a record of the expiry index (volatile-...); another
+//!          slot if that one has too few
 //! pool     the best candidates of all samples so far, of this worker
 //! victim   the best of the pool. It is looked up again under its slot's lock: one that was used,
 //!          changed or removed meanwhile is dropped
@@ -38,6 +39,8 @@ const POOL_MAX: usize = 16;
 pub const EVICTIONS_MAX: usize = 8;
 /// Samples that may find nothing before there is nothing to be found.
 const TRIES: usize = 8;
+/// Draws of a slot that has keys.
+const DRAWS: usize = 32;
 /// Slots that are looked at for one sample.
 const SLOTS_MAX: usize = 64;
 /// Buckets of one slot that are looked at for one sample.
@@ -111,8 +114,8 @@ impl Eviction {
         match self.order {
             Order::Random => draw,
             Order::NearestExpiry => i64::MAX.abs_diff(entry.expiry().map_or(i64::MAX, |at| at.0)),
-            Order::LeastRecent | Order::LeastFrequent => match uses.frequency(entry.uses(), now) {
-                Some(count) => u64::from(u8::MAX - count),
+            Order::LeastRecent | Order::LeastFrequent => match uses.rarity(entry.uses(), now) {
+                Some(rarity) => rarity,
                 // (When, not for how long: candidates of earlier samples are compared with it.)
                 None => i64::MAX.abs_diff(now.0 / 1000 - idle_seconds(entry.uses(), now) as i64),
             },
@@ -200,9 +203,7 @@ impl Access {
         let mut drawn = [Sample { physical, first: SlotId::new(0), point: 0 }; EVICTIONS_MAX];
         let drawn = &mut drawn[..places];
         for sample in &mut *drawn {
-            let start = self.w.dice.draw() as usize % SLOTS;
-            let next = |from| self.ks.next_to_sample(physical, how.is_volatile, from);
-            let Some(first) = next(start).or_else(|| next(0)) else { return };
+            let Some(first) = self.draw_slot(physical, how.is_volatile) else { return };
             self.ks.prefetch_slot(first);
             *sample = Sample { physical, first, point: self.w.dice.draw() };
         }
@@ -223,23 +224,35 @@ impl Access {
 
     /// Adds a sample to the pool.
     fn sample_from(&mut self, how: Eviction, now: UnixMs, sample: &Sample) {
-        let Sample { first, physical, .. } = *sample;
-        let (mut at, mut seen, mut has_wrapped) = (first.index(), 0, false);
+        let (mut slot, mut seen) = (sample.first, 0);
         for _ in 0..SLOTS_MAX {
-            let Some(slot) = self.ks.next_to_sample(physical, how.is_volatile, at) else {
-                if std::mem::replace(&mut has_wrapped, true) {
-                    return;
-                }
-                at = 0;
-                continue;
-            };
-            if has_wrapped && slot.index() >= first.index() || seen >= how.samples {
+            if let Ok(mut guard) = self.lock_one(slot, now, Intent::Write) {
+                seen += guard.sample_slot(sample, slot, how, how.samples - seen);
+            }
+            if seen >= how.samples {
                 return;
             }
-            at = slot.index() + 1;
-            let Ok(mut guard) = self.lock_one(slot, now, Intent::Write) else { continue };
-            seen += guard.sample_slot(sample, slot, how, how.samples - seen);
+            let Some(next) = self.draw_slot(sample.physical, how.is_volatile) else { return };
+            slot = next;
         }
+    }
+
+    /// A slot that may have keys which may go, each as likely; `None` if there is none.
+    ///
+    /// Slots are drawn until one has keys. To take the next one that has would favour what stands
+    /// behind a long row of empty slots: its keys would go early, and others hardly ever. Where
+    /// nearly all are empty it is done all the same.
+    fn draw_slot(&mut self, physical: u16, is_volatile: bool) -> Option<SlotId> {
+        let mut slot = SlotId::new(0);
+        for _ in 0..DRAWS {
+            slot = SlotId::new((self.w.dice.draw() as usize % SLOTS) as u16);
+            let may_expire = || !is_volatile || self.ks.due.has_any(slot);
+            if self.ks.is_occupied(physical, slot) && may_expire() {
+                return Some(slot);
+            }
+        }
+        let next = self.ks.next_to_sample(physical, is_volatile, slot.index());
+        next.or_else(|| self.ks.next_to_sample(physical, is_volatile, 0))
     }
 }
 

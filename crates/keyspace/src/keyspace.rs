@@ -461,6 +461,11 @@ impl Keyspace {
         self.occupied[physical as usize].get()?.next(from)
     }
 
+    /// Whether a slot may hold keys of this physical database.
+    pub(crate) fn is_occupied(&self, physical: u16, slot: SlotId) -> bool {
+        self.occupied[physical as usize].get().is_some_and(|map| map.has(slot))
+    }
+
     /// As [`Keyspace::next_occupied`], of these slots alone.
     pub(crate) fn next_occupied_of(
         &self,

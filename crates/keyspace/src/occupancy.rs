@@ -53,6 +53,12 @@ impl Occupancy {
         }
     }
 
+    /// Whether a slot may have keys.
+    pub fn has(&self, slot: SlotId) -> bool {
+        let (at, bit) = place(slot);
+        self.bits.0[at].load(Ordering::Relaxed) & bit != 0
+    }
+
     /// The first slot from `from` on.
     pub fn next(&self, from: usize) -> Option<SlotId> {
         first(from, |at| self.bits.0[at].load(Ordering::Relaxed))

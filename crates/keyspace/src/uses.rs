@@ -68,6 +68,22 @@ impl Uses {
         self.count(bits, now).map(|count| count as u8)
     }
 
+    /// Which of several keys goes first, by its counter: the higher, the sooner; `None` if times are
+    /// kept.
+    ///
+    /// Here a counter goes on losing below zero: of keys that have lost all the one goes that was
+    /// used longest ago. Of two with the same counter the one goes that has lost less: it is new,
+    /// and the other was used more often.
+    pub(crate) fn rarity(self, bits: u32, now: UnixMs) -> Option<u64> {
+        /// More than any counter.
+        const MOST: u64 = 1 << 8;
+        let Uses::Counts { decay_minutes, .. } = self else { return None };
+        let count = u64::from(bits & 0xFF);
+        let idle = u64::from(minute(now).wrapping_sub(bits >> 8) & 0xFFFF);
+        let lost = idle.checked_div(u64::from(decay_minutes)).unwrap_or(0);
+        Some((MOST + lost - count) << 8 | (0xFF - count))
+    }
+
     /// The bits of a key with this counter.
     pub(crate) fn with_frequency(count: u8, now: UnixMs) -> u32 {
         minute(now) << 8 | u32::from(count)
@@ -176,6 +192,26 @@ mod tests {
         );
         assert_eq!((told(kept(5), 7), told(kept(0), 60_000)), (Some(99), Some(100)));
         assert_eq!(told(Uses::Times, 0), None);
+    }
+
+    #[test]
+    fn the_order_follows_use_then_idle_time_then_proof() {
+        let goes_before = |decay_minutes, first: (u8, i64), second: (u8, i64)| {
+            let kept = Uses::Counts { log_factor: 10, decay_minutes };
+            let rarity = |(count, idle): (u8, i64)| {
+                let bits = Uses::with_frequency(count, UnixMs(NOW.0 - idle * 60_000));
+                kept.rarity(bits, NOW).expect("counts are kept")
+            };
+            rarity(first) > rarity(second)
+        };
+        // Count, and minutes without a use.
+        assert!(goes_before(1, (5, 0), (6, 0)) && goes_before(1, (6, 2), (5, 0)));
+        assert!(goes_before(1, (5, 60), (9, 30)), "both have lost all");
+        assert!(goes_before(1, (5, 0), (8, 3)), "the second was five and more once");
+        assert!(goes_before(10, (5, 0), (8, 39)) && goes_before(10, (8, 40), (5, 0)));
+        assert!(goes_before(0, (5, 0), (6, 60_000)), "nothing is lost");
+        assert!(!goes_before(0, (5, 9), (5, 0)) && !goes_before(0, (5, 0), (5, 9)));
+        assert_eq!(Uses::Times.rarity(0, NOW), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use super::{Done, begin_results, cannot_write, progress, save, save_results};
 use crate::lab::target::Target;
 use crate::lab::{
-    Error, Output, Setup, acks, all, concurrency, pipelining, ramp, single_connection,
+    Error, Output, Setup, acks, all, cache, concurrency, pipelining, ramp, single_connection,
 };
 use crate::report::{self, Document};
 use crate::result::Results;
@@ -36,7 +36,10 @@ enum Experiment {
     Pipelining(Box<One<pipelining::Options>>),
     /// One request at a time on few connections: what its latency consists of
     SingleConnection(Box<One<single_connection::Options>>),
-    /// All experiments in their short form, in one report
+    /// Play traces to servers with a limit of memory: how many reads find their key, beside exact
+    /// policies, the optimum, S3-FIFO and W-TinyLFU
+    Cache(Box<One<cache::Options>>),
+    /// All experiments but `cache` in their short form, in one report
     All(Box<One<all::Options>>),
 }
 
@@ -45,6 +48,7 @@ pub fn run(args: &Args) -> Done {
     match &args.experiment {
         Experiment::Concurrency(one) => one.run(concurrency::NAME, concurrency::run),
         Experiment::Acks(one) => one.run(acks::NAME, acks::run),
+        Experiment::Cache(one) => one.run(cache::NAME, cache::run),
         Experiment::All(one) => one.run(all::NAME, all::run),
         Experiment::Pipelining(one) => one.run(pipelining::NAME, pipelining::run),
         Experiment::SingleConnection(one) => {
@@ -52,6 +56,18 @@ pub fn run(args: &Args) -> Done {
         }
         Experiment::Ramp(one) => one.run(ramp::NAME, ramp::run),
     }
+}
+
+/// `sheafdb-bench cache`, which is `sheafdb-bench lab cache`.
+#[derive(clap::Args, Debug)]
+pub struct CacheArgs {
+    #[command(flatten)]
+    one: One<cache::Options>,
+}
+
+/// Runs the experiment *cache*.
+pub fn run_cache(args: &CacheArgs) -> Done {
+    args.one.run(cache::NAME, cache::run)
 }
 
 /// What runs an experiment with its options.

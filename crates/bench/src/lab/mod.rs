@@ -4,6 +4,7 @@
 
 pub mod acks;
 pub mod all;
+pub mod cache;
 pub mod concurrency;
 mod experiment;
 pub mod io;

@@ -66,6 +66,7 @@ pub fn measurement(
         unsent,
         in_flight_max,
         per_connection: PerConnection::of(&served),
+        hit_ratio: None,
     };
     if !measured.has_rate() {
         measured.throughput = 0.0;

@@ -41,6 +41,8 @@ pub struct Evidence {
     pub client: Option<Client>,
     /// Requests in flight over time.
     pub queue: Option<Queue>,
+    /// A trace that was played to a cache.
+    pub caching: Option<Caching>,
 }
 
 impl Evidence {
@@ -63,6 +65,7 @@ impl Evidence {
             (self.wakeups.is_some(), "time asleep"),
             (self.client.is_some(), "CPU of the client"),
             (self.queue.is_some(), "requests in flight over time"),
+            (self.caching.is_some(), "hits and memory of a cache"),
         ];
         parts.iter().filter(|(there, _)| *there).map(|(_, what)| *what).collect()
     }
@@ -309,4 +312,24 @@ pub struct Queue {
     pub samples: Vec<(f64, f64)>,
     /// Replies per second.
     pub throughput: f64,
+}
+
+/// A trace that was played to a server with a limit of memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Caching {
+    /// The trace, for the text only.
+    pub trace: String,
+    /// Share of the reads that found their key.
+    pub hits: f64,
+    /// The exact order of which the server's policy takes samples, and its share of hits with as
+    /// many entries.
+    pub exact: Option<(&'static str, f64)>,
+    /// The best of the caches which withstand scans, and its share with as many entries.
+    pub resistant: Option<(&'static str, f64)>,
+    /// Share of the reads that are of keys which the trace reads once.
+    pub read_once: f64,
+    /// Seconds that a key waits in an exact LRU before it goes.
+    pub age_s: Option<f64>,
+    /// Memory above the limit at the most, as a share of it.
+    pub over_limit: Option<f64>,
 }

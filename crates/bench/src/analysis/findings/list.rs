@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::sync::LazyLock;
 
-use super::{admission, evidence, io, load, time};
+use super::{admission, cache, evidence, io, load, time};
 use crate::analysis::figure::{count, percent};
 use crate::analysis::texts::Texts;
 use crate::analysis::{little, retrograde};
@@ -49,6 +49,11 @@ const THRESHOLDS: &[(&str, &(dyn Fn() -> String + Sync))] = &[
     ("idle", &|| time::IDLE_CPUS_MIN.to_string()),
     ("spin", &|| time::SPIN_GAIN.to_string()),
     ("explained", &|| percent(time::EXPLAINED_SHARE)),
+    ("lost", &|| (cache::LOST_SHARE * 100.0).to_string()),
+    ("age", &|| cache::AGE_S.to_string()),
+    ("resistant", &|| (cache::RESISTANT_SHARE * 100.0).to_string()),
+    ("once", &|| percent(cache::READ_ONCE_SHARE)),
+    ("over", &|| percent(cache::OVER_LIMIT_SHARE)),
 ];
 
 /// Whose trait a finding is.

@@ -6,6 +6,7 @@
 //! reason, in the file of their rule; [`list`] tells the whole list to people.
 
 mod admission;
+mod cache;
 mod evidence;
 mod io;
 pub mod list;
@@ -14,8 +15,8 @@ mod proof;
 mod time;
 
 pub use evidence::{
-    Admission, Client, Connects, Evidence, Polls, Queue, Reading, Sends, Stall, Stranding, Trust,
-    Wakes, Wakeups, Writer,
+    Admission, Caching, Client, Connects, Evidence, Polls, Queue, Reading, Sends, Stall, Stranding,
+    Trust, Wakes, Wakeups, Writer,
 };
 pub use list::{Blame, Entry, LIST, entry};
 pub use proof::Proof;
@@ -45,6 +46,9 @@ const RULES: &[Rule] = &[
     }),
     (FindingKind::Retrograde, |e| load::retrograde(&e.levels, &e.trust)),
     (FindingKind::WakeupBound, |e| time::wakeup_bound(e.wakeups.as_ref()?)),
+    (FindingKind::SamplingLoses, |e| cache::sampling_loses(e.caching.as_ref()?)),
+    (FindingKind::ScanPollution, |e| cache::scan_pollution(e.caching.as_ref()?)),
+    (FindingKind::OverLimit, |e| cache::over_limit(e.caching.as_ref()?)),
 ];
 
 /// The first finding explains the others, which are then suppressed.

@@ -174,6 +174,20 @@ fn healthy() -> Evidence {
             samples: (0..20).map(|i| (f64::from(i), 50.0)).collect(),
             ..queue(0.0)
         }),
+        caching: None,
+    }
+}
+
+/// A trace that a server answers as well as exact caches do.
+fn caching() -> Caching {
+    Caching {
+        trace: "scan".to_owned(),
+        hits: 0.5,
+        exact: Some(("exact LRU", 0.5)),
+        resistant: Some(("S3-FIFO", 0.5)),
+        read_once: 0.3,
+        age_s: Some(cache::AGE_S),
+        over_limit: Some(0.001),
     }
 }
 
@@ -473,7 +487,8 @@ fn every_finding_lists_the_limits_of_its_run() {
 fn findings_are_attributed_to_server_client_or_nobody() {
     let blames = |blame| LIST.iter().filter(move |e| e.blame == blame).map(|e| e.name);
     assert_eq!(blames(Blame::Client).collect::<Vec<_>>(), ["client_saturated", "unbounded_client"]);
-    assert_eq!(blames(Blame::Nobody).collect::<Vec<_>>(), ["retrograde", "wakeup_bound", "none"]);
+    let explanations = ["retrograde", "wakeup_bound", "scan_pollution", "none"];
+    assert_eq!(blames(Blame::Nobody).collect::<Vec<_>>(), explanations);
 }
 
 #[test]
@@ -530,4 +545,33 @@ fn small_reads_are_eager_if_they_slow_the_client_down() {
     assert_no_finding(&with(|r| r.per_write = io::WRITE_BYTES_MAX / r.message_bytes + 1));
     assert_no_finding(&with(|r| r.reads = 0.0));
     assert_no_finding(&with(|r| r.discarded = 0.0));
+}
+
+#[test]
+fn a_cache_is_judged_beside_exact_ones_and_its_limit() {
+    use cache::{AGE_S, LOST_SHARE, OVER_LIMIT_SHARE, READ_ONCE_SHARE, RESISTANT_SHARE};
+    let with = |change: fn(&mut Caching)| {
+        let mut seen = caching();
+        change(&mut seen);
+        healthy_except(|e| e.caching = Some(seen))
+    };
+    const JUST: f64 = 0.0001;
+    assert_no_finding(&with(|_| ()));
+    let lost = |c: &mut Caching| c.exact = Some(("exact LRU", 0.5 + LOST_SHARE + JUST));
+    let found = assert_finds(FindingKind::SamplingLoses, &with(lost));
+    assert!(found.evidence[0].contains("gives up 2.0 points"), "{found:?}");
+    assert_no_finding(&with(|c| c.exact = Some(("exact LRU", 0.5 + LOST_SHARE - JUST))));
+    assert_no_finding(&with(|c| {
+        (c.exact, c.age_s) = (Some(("exact LRU", 0.9)), Some(AGE_S - JUST));
+    }));
+    let pushed = |c: &mut Caching| c.resistant = Some(("S3-FIFO", 0.5 + RESISTANT_SHARE + JUST));
+    let found = assert_finds(FindingKind::ScanPollution, &with(pushed));
+    assert!(found.evidence[0].contains("30 % of the reads"), "{found:?}");
+    assert_no_finding(&with(|c| c.resistant = Some(("S3-FIFO", 0.5 + RESISTANT_SHARE - JUST))));
+    assert_no_finding(&with(|c| {
+        (c.resistant, c.read_once) = (Some(("S3-FIFO", 0.9)), READ_ONCE_SHARE - JUST);
+    }));
+    let over = |c: &mut Caching| c.over_limit = Some(OVER_LIMIT_SHARE);
+    assert_finds(FindingKind::OverLimit, &with(over));
+    assert_no_finding(&with(|c| c.over_limit = Some(OVER_LIMIT_SHARE - JUST)));
 }
