@@ -374,6 +374,7 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
         self.ready.clear();
         self.ready_at = 0;
         let started = self.clock.now();
+        self.stats.longest_turn_ns = self.stats.longest_turn_ns.max(started.since(self.now));
         self.accept_again(started);
         self.end_gathering(started);
         self.register();

@@ -36,7 +36,10 @@ impl Core {
         }
         match ManuallyDrop::into_inner(called) {
             Called::Over(outcome) => outcome,
-            Called::Left(done) => self.follow_up(access, out, command.caller, command.id, done),
+            Called::Left(done) => {
+                self.note_unlocked(command.id);
+                self.follow_up(access, out, command.caller, command.id, done)
+            }
         }
     }
 
