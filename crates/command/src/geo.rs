@@ -3,6 +3,7 @@
 
 mod add;
 mod ask;
+mod long_search;
 mod query;
 mod search;
 mod text;
