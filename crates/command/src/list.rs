@@ -12,6 +12,7 @@ mod end;
 pub(crate) mod limit;
 mod moves;
 mod packed;
+mod pivot;
 mod pop;
 mod position;
 mod pour;
