@@ -3,6 +3,7 @@
 mod algebra;
 mod change;
 mod few;
+mod gather;
 mod form;
 mod merge;
 mod operation;
