@@ -11,12 +11,17 @@ use crate::sessions::session::{Blocked, HeldRequest, LongCommand, Suspended};
 use crate::worker::core::Core;
 use base::MonoNs;
 use command::CommandId;
-use command::spec::Flags;
+use command::spec::{Flags, LockClass};
 use observe::{Spike, SpikeEvent};
 use resp::{Args, OutBuf};
 
 /// What takes less is not looked at when the longest runs and holds of each command are kept.
 pub(crate) const LONG_RUN_NS: u64 = 100_000;
+
+/// True if a command keeps its locks while it runs. (A walk takes one slot after the other.)
+fn holds_locks(id: CommandId) -> bool {
+    !matches!(id.spec().lock, LockClass::None | LockClass::Each)
+}
 
 impl Core {
     /// The sizes of the command that was just executed.
@@ -134,7 +139,7 @@ impl Core {
         let Some(id) = id else { return };
         let id = command::resolve(id, args).unwrap_or(id);
         self.counters().commands.ran(id.index(), ns);
-        if let Some(hold_ns) = hold_ns {
+        if let Some(hold_ns) = hold_ns.filter(|_| holds_locks(id)) {
             self.counters().commands.held(id.index(), hold_ns);
         }
     }
@@ -142,7 +147,7 @@ impl Core {
     /// The locks of the command have dropped, and it goes on.
     pub(crate) fn note_unlocked(&mut self, id: CommandId) {
         let ns = self.running.unlock(self.clock.now());
-        if ns >= LONG_RUN_NS {
+        if ns >= LONG_RUN_NS && holds_locks(id) {
             self.counters().commands.held(id.index(), ns);
         }
     }
