@@ -27,13 +27,11 @@ pub(crate) enum Held {
 
 impl Held {
     fn of(keyspace: &Keyspace, entry: Entry<'_>) -> Self {
-        match entry.big() {
-            Some(big) => Self::Big(keyspace.capture(big)),
-            None => {
-                let packed = entry.packed().expect("packed or big");
-                Self::Packed(packed.to_vec(), entry.encoding())
-            }
+        if let Some(big) = entry.big() {
+            return Self::Big(keyspace.capture(big));
         }
+        let packed = entry.packed().expect("packed or big");
+        Self::Packed(packed.to_vec(), entry.encoding())
     }
 
     /// The value outside an entry.

@@ -3,8 +3,8 @@
 mod algebra;
 mod change;
 mod few;
-mod gather;
 mod form;
+mod gather;
 mod merge;
 mod operation;
 mod pop;

@@ -216,7 +216,9 @@ mod tests {
         workers[1].held(1, 80);
         let longest = || {
             let mut longest = Longest::default();
-            workers.iter().for_each(|w| w.add_longest_to(1, &mut longest));
+            for w in &workers {
+                w.add_longest_to(1, &mut longest);
+            }
             longest
         };
         assert_eq!(longest(), Longest { hold_ns: 90, run_ns: 200 });

@@ -9,9 +9,9 @@ use crate::nodes::{NodeLimits, NodePacker, Placed};
 use crate::payload::{self, TRAILER};
 use crate::primitive::put_length;
 use crate::save::{Item, Plan, Saver, Shape, Source, bounded, unreachable_item};
+use crate::stream::{StreamLoader, StreamWriter};
 use crate::switches::skips_checksums;
 use crate::types::{self, Kind};
-use crate::stream::{StreamLoader, StreamWriter};
 use crate::{Dialect, EXPIRE_MAX, Error, Reader, Sink, VERSION_VALKEY};
 
 /// Parts that a step reads, at most.

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use base::UnixMs;
 use base::prng::Prng;
 use rdb::{
-    Builder, CollectionDump, CollectionRestore, StreamDump, Error, Field, Kind, Options, Owned, Saver, Shape,
-    Sink, Source, VERSION, VERSION_VALKEY, open, restore, seal, types,
+    Builder, CollectionDump, CollectionRestore, Error, Field, Kind, Options, Owned, Saver, Shape,
+    Sink, Source, StreamDump, VERSION, VERSION_VALKEY, open, restore, seal, types,
 };
 use support::{sorted, value};
 

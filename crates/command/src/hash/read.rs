@@ -26,12 +26,11 @@ pub fn hget(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 /// `HMGET key field [field ...]`.
 pub fn hmget(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let answer = |held: &Held, field: &[u8], _, reply: &mut Reply<'_>| {
-        match View::held(held).get(field) {
+    let answer =
+        |held: &Held, field: &[u8], _, reply: &mut Reply<'_>| match View::held(held).get(field) {
             Some(text) => text.write(reply),
             None => reply.null(),
-        }
-    };
+        };
     if let Some(done) = asking::in_steps(ctx, Kind::Hash, 2, answer)? {
         return Ok(done);
     }
