@@ -1,5 +1,5 @@
-//! Many questions to one collection: above [`AT_ONCE`] they are answered in steps, on the collection
-//! as it was when the command was executed.
+//! Many questions to one collection: above [`AT_ONCE`] they are answered in steps, on the
+//! collection as it was when the command was executed.
 
 use base::UnixMs;
 use keyspace::{Captured, Encoding, Entry, Keyspace, Kind};

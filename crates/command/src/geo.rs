@@ -5,6 +5,7 @@ mod add;
 mod ask;
 mod long_search;
 mod query;
+mod reply;
 mod search;
 mod text;
 

@@ -1,6 +1,6 @@
-//! Calls, time, rejections, failures and longest runs per command. One set per worker; a command is its index in
-//! the command table, so counting is four additions at most on cache lines that only this worker
-//! writes.
+//! Calls, time, rejections, failures and longest runs per command. One set per worker; a command is
+//! its index in the command table, so counting is four additions at most on cache lines that only
+//! this worker writes.
 
 use crate::{Counter, Latency, LatencyTotals};
 

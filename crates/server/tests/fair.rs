@@ -36,8 +36,8 @@ impl World {
         world
     }
 
-    /// Sends a command and one that shows its end. Returns the reply, and in how many turns it came.
-    /// Another client is answered in each of them.
+    /// Sends a command and one that shows its end. Returns the reply, and in how many turns it
+    /// came. Another client is answered in each of them.
     fn ask(&mut self, args: &[&str]) -> (String, usize) {
         self.ask_between(args, |_, _| {})
     }

@@ -19,7 +19,7 @@ use value::zset::{ScoreRange, View};
 use value::{Big, Zset};
 
 use super::query::{Order as Nearest, Query, Region};
-use super::search::{STEP_BYTES, write_hit};
+use super::reply::{STEP_BYTES, write_hit};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;

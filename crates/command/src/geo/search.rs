@@ -4,15 +4,14 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use keyspace::{Event, Kind};
-use resp::Reply;
-use value::geo::{Finder, Place, hash_of_score};
+use value::geo::{Finder, Place};
 use value::packed::Elem;
 use value::string::IntText;
 use value::zset::View;
 
 use super::long_search::{LongReply, LongSearch, LongStore};
 use super::query::{Form, Order, Query, Region};
-use super::text::{write_distance, write_place};
+use super::reply::{STEP_BYTES, write_hit};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;
@@ -25,8 +24,6 @@ use crate::zset::view::view_of;
 const STEP_PLACES: usize = 250;
 /// Sides of a polygon that may be compared with places before a search is said to be long.
 const SIDES_AT_ONCE: u64 = 200_000;
-/// Bytes of a reply after which a step ends.
-pub(super) const STEP_BYTES: usize = 64 * 1024;
 
 /// `GEOSEARCH key FROMMEMBER member | FROMLONLAT lon lat
 /// BYRADIUS radius unit | BYBOX width height unit | BYPOLYGON count lon lat [lon lat ...]
@@ -238,32 +235,6 @@ struct Hits {
     /// The first that is not replied yet.
     next: usize,
     query: Query,
-}
-
-/// Replies a place as the request asks for it.
-pub(super) fn write_hit(
-    query: &Query,
-    member: &[u8],
-    score: f64,
-    distance: f64,
-    reply: &mut Reply<'_>,
-) {
-    let Query { with_distance, with_hash, with_place, metres, .. } = *query;
-    let parts = [with_distance, with_hash, with_place];
-    let parts = parts.into_iter().filter(|part| *part).count();
-    if parts > 0 {
-        reply.array(1 + parts);
-    }
-    reply.bulk(member);
-    if with_distance {
-        write_distance(reply, distance / metres);
-    }
-    if with_hash {
-        reply.integer(hash_of_score(score) as i64);
-    }
-    if with_place {
-        write_place(reply, Place::of_score(score));
-    }
 }
 
 impl Resumable for Hits {

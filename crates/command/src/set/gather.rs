@@ -11,8 +11,8 @@ use value::string::IntText;
 use super::few::SetSnapshot;
 use super::operation::Operation;
 
-/// So many sets are merged.
-const MERGED_MAX: usize = 64;
+/// So many sets are merged: a step opens each, which takes 0.3 us.
+const MERGED_MAX: usize = 256;
 /// A first set of more members is merged in any case.
 const SIEVED_MAX: u64 = 1_000;
 /// What a search in a set counts for beside the members of a packed one, of which a budget of

@@ -17,8 +17,8 @@ use keyspace::{Access, Parked};
 use resp::OutBuf;
 use std::mem::ManuallyDrop;
 
-/// A command of at least this many keys, or of so many arguments for few keys, declares itself long:
-/// others suspend instead of waiting for its slots.
+/// A command of at least this many keys, or of so many arguments for few keys, declares itself
+/// long: others suspend instead of waiting for its slots.
 const LONG_KEYS: usize = 1024;
 const LONG_ARGS: usize = 2048;
 

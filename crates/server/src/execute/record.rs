@@ -8,15 +8,13 @@ use crate::execute::request::Request;
 use crate::execute::sizes::Sizes;
 use crate::execute::window::{Framed, Window};
 use crate::sessions::session::{Blocked, HeldRequest, LongCommand, Suspended};
+use crate::settings::LONG_RUN_NS;
 use crate::worker::core::Core;
 use base::MonoNs;
 use command::CommandId;
 use command::spec::{Flags, LockClass};
 use observe::{Spike, SpikeEvent};
 use resp::{Args, OutBuf};
-
-/// What takes less is not looked at when the longest runs and holds of each command are kept.
-pub(crate) const LONG_RUN_NS: u64 = 100_000;
 
 /// True if a command keeps its locks while it runs. (A walk takes one slot after the other.)
 fn holds_locks(id: CommandId) -> bool {

@@ -6,7 +6,6 @@ pub(crate) mod rewrite;
 pub mod rewriter;
 pub(crate) mod rewriting;
 
-use crate::execute::record::LONG_RUN_NS;
 use crate::execute::sizes::LARGE_REPLY_MIN;
 use crate::shared::Shared;
 use base::MonoNs;
@@ -19,6 +18,8 @@ use std::ops::Deref;
 /// Slow-log thresholds at or above this are served by the clock that a batch shares; below it,
 /// every command is timed by itself.
 const SHARED_CLOCK_US: i64 = 1_000;
+/// What takes less is not looked at when the longest runs and holds of each command are kept.
+pub(crate) const LONG_RUN_NS: u64 = 100_000;
 
 /// What a worker looks up per command or per turn: its copy of the settings, to which this derefs,
 /// and what is computed from them once.
