@@ -39,11 +39,11 @@ const SECTIONS: [(&str, bool); 16] = [
     ("commandstats", false),
     ("errorstats", true),
     ("latencystats", false),
-    ("longest", false),
     ("cluster", true),
     ("keyspace", true),
     ("io", true),
     ("ingest", false),
+    ("longest", false),
 ];
 
 /// Whether INFO shows a section.
