@@ -26,12 +26,25 @@ pub enum Case {
 /// assert!(!matches(b"user:[^0-9]*", b"user:42", Case::Sensitive));
 /// ```
 pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
+    count_matches(pattern, text, case, |_| ())
+}
+
+/// As [`matches`]; calls `looked_at` with the number of bytes of the pattern that each step has
+/// looked at.
+#[inline(always)]
+fn count_matches(
+    pattern: &[u8],
+    text: &[u8],
+    case: Case,
+    mut looked_at: impl FnMut(usize),
+) -> bool {
     let (mut p, mut t) = (0, 0);
     // Where to resume after a mismatch: behind the last star, one byte further in the text.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if pattern.get(p) == Some(&b'*') {
             p += 1;
+            looked_at(1);
             if p == pattern.len() {
                 return true;
             }
@@ -44,6 +57,7 @@ pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
         }
         if p < pattern.len() {
             let (hit, next) = one(pattern, p, text[t], case);
+            looked_at(next - p);
             if hit {
                 p = next;
                 t += 1;
@@ -159,7 +173,26 @@ mod tests {
         }
     }
 
-    /// Naive backtracking would need exponential time for this pattern.
+    /// Naive backtracking would need exponential time for these patterns.
+    #[test]
+    fn a_match_looks_at_each_byte_of_the_pattern_once_per_byte_of_the_text() {
+        let texts = [b"a".repeat(3_000), b"ab".repeat(1_500), b"a".repeat(20)];
+        let long = [b"*", b"a".repeat(1_000).as_slice(), b"b"].concat();
+        let stars = [b"*a".repeat(500).as_slice(), b"b"].concat();
+        let classes = [b"*[^b-z][aaaaaaa]?".repeat(40).as_slice(), b"c"].concat();
+        let (mut most, mut least) = (0.0_f64, 1.0_f64);
+        for pattern in [b"*a*a*a*a*b".to_vec(), b"*a*b".repeat(7), stars, long, classes] {
+            for text in &texts {
+                let mut looked_at = 0;
+                count_matches(&pattern, text, Case::Sensitive, |bytes| looked_at += bytes);
+                let share = looked_at as f64 / (pattern.len() * (text.len() + 1)) as f64;
+                (most, least) = (most.max(share), least.min(share));
+            }
+        }
+        assert!(most <= 1.0, "{most} of the bound");
+        assert!(most > 0.5 && least < 0.2, "{least} to {most} of it: it is counted");
+    }
+
     #[test]
     fn many_stars_are_matched_in_polynomial_time() {
         let pattern = [b"*a".repeat(500).as_slice(), b"b"].concat();

@@ -3,7 +3,9 @@
 
 mod add;
 mod ask;
+mod long_search;
 mod query;
+mod reply;
 mod search;
 mod text;
 

@@ -21,6 +21,7 @@ pub mod spec;
 pub mod tally;
 
 // What several families share.
+mod asking;
 mod collection;
 pub mod help;
 mod scan;

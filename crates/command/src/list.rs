@@ -9,6 +9,7 @@ mod create;
 mod edit;
 mod element;
 mod end;
+mod insert;
 pub(crate) mod limit;
 mod moves;
 mod packed;
@@ -28,6 +29,7 @@ pub use blocking::{
     has_elements, take_first, take_last, take_move, take_movem, take_mpop, take_rpoplpush,
     wait_move, wait_movem, wait_mpop, wait_pop, wait_rpoplpush,
 };
+pub use insert::linsert;
 pub use moves::{lmove, lmovem, rpoplpush};
 pub use pop::{lmpop, lmpop_keys, lpop, rpop};
 pub use pour::pour;
@@ -35,4 +37,4 @@ pub use push::{lpush, lpushx, rpush, rpushx};
 pub use range::{lindex, llen, lrange};
 pub use remove::{lrem, ltrim};
 pub use search::lpos;
-pub use set::{linsert, lset};
+pub use set::lset;

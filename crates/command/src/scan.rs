@@ -16,6 +16,15 @@ pub const SCAN_COUNT_DEFAULT: u64 = 10;
 /// other client during it.
 pub const SCAN_COUNT_MAX: u64 = 1 << 14;
 
+/// How many elements a match counts for besides the one that it matches, if it may take long: at
+/// most a step for each byte of the pattern and each of the text.
+pub fn matching_cost(pattern: Option<&[u8]>, text: usize) -> u64 {
+    pattern.map_or(0, |pattern| (pattern.len().saturating_mul(text) / MATCH_STEPS) as u64)
+}
+
+/// Steps of a match that take as long as visiting an element.
+const MATCH_STEPS: usize = 100;
+
 /// A cursor as C's `strtoul` reads it: nothing is 0, a minus sign wraps around, a NUL ends it.
 pub fn parse_cursor(text: &[u8]) -> Option<u64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -109,7 +118,7 @@ impl<'a> ElementScan<'a> {
             return true;
         }
         self.last = Some(hash);
-        self.left = self.left.saturating_sub(1);
+        self.left = self.left.saturating_sub(1 + matching_cost(self.pattern, name.len()));
         false
     }
 

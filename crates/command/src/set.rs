@@ -4,6 +4,7 @@ mod algebra;
 mod change;
 mod few;
 mod form;
+mod gather;
 mod merge;
 mod operation;
 mod pop;

@@ -6,7 +6,7 @@ pub(crate) mod aside;
 mod blocking;
 mod bounds;
 mod combine;
-mod combining;
+pub(crate) mod combining;
 mod cutting;
 mod get;
 mod inputs;

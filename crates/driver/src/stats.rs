@@ -85,6 +85,8 @@ pub struct DriverStats {
     pub sleeps: u64,
     /// Nanoseconds in the poll, spinning included.
     pub poll_ns: u64,
+    /// The longest turn since somebody has taken this: the time between two waits, nanoseconds.
+    pub longest_turn_ns: u64,
     /// Nanoseconds per poll.
     pub ns_per_poll: Pow2,
 }

@@ -9,7 +9,7 @@ use common::{
 use driver::poller::EVENTS_MAX;
 use driver::reactor::{ACCEPTS_MAX, ARENA_KEPT, FLUSH_MAX};
 use driver::sim::{Faults, SimNet};
-use driver::{AREA, ConnId, Driver, Event, RECV_MAX};
+use driver::{AREA, ConnId, Driver, Event, RECV_MAX, Segment};
 use std::time::{Duration, Instant};
 
 on_every_world!(
@@ -168,9 +168,32 @@ fn a_backlog_is_sent_in_bounded_parts() {
     assert_eq!(before, count * chunk.len());
     server.turn();
     let left = before - server.driver.backlog(conn);
-    let one_send = driver::reactor::PIECES_MAX * chunk.len();
-    assert!(left >= FLUSH_MAX && left < FLUSH_MAX + one_send, "{left}");
+    assert!(left >= FLUSH_MAX && left < FLUSH_MAX + chunk.len(), "{left}");
     drop(client);
+}
+
+/// A client whose socket takes everything does not get all of a long reply in one turn.
+#[test]
+fn a_long_value_is_sent_in_bounded_parts() {
+    let net = SimNet::new(4, Faults { buffer_bytes: 64 << 20, ..Faults::NONE });
+    let mut server = Server::<Calm>::new_in(Calm(net.clone()));
+    let (_client, conn) = server.connect();
+    let value = base::Blob::from(&noise(2, 10 * FLUSH_MAX)[..]);
+    let out = server.driver.io().1;
+    let (at, blob_start) = (out.bytes.len(), out.blobs.len());
+    out.blobs.push(base::out::BlobPart::whole(at, value.clone()));
+    let segment = Segment { start: at, end: at, blob_start, blob_end: blob_start + 1 };
+    let mut left = server.driver.send(conn, segment);
+    server.driver.flush_output();
+    let mut before = value.len();
+    for _ in 0..10 {
+        let sent = before - left;
+        let page = base::blob::PAGE_BYTES;
+        assert!(left == 0 || (sent >= FLUSH_MAX && sent < FLUSH_MAX + page), "{sent}");
+        server.turn();
+        (before, left) = (left, server.driver.backlog(conn));
+    }
+    assert_eq!(left, 0);
 }
 
 fn a_post_wakes_a_sleeping_worker<W: World<C = RealClient>>() {

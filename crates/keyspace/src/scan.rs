@@ -46,10 +46,26 @@ impl Guard<'_> {
         count: u64,
         f: impl FnMut(Entry<'_>),
     ) -> Result<u64, Parked> {
+        self.scan_while(db, cursor, count, || true, f)
+    }
+
+    /// As [`Guard::scan`], but ends behind a bucket when `goes_on` says so, which is asked behind
+    /// each.
+    ///
+    /// # Errors
+    /// As those.
+    pub fn scan_while(
+        &mut self,
+        db: DbIndex,
+        cursor: u64,
+        count: u64,
+        goes_on: impl FnMut() -> bool,
+        f: impl FnMut(Entry<'_>),
+    ) -> Result<u64, Parked> {
         if cursor >= CURSOR_END {
             return Ok(0);
         }
-        let next = self.scan_occupied(db, cursor, count, f);
+        let next = self.scan_occupied(db, cursor, count, goes_on, f);
         self.hold_at_passed_over();
         next
     }
@@ -59,6 +75,7 @@ impl Guard<'_> {
         db: DbIndex,
         cursor: u64,
         count: u64,
+        mut goes_on: impl FnMut() -> bool,
         mut f: impl FnMut(Entry<'_>),
     ) -> Result<u64, Parked> {
         let physical = self.ks.physical(db);
@@ -85,7 +102,7 @@ impl Guard<'_> {
             {
                 let (seen, next) = self.visit_bucket(db, slot, at, at, &mut f);
                 elements = elements.saturating_sub(seen);
-                buckets -= 1;
+                buckets = if goes_on() { buckets - 1 } else { 0 };
                 point = next;
             }
             self.step_out();

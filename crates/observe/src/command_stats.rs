@@ -1,6 +1,6 @@
-//! Calls, time, rejections and failures per command. One set per worker; a command is its index in
-//! the command table, so counting is four additions at most on cache lines that only this worker
-//! writes.
+//! Calls, time, rejections, failures and longest runs per command. One set per worker; a command is
+//! its index in the command table, so counting is four additions at most on cache lines that only
+//! this worker writes.
 
 use crate::{Counter, Latency, LatencyTotals};
 
@@ -9,6 +9,14 @@ use crate::{Counter, Latency, LatencyTotals};
 pub struct CommandStats {
     rows: Box<[Row]>,
     latencies: Box<[Latency]>,
+    longest: Box<[LongestRow]>,
+}
+
+/// The longest times of one command.
+#[derive(Debug, Default)]
+struct LongestRow {
+    hold_ns: Counter,
+    run_ns: Counter,
 }
 
 /// The counts of one command: half a cache line.
@@ -33,12 +41,23 @@ pub struct CommandTotals {
     pub failed: u64,
 }
 
+/// The longest times of one command over several workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Longest {
+    /// Under its locks, nanoseconds. The time until it got them is included.
+    pub hold_ns: u64,
+    /// Without a pause in which its worker serves others, nanoseconds: a whole command, or one step
+    /// of it.
+    pub run_ns: u64,
+}
+
 impl CommandStats {
     /// Counts for a table of so many commands.
     pub fn new(commands: usize) -> Self {
         CommandStats {
             rows: (0..commands).map(|_| Row::default()).collect(),
             latencies: (0..commands).map(|_| Latency::default()).collect(),
+            longest: (0..commands).map(|_| LongestRow::default()).collect(),
         }
     }
 
@@ -75,6 +94,16 @@ impl CommandStats {
         self.latencies[command].record(ns);
     }
 
+    /// A command held its locks for so long.
+    pub fn held(&self, command: usize, ns: u64) {
+        self.longest[command].hold_ns.raise(ns);
+    }
+
+    /// A command, or a step of it, ran for so long.
+    pub fn ran(&self, command: usize, ns: u64) {
+        self.longest[command].run_ns.raise(ns);
+    }
+
     /// Counts one refusal before execution.
     #[inline]
     pub fn rejected(&self, command: usize) {
@@ -95,6 +124,10 @@ impl CommandStats {
             }
         }
         self.latencies.iter().for_each(Latency::reset);
+        for row in &self.longest {
+            row.hold_ns.set(0);
+            row.run_ns.set(0);
+        }
     }
 
     /// Adds the counts of a command to `totals`.
@@ -104,6 +137,13 @@ impl CommandStats {
         totals.ns += row.ns.get();
         totals.rejected += row.rejected.get();
         totals.failed += row.failed.get();
+    }
+
+    /// Adds the longest times of a command to `longest`.
+    pub fn add_longest_to(&self, command: usize, longest: &mut Longest) {
+        let row = &self.longest[command];
+        longest.hold_ns = longest.hold_ns.max(row.hold_ns.get());
+        longest.run_ns = longest.run_ns.max(row.run_ns.get());
     }
 
     /// Adds the latencies of a command to `totals`.
@@ -165,6 +205,25 @@ mod tests {
         assert_eq!((latency.count(), latency.percentile(50.0)), (2, 63));
         workers.iter().for_each(CommandStats::reset);
         assert!(totals(1).is_empty() && totals(2).is_empty());
+    }
+
+    #[test]
+    fn the_longest_of_all_workers_is_shown() {
+        let workers = [CommandStats::new(2), CommandStats::new(2)];
+        workers[0].held(1, 70);
+        workers[0].ran(1, 200);
+        workers[1].held(1, 90);
+        workers[1].held(1, 80);
+        let longest = || {
+            let mut longest = Longest::default();
+            for w in &workers {
+                w.add_longest_to(1, &mut longest);
+            }
+            longest
+        };
+        assert_eq!(longest(), Longest { hold_ns: 90, run_ns: 200 });
+        workers[1].reset();
+        assert_eq!(longest(), Longest { hold_ns: 70, run_ns: 200 });
     }
 
     #[test]

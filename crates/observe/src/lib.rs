@@ -12,7 +12,7 @@ pub mod latency;
 pub mod slowlog;
 pub mod spikes;
 
-pub use command_stats::{CommandStats, CommandTotals};
+pub use command_stats::{CommandStats, CommandTotals, Longest};
 pub use counter::Counter;
 pub use error_stats::ErrorStats;
 pub use histogram::{Histogram, HistogramTotals};

@@ -31,7 +31,7 @@ pub mod types;
 pub mod ziplist;
 pub mod zipmap;
 
-pub use collection::{CollectionDump, CollectionRestore};
+pub use collection::{CollectionDump, CollectionRestore, StreamDump};
 pub use error::Error;
 pub use load::{Sink, load};
 pub use nodes::{NodeLimits, Nodes};

@@ -23,33 +23,107 @@ const SAME_FIELDS: i64 = 2;
 
 /// Reads a stream of one of its types.
 pub fn load(id: u8, reader: &mut Reader<'_>) -> Result<Stream, Error> {
-    let mut stream = Stream::new();
-    let (mut last, mut scratch) = (None, Vec::new());
-    for _ in 0..reader.count_or_none(2)? {
+    let mut loader = StreamLoader::new(id);
+    while !loader.step(reader, usize::MAX)? {}
+    Ok(loader.finish())
+}
+
+/// Reads a stream in steps. What it has read is the stream so far.
+pub(crate) struct StreamLoader {
+    id: u8,
+    stream: Stream,
+    /// The last entry that was read.
+    last: Option<StreamId>,
+    next: Next,
+}
+
+/// What is read next.
+enum Next {
+    Begin,
+    /// So many nodes.
+    Pages(u64),
+    /// So many groups.
+    Groups(u64),
+    /// The rest of a group, and so many behind it.
+    Group(Box<GroupLoader>, u64),
+}
+
+impl StreamLoader {
+    /// Of a stream of this type.
+    pub fn new(id: u8) -> Self {
+        Self { id, stream: Stream::new(), last: None, next: Next::Begin }
+    }
+
+    /// The stream, after the last step.
+    pub fn finish(self) -> Stream {
+        self.stream
+    }
+
+    /// Heap bytes of what was read.
+    pub fn memory(&self) -> usize {
+        self.stream.memory()
+    }
+
+    /// Reads at least `count` bytes, or all; true after the last step.
+    pub fn step(&mut self, reader: &mut Reader<'_>, count: usize) -> Result<bool, Error> {
+        let start = reader.rest().len();
+        while start - reader.rest().len() < count {
+            self.next = match std::mem::replace(&mut self.next, Next::Begin) {
+                Next::Begin => Next::Pages(reader.count_or_none(2)?),
+                Next::Pages(0) => Next::Groups(self.marks(reader)?),
+                Next::Pages(left) => {
+                    self.page(reader)?;
+                    Next::Pages(left - 1)
+                }
+                Next::Groups(0) => {
+                    self.next = Next::Groups(0);
+                    return Ok(true);
+                }
+                Next::Groups(left) => {
+                    let group = GroupLoader::begin(self.id, reader, &self.stream)?;
+                    Next::Group(Box::new(group), left - 1)
+                }
+                Next::Group(mut group, left) => {
+                    if group.step(self.id, reader)? {
+                        group.finish(&mut self.stream)?;
+                        Next::Groups(left)
+                    } else {
+                        Next::Group(group, left)
+                    }
+                }
+            };
+        }
+        Ok(false)
+    }
+
+    fn page(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        let mut scratch = Vec::new();
         let master = <[u8; 16]>::try_from(reader.string(&mut scratch)?);
         let master = StreamId::of_bytes(master.map_err(|_| Error::Corrupt)?);
-        if last.is_some_and(|last| master <= last) {
+        if self.last.is_some_and(|last| master <= last) {
             return Err(Error::Corrupt);
         }
         let page = load_page(master, reader.string(&mut scratch)?)?;
-        last = Some(page.last());
-        stream.add_page(page);
+        self.last = Some(page.last());
+        self.stream.add_page(page);
+        Ok(())
     }
-    let len = reader.length()?;
-    let mut marks = Marks { last: load_id(reader)?, added: len, ..Marks::default() };
-    if id != types::STREAM {
-        load_id(reader)?; // the first one, which is seen from the entries
-        marks.max_deleted = load_id(reader)?;
-        marks.added = reader.length()?;
+
+    /// What stands behind the nodes; how many groups there are.
+    fn marks(&mut self, reader: &mut Reader<'_>) -> Result<u64, Error> {
+        let len = reader.length()?;
+        let mut marks = Marks { last: load_id(reader)?, added: len, ..Marks::default() };
+        if self.id != types::STREAM {
+            load_id(reader)?; // the first one, which is seen from the entries
+            marks.max_deleted = load_id(reader)?;
+            marks.added = reader.length()?;
+        }
+        if len != self.stream.len() || self.last.is_some_and(|last| last > marks.last) {
+            return Err(Error::Corrupt);
+        }
+        self.stream.set_marks(marks);
+        reader.count_or_none(5)
     }
-    if len != stream.len() || last.is_some_and(|last| last > marks.last) {
-        return Err(Error::Corrupt);
-    }
-    stream.set_marks(marks);
-    for _ in 0..reader.count_or_none(5)? {
-        load_group(id, reader, &mut stream)?;
-    }
-    Ok(stream)
 }
 
 fn load_id(reader: &mut Reader<'_>) -> Result<StreamId, Error> {
@@ -173,50 +247,102 @@ fn load_page(master: StreamId, bytes: &[u8]) -> Result<Page, Error> {
     Ok(page)
 }
 
-fn load_group(id: u8, reader: &mut Reader<'_>, stream: &mut Stream) -> Result<(), Error> {
-    let mut scratch = Vec::new();
-    let name = reader.string(&mut scratch)?.to_vec();
-    let last = load_id(reader)?;
-    let read = if id == types::STREAM {
-        stream.added_up_to(last)
-    } else {
-        Some(reader.length()?).filter(|read| *read != UNKNOWN)
-    };
-    let mut rows = BTreeMap::new();
-    for _ in 0..reader.count_or_none(25)? {
-        let entry = StreamId::of_bytes(reader.array()?);
-        let row = (i64::from_le_bytes(reader.array()?), reader.length()?);
-        if rows.insert(entry, row).is_some() {
-            return Err(Error::Corrupt);
-        }
+/// A group that is read row by row.
+struct GroupLoader {
+    name: Vec<u8>,
+    group: Group,
+    /// Times and counts of pending entries whose consumer was not read yet.
+    rows: BTreeMap<StreamId, (i64, u64)>,
+    rows_left: u64,
+    /// Known when all rows are read.
+    consumers_left: Option<u64>,
+    /// Whose entries are read; and whether it has no name.
+    owner: (ConsumerId, bool),
+    entries_left: u64,
+}
+
+impl GroupLoader {
+    fn begin(id: u8, reader: &mut Reader<'_>, stream: &Stream) -> Result<Self, Error> {
+        let name = reader.string(&mut Vec::new())?.to_vec();
+        let last = load_id(reader)?;
+        let read = if id == types::STREAM {
+            stream.added_up_to(last)
+        } else {
+            Some(reader.length()?).filter(|read| *read != UNKNOWN)
+        };
+        Ok(Self {
+            name,
+            group: Group::new(last, read),
+            rows: BTreeMap::new(),
+            rows_left: reader.count_or_none(25)?,
+            consumers_left: None,
+            owner: (ConsumerId::NOBODY, false),
+            entries_left: 0,
+        })
     }
-    let mut group = Group::new(last, read);
-    for _ in 0..reader.count_or_none(10)? {
+
+    /// Reads a row, a consumer or an entry of one; true if nothing is left.
+    fn step(&mut self, id: u8, reader: &mut Reader<'_>) -> Result<bool, Error> {
+        if self.rows_left > 0 {
+            self.rows_left -= 1;
+            let entry = StreamId::of_bytes(reader.array()?);
+            let row = (i64::from_le_bytes(reader.array()?), reader.length()?);
+            return match self.rows.insert(entry, row) {
+                Some(_) => Err(Error::Corrupt),
+                None => Ok(false),
+            };
+        }
+        if self.entries_left > 0 {
+            self.entries_left -= 1;
+            return self.entry(reader).map(|()| false);
+        }
+        match self.consumers_left {
+            None => self.consumers_left = Some(reader.count_or_none(10)?),
+            Some(0) => return Ok(true),
+            Some(left) => {
+                self.consumers_left = Some(left - 1);
+                self.consumer(id, reader)?;
+            }
+        }
+        Ok(false)
+    }
+
+    fn consumer(&mut self, id: u8, reader: &mut Reader<'_>) -> Result<(), Error> {
+        let mut scratch = Vec::new();
         let name = reader.string(&mut scratch)?;
         let seen_ms = i64::from_le_bytes(reader.array()?);
         let active_ms =
             if id == types::STREAM_3 { i64::from_le_bytes(reader.array()?) } else { seen_ms };
-        if group.find(name).is_some() {
+        if self.group.find(name).is_some() {
             return Err(Error::Corrupt);
         }
         let is_unnamed = name.is_empty();
         let owner = if is_unnamed && seen_ms == 0 {
             ConsumerId::NOBODY
         } else {
-            group.add_consumer(name, seen_ms, active_ms)
+            self.group.add_consumer(name, seen_ms, active_ms)
         };
-        for _ in 0..reader.count_or_none(16)? {
-            let entry = StreamId::of_bytes(reader.array()?);
-            let (at_ms, count) = rows.remove(&entry).ok_or(Error::Corrupt)?;
-            let is_released = is_unnamed && at_ms == 0;
-            let consumer = if is_released { ConsumerId::NOBODY } else { owner };
-            group.put(Pending { id: entry, at_ms, count, consumer });
+        self.owner = (owner, is_unnamed);
+        self.entries_left = reader.count_or_none(16)?;
+        Ok(())
+    }
+
+    fn entry(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        let entry = StreamId::of_bytes(reader.array()?);
+        let (at_ms, count) = self.rows.remove(&entry).ok_or(Error::Corrupt)?;
+        let (owner, is_unnamed) = self.owner;
+        let is_released = is_unnamed && at_ms == 0;
+        let consumer = if is_released { ConsumerId::NOBODY } else { owner };
+        self.group.put(Pending { id: entry, at_ms, count, consumer });
+        Ok(())
+    }
+
+    fn finish(self, stream: &mut Stream) -> Result<(), Error> {
+        if !self.rows.is_empty() || !stream.add_group(&self.name, self.group) {
+            return Err(Error::Corrupt);
         }
+        Ok(())
     }
-    if !rows.is_empty() || !stream.add_group(&name, group) {
-        return Err(Error::Corrupt);
-    }
-    Ok(())
 }
 
 fn put_id(out: &mut Vec<u8>, id: StreamId) {

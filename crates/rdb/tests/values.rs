@@ -9,7 +9,7 @@ use base::UnixMs;
 use base::prng::Prng;
 use rdb::{
     Builder, CollectionDump, CollectionRestore, Error, Field, Kind, Options, Owned, Saver, Shape,
-    Sink, Source, VERSION, VERSION_VALKEY, open, restore, seal, types,
+    Sink, Source, StreamDump, VERSION, VERSION_VALKEY, open, restore, seal, types,
 };
 use support::{sorted, value};
 
@@ -207,6 +207,39 @@ fn collections_are_read_in_steps_as_in_one() {
                 payload = damaged;
             }
         }
+    }
+}
+
+#[test]
+fn payloads_of_streams_in_steps_are_those_in_one() {
+    let source = Owned::Stream(support::stream());
+    let mut dump = StreamDump::new(&source).expect("a stream");
+    let mut steps = 1;
+    let payload = loop {
+        if let Some(payload) = dump.step(&source) {
+            break payload.to_vec();
+        }
+        steps += 1;
+    };
+    assert!(payload == Saver::default().dump(&source), "the payload of a stream");
+    assert!(steps > payload.len() / (32 << 10), "{steps} steps for {} bytes", payload.len());
+    let (read, steps) = restore_in_steps(&payload).expect("our own payload");
+    assert!(Saver::default().dump(&read) == payload, "the stream that was read");
+    assert!(steps > payload.len() / (16 << 10), "{steps} steps for {} bytes", payload.len());
+    assert!(StreamDump::new(&Owned::String(b"x".to_vec())).is_none());
+    let (mut prng, version) = (Prng::new(71), u16::from_le_bytes([payload[payload.len() - 10], 0]));
+    for round in 0..300 {
+        let mut damaged = payload[..payload.len() - 10].to_vec();
+        let at = 1 + prng.below(damaged.len() as u64 - 1) as usize;
+        damaged[at] = damaged[at].wrapping_add(1 + prng.below(255) as u8);
+        if round % 3 == 0 {
+            damaged.truncate(at + 1);
+        }
+        seal(&mut damaged, version);
+        let bytes = |value: Owned| Saver::default().dump(&value);
+        let one = Owned::restore(&damaged).map(bytes);
+        let steps = restore_in_steps(&damaged).map(|(value, _)| bytes(value));
+        assert!(one == steps, "damage at {at}");
     }
 }
 

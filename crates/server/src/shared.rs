@@ -48,6 +48,8 @@ pub struct WorkerCounters {
     pub expire_step_max_ns: Counter,
     /// Keys with an expiry that its last sample found past their time, and all that it found.
     pub stale: [Counter; 2],
+    /// The longest turn, nanoseconds; published now and then.
+    pub longest_turn_ns: Counter,
     /// Windows executed.
     pub windows: Counter,
     /// Open connections.
@@ -68,10 +70,10 @@ impl WorkerCounters {
     pub fn reset(&self) {
         self.commands.reset();
         self.errors.reset();
-        let expiry = [&self.expire_ns, &self.expire_step_max_ns];
+        let times = [&self.expire_ns, &self.expire_step_max_ns, &self.longest_turn_ns];
         for c in [&self.processed, &self.published, &self.hits, &self.misses, &self.windows]
             .into_iter()
-            .chain(expiry)
+            .chain(times)
         {
             c.set(0);
         }

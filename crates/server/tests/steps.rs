@@ -225,7 +225,7 @@ impl TooLong {
 
 const ALL: usize = ELEMENTS;
 
-const READS: [Read; 18] = [
+const READS: [Read; 20] = [
     (&[], &["SMEMBERS", "set"], ALL),
     (&[], &["HGETALL", "hash"], 2 * ALL),
     (&[], &["HKEYS", "hash"], ALL),
@@ -244,12 +244,14 @@ const READS: [Read; 18] = [
     (&[], &["SORT", "list", "ALPHA", "DESC", "GET", "#", "GET", "#"], 2 * ALL),
     (&[], &["SORT", "set", "ALPHA", "LIMIT", "900000", "1000"], 1000),
     (&[], &["SORT", "zset", "BY", "nosort", "DESC"], ALL),
+    (&[], &["GEORADIUS", "geo", "0", "0", "30000", "km", "ASC"], ALL),
+    (&[], &["GEORADIUS", "geo", "0", "0", "30000", "km", "COUNT", "10"], 10),
 ];
 
 const COPY_LIST: Words = &["COPY", "list", "to", "REPLACE"];
 const COPY_ZSET: Words = &["COPY", "zset", "to", "REPLACE"];
 
-const CHANGES: [Change; 17] = [
+const CHANGES: [Change; 19] = [
     (&[], &["SINTERSTORE", "to", "set", "half"], ":500000"),
     (&[], &["SUNIONSTORE", "to", "set", "half"], ":1500000"),
     (&[], &["SDIFFSTORE", "to", "set", "half"], ":500000"),
@@ -262,6 +264,8 @@ const CHANGES: [Change; 17] = [
     (&[], &["SORT", "numbers", "DESC", "STORE", "to"], ":1000000"),
     (&[], &["SORT", "set", "ALPHA", "LIMIT", "0", "300000", "STORE", "to"], ":300000"),
     (&[], &["LPOS", "list", "member:999999"], ":999999"),
+    (&[], &["GEORADIUS", "geo", "0", "0", "30000", "km", "STORE", "to"], ":1000000"),
+    (COPY_LIST, &["LINSERT", "to", "AFTER", "member:999999", "x"], ":1000001"),
     (COPY_LIST, &["LREM", "to", "0", "member:777777"], ":1"),
     (COPY_LIST, &["LREM", "to", "-1", "member:5"], ":1"),
     (COPY_ZSET, &["ZREMRANGEBYSCORE", "to", "100", "(600"], ":500000"),
@@ -280,6 +284,10 @@ fn large_replies_and_changes_run_in_short_steps() {
     world.fill("ZADD", "zset", 0, scored);
     world.fill("ZADD", "zhalf", ELEMENTS / 2, scored);
     world.fill("RPUSH", "numbers", 0, |n| vec![format!("{}", n * 7919 % 1_000_003)]);
+    world.fill("GEOADD", "geo", 0, |n| {
+        let (lon, lat) = ((n % 3_599) as f64 / 10.0 - 179.9, (n % 1_699) as f64 / 10.0 - 84.9);
+        vec![lon.to_string(), lat.to_string(), format!("member:{n}")]
+    });
     let mut too_long = TooLong::default();
     too_long.check_reads(&mut world, &READS);
     too_long.check_changes(&mut world, &CHANGES);
@@ -433,6 +441,15 @@ fn changes_of_many_pending_entries_run_in_short_steps() {
     let mut too_long = TooLong::default();
     too_long.check_reads(&mut world, &PENDING_READS);
     too_long.check_changes(&mut world, &PENDING_CHANGES);
+    too_long.retry("DUMP s".to_owned(), || {
+        let (_, mut times) = world.ask_bulks(&["DUMP", "s"]);
+        times.truncate(times.len() - 2); // as for collections
+        is_within_limits("DUMP of a stream", times)
+    });
+    let payload = world.dump("s");
+    too_long.retry("RESTORE s".to_owned(), || {
+        is_within_limits("RESTORE of a stream", world.restore(&payload))
+    });
     // The removal of a whole group or consumer runs at once.
     for command in [
         &["XGROUP", "DESTROY", "to", "g"][..],

@@ -2,7 +2,7 @@
 
 use base::{Blob, UnixMs};
 use keyspace::{Captured, Event, Key, Keyspace, Parts, ReclaimOnDrop, Uses};
-use rdb::{CollectionDump, CollectionRestore, TextRestore};
+use rdb::{CollectionDump, CollectionRestore, StreamDump, TextRestore};
 use resp::Reply;
 use value::Encoding;
 
@@ -22,8 +22,7 @@ const COPIED_MAX: usize = 16 * 1024;
 /// A longer payload is read ahead of the command.
 const LONG_PAYLOAD: usize = 64 * 1024;
 
-/// `DUMP key`. A long value is captured, and written in steps with its slot released: a stream in
-/// one step.
+/// `DUMP key`. A long value is captured, and written in steps with its slot released.
 pub fn dump(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let key = ctx.key(1);
     let keyspace = ctx.guard.keyspace();
@@ -82,6 +81,10 @@ impl Parts for LongCollection {
 
 impl DumpReply {
     fn of(keyspace: &Keyspace, big: Captured, encoding: Encoding) -> Box<dyn Resumable> {
+        if let Some(dump) = StreamDump::new(&Stored::captured(&big, encoding)) {
+            let work = keyspace.reclaim_on_drop(LongStream(dump));
+            return Box::new(StreamReply { big, encoding, work });
+        }
         match CollectionDump::new(&Stored::captured(&big, encoding)) {
             Some(dump) => {
                 let work = keyspace.reclaim_on_drop(LongCollection(dump));
@@ -106,7 +109,36 @@ impl Resumable for DumpReply {
     }
 }
 
-/// The reply of DUMP for a stream, or a collection which is one string: in one step.
+/// The reply of DUMP for a stream.
+struct StreamReply {
+    big: Captured,
+    encoding: Encoding,
+    work: ReclaimOnDrop<LongStream>,
+}
+
+/// The payload of a stream under way.
+struct LongStream(StreamDump);
+
+impl Parts for LongStream {
+    fn memory(&self) -> usize {
+        self.0.memory()
+    }
+}
+
+impl Resumable for StreamReply {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        let stored = Stored::captured(&self.big, self.encoding);
+        let Some(payload) = self.work.0.step(&stored) else { return Ok(Progress::More) };
+        reply_payload(&mut ctx.reply, &payload);
+        Ok(Progress::Complete)
+    }
+
+    fn memory(&self) -> usize {
+        self.work.0.memory()
+    }
+}
+
+/// The reply of DUMP for a collection which is one string: in one step.
 struct WholeReply(Option<ValueSnapshot>);
 
 impl Resumable for WholeReply {
@@ -263,8 +295,8 @@ fn read(settings: &Settings, payload: &[u8]) -> Result<Built, rdb::Error> {
     Ok(built)
 }
 
-/// A value that is read ahead of its command, with no slot locked: in steps, but a stream and a
-/// collection which is one container in one. It depends on no key.
+/// A value that is read ahead of its command, with no slot locked: in steps, but a collection
+/// which is one container in one. It depends on no key.
 struct Restoring {
     sources: Sources,
     settings: Settings,

@@ -9,7 +9,11 @@ use crate::error::Error;
 /// `DEL key ...`. What is removed is freed when the locks are released.
 pub fn del(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let mut removed = 0;
+    let are_many = ctx.has_many_keys();
     for arg in 1..ctx.args.len() {
+        if are_many {
+            ctx.warm_keys(arg - 1);
+        }
         let key = ctx.key(arg);
         removed += i64::from(ctx.guard.remove(Event::DEL, ctx.db, &key));
     }
@@ -25,7 +29,11 @@ pub fn unlink(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 /// `EXISTS key ...`: a key counts as often as it is named.
 pub fn exists(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let mut found = 0;
+    let are_many = ctx.has_many_keys();
     for arg in 1..ctx.args.len() {
+        if are_many {
+            ctx.warm_keys(arg - 1);
+        }
         let key = ctx.key(arg);
         let exists = ctx.guard.contains(ctx.db, &key);
         ctx.count_lookup(&key, exists);
@@ -40,7 +48,11 @@ pub fn exists(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 pub fn touch(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     ctx.guard.set_no_touch(false);
     let mut found = 0;
+    let are_many = ctx.has_many_keys();
     for arg in 1..ctx.args.len() {
+        if are_many {
+            ctx.warm_keys(arg - 1);
+        }
         let key = ctx.key(arg);
         let exists = ctx.guard.read(ctx.db, &key).is_some();
         ctx.count_lookup(&key, exists);

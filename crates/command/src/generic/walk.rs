@@ -2,6 +2,7 @@
 //! small database, which holds World for that moment. In a transaction the slots for SCAN and
 //! RANDOMKEY are locked before its first command.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use base::glob::{Case, is_literal, matches};
@@ -65,12 +66,20 @@ pub fn scan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     let Scan { cursor, count, pattern, kind } = Scan::parse(ctx.args)?;
     let mut keys = OutBuf::new();
     let mut shown = 0;
-    let next = ctx.guard.scan(ctx.db, cursor, count, |entry| {
+    let work = Cell::new(0);
+    let goes_on = || {
+        work.set(work.get() + BUCKET_WORK);
+        work.get() < SCAN_WORK_MAX
+    };
+    let next = ctx.guard.scan_while(ctx.db, cursor, count, goes_on, |entry| {
         let key = entry.key();
+        let matching = pattern.map_or(0, |pattern| match_work(pattern, key));
+        work.set(work.get() + KEY_WORK + matching);
         if pattern.is_none_or(|pattern| matches(pattern, key, Case::Sensitive))
             && kind.is_none_or(|kind| kind == entry.kind())
         {
             shown += 1;
+            work.set(work.get() + SHOWN_WORK + key.len() / 16);
             Reply::new(&mut keys, Proto::Resp2).bulk(key);
         }
     });
@@ -149,8 +158,19 @@ const CALL_COUNT: u64 = 4;
 const CALL_WORK: usize = 500;
 /// Work of reading a key from memory.
 const KEY_WORK: usize = 50;
+/// Work of one SCAN, about a millisecond: its COUNT is a hint.
+const SCAN_WORK_MAX: usize = 400_000;
+/// Work of visiting a bucket by SCAN, and of showing a key.
+const BUCKET_WORK: usize = 10;
+const SHOWN_WORK: usize = 50;
 /// Bytes of the reply that are written in one step.
 const CHUNK_BYTES: usize = 128 * 1024;
+
+/// Work of matching a key: at most a step for each byte of the pattern and each of the key. Mostly
+/// much less.
+fn match_work(pattern: &[u8], key: &[u8]) -> usize {
+    key.len().saturating_mul(pattern.len()) / 4
+}
 
 /// `KEYS`: a walk that collects the reply, then the reply in pieces.
 struct Keys {
@@ -193,7 +213,7 @@ impl Keys {
             let db = ctx.db;
             let next = ctx.guard.scan(db, cursor, CALL_COUNT, |entry| {
                 let key = entry.key();
-                work += KEY_WORK + key.len().saturating_mul(self.pattern.len()) / 4;
+                work += KEY_WORK + match_work(&self.pattern, key);
                 if matches(&self.pattern, key, Case::Sensitive) {
                     self.found += 1;
                     Reply::new(&mut self.piece, Proto::Resp2).bulk(key);

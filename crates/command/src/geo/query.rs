@@ -81,6 +81,17 @@ impl Region {
     }
 }
 
+impl Region {
+    /// What it costs to see whether a place is inside, in tests of a circle: few sides cost as
+    /// much as that.
+    pub fn cost(&self) -> u64 {
+        match self {
+            Region::Area(_) => 1,
+            Region::Polygon(polygon) => 1 + polygon.sides() as u64 / 64,
+        }
+    }
+}
+
 /// All arguments.
 pub(super) struct Query {
     pub region: Region,
@@ -170,6 +181,16 @@ fn place_of(zset: Option<View<'_>>, member: &[u8]) -> Result<Place, Error> {
 }
 
 impl Query {
+    /// True if somebody asks how far a place is.
+    pub fn needs_distance(&self) -> bool {
+        self.order.is_some() || self.with_distance || self.store_distance
+    }
+
+    /// So many places that were found are enough.
+    pub fn enough(&self) -> usize {
+        if self.any { self.count.unwrap_or(usize::MAX) } else { usize::MAX }
+    }
+
     /// Reads the arguments from the one behind the source's key on; members are looked up in the
     /// source.
     pub fn parse(

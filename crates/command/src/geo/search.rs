@@ -4,18 +4,19 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use keyspace::{Event, Kind};
-use resp::Reply;
-use value::geo::{Finder, Place, hash_of_score};
+use value::geo::{Finder, Place};
 use value::packed::Elem;
 use value::string::IntText;
 use value::zset::View;
 
+use super::long_search::{LongReply, LongSearch, LongStore};
 use super::query::{Form, Order, Query, Region};
-use super::text::{write_distance, write_place};
+use super::reply::{STEP_BYTES, write_hit};
 use crate::ctx::{Ctx, Progress, Resumable};
 use crate::done::Done;
 use crate::error::Error;
 use crate::events;
+use crate::prepare::{self, Found as Ahead, Sources};
 use crate::zset::aside::store;
 use crate::zset::view::view_of;
 
@@ -23,8 +24,6 @@ use crate::zset::view::view_of;
 const STEP_PLACES: usize = 250;
 /// Sides of a polygon that may be compared with places before a search is said to be long.
 const SIDES_AT_ONCE: u64 = 200_000;
-/// Bytes of a reply after which a step ends.
-const STEP_BYTES: usize = 64 * 1024;
 
 /// `GEOSEARCH key FROMMEMBER member | FROMLONLAT lon lat
 /// BYRADIUS radius unit | BYBOX width height unit | BYPOLYGON count lon lat [lon lat ...]
@@ -115,15 +114,35 @@ fn search(ctx: &mut Ctx<'_, '_>, form: Form, source: usize) -> Result<Done, Erro
     {
         return Ok(Done::Park(parked));
     }
+    let tries = match prepare::found::<LongStore>(ctx) {
+        Ahead::Ready(ahead) => return prepare::Preparation::finish(ahead, ctx),
+        Ahead::Begin(tries) => tries,
+    };
+    let (keyspace, at_once) = (ctx.guard.keyspace(), ctx.settings.at_once_elements);
     let entry = ctx.read_kind(source, Kind::Zset)?;
     let zset = entry.map(|entry| view_of(entry));
     let query = Query::parse(args, form, source, zset)?;
-    let found = zset.map_or_else(Found::default, |zset| find(&query, zset));
+    let event = match form {
+        Form::Search { .. } => events::GEOSEARCHSTORE,
+        Form::Radius { .. } | Form::ByMember { .. } => events::GEORADIUSSTORE,
+    };
+    let found = match (entry, zset) {
+        (Some(entry), Some(zset)) => {
+            let most = entry.big().map_or(u64::MAX, |_| at_once / query.region.cost());
+            find(&query, zset, most)
+        }
+        _ => Some(Found::default()),
+    };
+    let Some(found) = found else {
+        let entry = entry.expect("something was found in it");
+        let search = LongSearch::new(keyspace, entry, query);
+        if search.query.store.is_none() {
+            return Ok(Done::Steps(Box::new(LongReply::new(search))));
+        }
+        let sources = Sources::of(ctx, source..source + 1, tries);
+        return prepare::begin(ctx, LongStore::new(keyspace, sources, search, event));
+    };
     if let Some(at) = query.store {
-        let event = match form {
-            Form::Search { .. } => events::GEOSEARCHSTORE,
-            Form::Radius { .. } | Form::ByMember { .. } => events::GEORADIUSSTORE,
-        };
         store_found(event, ctx, &query, &found, at);
         return Ok(Done::Replied);
     }
@@ -141,15 +160,17 @@ fn is_long(ctx: &mut Ctx<'_, '_>, source: usize) -> bool {
     (places + 1).saturating_mul(ctx.args.len() as u64 / 2) > SIDES_AT_ONCE
 }
 
-/// The places of the region in the order and number that are asked for.
-fn find(query: &Query, zset: View<'_>) -> Found {
+/// The places of the region in the order and number that are asked for; `None` if more than `most`
+/// would have to be looked at.
+fn find(query: &Query, zset: View<'_>, most: u64) -> Option<Found> {
     match &query.region {
         Region::Area(area) => {
             let finder = Finder::new(*area);
-            collect(query, zset, &area.ranges(), |score| finder.has(score))
+            collect(query, zset, most, &area.ranges(), |score| finder.has(score))
         }
         Region::Polygon(polygon) => {
-            collect(query, zset, &polygon.ranges(), |score| polygon.has(Place::of_score(score)))
+            let has = |score| polygon.has(Place::of_score(score));
+            collect(query, zset, most, &polygon.ranges(), has)
         }
     }
 }
@@ -158,15 +179,20 @@ fn find(query: &Query, zset: View<'_>) -> Found {
 fn collect(
     query: &Query,
     zset: View<'_>,
+    most: u64,
     ranges: &[Range<u64>],
     is_inside: impl Fn(f64) -> bool,
-) -> Found {
-    let mut found = Found::default();
+) -> Option<Found> {
+    let (mut found, mut left) = (Found::default(), most);
     let center = query.region.center();
-    let is_distance_asked = query.order.is_some() || query.with_distance || query.store_distance;
-    let enough = if query.any { query.count.unwrap_or(usize::MAX) } else { usize::MAX };
+    let (is_distance_asked, enough) = (query.needs_distance(), query.enough());
     for range in ranges {
         zset.each_score(&(range.start as f64..range.end as f64), |member, score| {
+            if left == 0 {
+                left = u64::MAX;
+                return false;
+            }
+            left -= 1;
             if is_inside(score) {
                 let distance = || center.distance(Place::of_score(score));
                 let distance = if is_distance_asked { distance() } else { 0.0 };
@@ -174,12 +200,15 @@ fn collect(
             }
             found.hits.len() < enough
         });
+        if left > most {
+            return None;
+        }
         if found.hits.len() >= enough {
             break;
         }
     }
     found.arrange(query.order, query.count.unwrap_or(usize::MAX));
-    found
+    Some(found)
 }
 
 /// Stores what was found.
@@ -208,34 +237,14 @@ struct Hits {
     query: Query,
 }
 
-impl Hits {
-    fn write(&self, hit: Hit, reply: &mut Reply<'_>) {
-        let Query { with_distance, with_hash, with_place, metres, .. } = self.query;
-        let parts = [with_distance, with_hash, with_place];
-        let parts = parts.into_iter().filter(|part| *part).count();
-        if parts > 0 {
-            reply.array(1 + parts);
-        }
-        reply.bulk(self.found.member(hit));
-        if with_distance {
-            write_distance(reply, hit.distance / metres);
-        }
-        if with_hash {
-            reply.integer(hash_of_score(hit.score) as i64);
-        }
-        if with_place {
-            write_place(reply, Place::of_score(hit.score));
-        }
-    }
-}
-
 impl Resumable for Hits {
     fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
         let full = ctx.reply.position().bytes + STEP_BYTES;
         for _ in 0..STEP_PLACES {
             let Some(&hit) = self.found.hits.get(self.next) else { return Ok(Progress::Complete) };
             self.next += 1;
-            self.write(hit, &mut ctx.reply);
+            let member = self.found.member(hit);
+            write_hit(&self.query, member, hit.score, hit.distance, &mut ctx.reply);
             if ctx.reply.position().bytes >= full {
                 break;
             }

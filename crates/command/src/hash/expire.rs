@@ -6,6 +6,7 @@ use keyspace::Kind;
 use super::recording;
 use super::times::{EPOCH, absolute, change, code, fields};
 use super::view::View;
+use crate::asking::{self, Answer};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
@@ -148,33 +149,63 @@ fn reply_codes(ctx: &mut Ctx<'_, '_>, codes: Option<Vec<i64>>, count: usize) {
 
 /// `HTTL key FIELDS n field ...`.
 pub fn httl(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let now = ctx.now.0;
-    times(ctx, |at| ((at - now).max(0) + 999) / 1000)
+    times(ctx, seconds_left, |held, field, now, reply| {
+        reply.integer(seconds_left(View::held(held), field, now));
+    })
+}
+
+fn seconds_left(view: View<'_>, field: &[u8], now: UnixMs) -> i64 {
+    code(view, field, |at| ((at - now.0).max(0) + 999) / 1000)
 }
 
 /// `HPTTL key FIELDS n field ...`.
 pub fn hpttl(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    let now = ctx.now.0;
-    times(ctx, |at| (at - now).max(0))
+    times(ctx, ms_left, |held, field, now, reply| {
+        reply.integer(ms_left(View::held(held), field, now));
+    })
+}
+
+fn ms_left(view: View<'_>, field: &[u8], now: UnixMs) -> i64 {
+    code(view, field, |at| (at - now.0).max(0))
 }
 
 /// `HEXPIRETIME key FIELDS n field ...`.
 pub fn hexpiretime(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    times(ctx, |at| at / 1000 + i64::from(at % 1000 > 0))
+    times(ctx, second, |held, field, now, reply| {
+        reply.integer(second(View::held(held), field, now));
+    })
+}
+
+fn second(view: View<'_>, field: &[u8], _: UnixMs) -> i64 {
+    code(view, field, |at| at / 1000 + i64::from(at % 1000 > 0))
 }
 
 /// `HPEXPIRETIME key FIELDS n field ...`.
 pub fn hpexpiretime(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-    times(ctx, |at| at)
+    times(ctx, ms, |held, field, now, reply| {
+        reply.integer(ms(View::held(held), field, now));
+    })
 }
 
-fn times(ctx: &mut Ctx<'_, '_>, time: impl Fn(i64) -> i64) -> Result<Done, Error> {
+fn ms(view: View<'_>, field: &[u8], _: UnixMs) -> i64 {
+    code(view, field, |at| at)
+}
+
+/// Replies an array of what `time` says of each field; `answer` is the same in steps.
+fn times(
+    ctx: &mut Ctx<'_, '_>,
+    time: fn(View<'_>, &[u8], UnixMs) -> i64,
+    answer: Answer,
+) -> Result<Done, Error> {
     let fields = fields(ctx, 2, 1)?;
-    let args = ctx.args;
+    if let Some(done) = asking::in_steps(ctx, Kind::Hash, fields.start, answer)? {
+        return Ok(done);
+    }
+    let (args, now) = (ctx.args, ctx.now);
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
     reply.array(fields.len());
     for i in fields {
-        reply.integer(entry.map_or(-2, |entry| code(View::of(entry), args.get(i), &time)));
+        reply.integer(entry.map_or(-2, |entry| time(View::of(entry), args.get(i), now)));
     }
     Ok(Done::Replied)
 }

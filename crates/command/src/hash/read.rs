@@ -1,9 +1,11 @@
 //! Reading hashes: HGET, HMGET, HGETALL, HKEYS, HVALS, HLEN, HSTRLEN, HEXISTS, HSCAN.
 
 use keyspace::{Encoding, Kind};
+use resp::Reply;
 use value::hash::pairs;
 
 use super::view::View;
+use crate::asking::{self, Held};
 use crate::collection::{Choice, STEP_ELEMENTS, Show, Stream, Text, walk};
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -24,6 +26,14 @@ pub fn hget(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 /// `HMGET key field [field ...]`.
 pub fn hmget(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    let answer =
+        |held: &Held, field: &[u8], _, reply: &mut Reply<'_>| match View::held(held).get(field) {
+            Some(text) => text.write(reply),
+            None => reply.null(),
+        };
+    if let Some(done) = asking::in_steps(ctx, Kind::Hash, 2, answer)? {
+        return Ok(done);
+    }
     let args = ctx.args;
     let (entry, reply) = ctx.read_reply(1, Kind::Hash)?;
     let view = entry.map(View::of);

@@ -5,6 +5,7 @@ use value::Big;
 use value::hash::{self, Hash};
 use value::packed::Elem;
 
+use crate::asking::Held;
 use crate::collection::Text;
 
 /// A hash as a reader sees it.
@@ -15,6 +16,15 @@ pub(super) enum View<'a> {
 }
 
 impl<'a> View<'a> {
+    /// A hash apart from its key.
+    pub fn held(held: &'a Held) -> Self {
+        match (held, held.big()) {
+            (Held::Packed(packed, _), _) => View::Packed(packed),
+            (_, Some(big @ Big::Hash(hash))) => View::Big(big, hash),
+            _ => unreachable!("a hash is held"),
+        }
+    }
+
     /// The hash in an entry, which holds one.
     #[inline]
     pub fn of(entry: Entry<'a>) -> Self {

@@ -59,8 +59,9 @@ impl SetSnapshot {
         }
     }
 
+    /// Whether it has a member: as it is packed, and its text.
     #[inline]
-    fn has(&self, stored: &[u8], text: &[u8]) -> bool {
+    pub fn has(&self, stored: &[u8], text: &[u8]) -> bool {
         match self {
             Self::Packed(bytes, _) => has_stored(bytes, stored),
             Self::Big(big) => match &**big {

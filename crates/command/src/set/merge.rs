@@ -14,6 +14,7 @@ use value::keyed::Key;
 use value::set::Set;
 
 use super::few::{self, SetSnapshot};
+use super::gather::Gathering;
 use super::operation::Operation;
 use super::view::View;
 use crate::ctx::Ctx;
@@ -29,6 +30,8 @@ pub(super) struct Merge {
     /// Trees, or nothing if there are so few members that they stand in `few`.
     sets: Vec<Captured>,
     few: Vec<SetSnapshot>,
+    /// So many sets that they become one first.
+    gathering: Option<Gathering>,
     /// Where to resume: a hash and a member.
     next: (u32, Box<[u8]>),
     /// Something is left to do.
@@ -45,7 +48,11 @@ impl Merge {
         let keyspace = ctx.guard.keyspace();
         let mut sources = Vec::with_capacity(keys.len());
         let mut more = true;
+        let are_many = ctx.has_many_keys();
         for (n, i) in keys.enumerate() {
+            if are_many {
+                ctx.warm_keys(n);
+            }
             match ctx.read_kind(i, Kind::Set)? {
                 Some(entry) => sources.push(SetSnapshot::of(keyspace, View::of(entry))),
                 None => match operation {
@@ -59,10 +66,18 @@ impl Merge {
         if operation == Operation::Intersection {
             sources.sort_by_key(SetSnapshot::len);
         }
-        let mut merge =
-            Self { operation, sets: Vec::new(), few: Vec::new(), next: (0, Box::default()), more };
+        let mut merge = Self {
+            operation,
+            sets: Vec::new(),
+            few: Vec::new(),
+            gathering: None,
+            next: (0, Box::default()),
+            more,
+        };
         if more && few::is_few(operation, &sources) {
             merge.few = sources;
+        } else if more && Gathering::is_for(operation, &sources) {
+            merge.gathering = Some(Gathering::new(keyspace, operation, sources));
         } else if more {
             merge.sets = sources.into_iter().map(|source| source.into_tree(keyspace)).collect();
         }
@@ -71,7 +86,9 @@ impl Merge {
 
     /// Members of trees that are looked at in all.
     pub fn work(&self) -> u64 {
-        if self.more { self.sets.iter().map(|set| set.len()).sum() } else { 0 }
+        let gathered = self.gathering.as_ref().map_or(0, Gathering::work);
+        let merged: u64 = self.sets.iter().map(|set| set.len()).sum();
+        if self.more { merged + gathered } else { 0 }
     }
 
     /// Looks at up to `budget` members of the leading set, or of the union. Calls `f` with the
@@ -85,6 +102,18 @@ impl Merge {
             few::each(self.operation, &self.few, f);
             self.more = false;
             return false;
+        }
+        if let Some(gathering) = &mut self.gathering
+            && !gathering.step(budget)
+        {
+            return true;
+        }
+        if let Some(gathering) = self.gathering.take() {
+            // What is left is to go through the one set.
+            (self.operation, self.sets) = (Operation::Union, vec![gathering.into_result()]);
+            if budget < u64::MAX {
+                return true;
+            }
         }
         let from = Key { head: self.next.0, tail: &self.next.1 };
         let next = match self.operation {

@@ -1,9 +1,11 @@
 //! Reading sets: SISMEMBER, SMISMEMBER, SCARD, SMEMBERS, SSCAN.
 
 use keyspace::{Encoding, Kind};
+use resp::Reply;
 use value::packed::Packed;
 
 use super::view::View;
+use crate::asking::{self, Held};
 use crate::collection::{Choice, STEP_ELEMENTS, Show, Stream, Text, walk};
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -21,6 +23,12 @@ pub fn sismember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 /// `SMISMEMBER key member [member ...]`.
 pub fn smismember(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    let answer = |held: &Held, member: &[u8], _, reply: &mut Reply<'_>| {
+        reply.integer(View::held(held).contains(member).into());
+    };
+    if let Some(done) = asking::in_steps(ctx, Kind::Set, 2, answer)? {
+        return Ok(done);
+    }
     let args = ctx.args;
     let (entry, reply) = ctx.read_reply(1, Kind::Set)?;
     let view = entry.map(View::of);

@@ -5,6 +5,8 @@ use value::Big;
 use value::packed::{Elem, Packed};
 use value::set::{Set, find};
 
+use crate::asking::Held;
+
 /// A set as a reader sees it.
 #[derive(Clone, Copy)]
 pub(super) enum View<'a> {
@@ -14,6 +16,17 @@ pub(super) enum View<'a> {
 }
 
 impl<'a> View<'a> {
+    /// A set apart from its key.
+    pub fn held(held: &'a Held) -> Self {
+        match (held, held.big()) {
+            (Held::Packed(packed, encoding), _) => {
+                View::Packed(packed, *encoding == Encoding::Intset)
+            }
+            (_, Some(big @ Big::Set(set))) => View::Big(big, set),
+            _ => unreachable!("a set is held"),
+        }
+    }
+
     /// The set in an entry, which holds one.
     #[inline]
     pub fn of(entry: Entry<'a>) -> Self {

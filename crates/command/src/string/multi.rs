@@ -14,7 +14,11 @@ use crate::spec::KeyRuns;
 /// `MGET key ...`: a key that holds no string counts as one that does not exist.
 pub fn mget(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     ctx.reply.array(ctx.args.len() - 1);
+    let are_many = ctx.has_many_keys();
     for i in 1..ctx.args.len() {
+        if are_many {
+            ctx.warm_keys(i - 1);
+        }
         let key = ctx.key(i);
         let entry = ctx.guard.look_up(ctx.db, &key);
         ctx.tally.count(entry.is_some());
@@ -87,7 +91,11 @@ impl Pairs {
     }
 
     fn set(self, ctx: &mut Ctx<'_, '_>, expiry: NewExpiry) {
-        for i in self.keys() {
+        let are_many = ctx.has_many_keys();
+        for (n, i) in self.keys().enumerate() {
+            if are_many {
+                ctx.warm_keys(n);
+            }
             let key = ctx.key(i);
             put(ctx.guard, ctx.db, &key, new_text(&ctx.args, i + 1), expiry);
         }
@@ -100,8 +108,11 @@ impl Pairs {
         condition: Condition<'_>,
         expiry: NewExpiry,
     ) -> Result<Done, Error> {
-        let mut all_hold = true;
-        for i in self.keys() {
+        let (mut all_hold, are_many) = (true, ctx.has_many_keys());
+        for (n, i) in self.keys().enumerate() {
+            if are_many {
+                ctx.warm_keys(n);
+            }
             let key = ctx.key(i);
             all_hold = all_hold && holds(condition, ctx.guard.read(ctx.db, &key))?;
         }

@@ -37,7 +37,7 @@ const ORDER: Order = Order { kept: false, alpha: false, by: true, desc: false };
 /// A result under way. Mostly it is read in the order of hashes, in which members are found from
 /// place to place; then it is sorted by scores in runs, which are merged into the tree of scores
 /// from its beginning to its end.
-pub(super) struct Building {
+pub(crate) struct Building {
     inputs: Vec<(Input, f64)>,
     operation: Operation,
     aggregate: Aggregate,
@@ -77,7 +77,7 @@ impl Parts for Ranked {
 }
 
 impl Building {
-    pub fn new(
+    pub(super) fn new(
         keyspace: &Keyspace,
         inputs: Vec<(Input, f64)>,
         operation: Operation,
@@ -97,7 +97,7 @@ impl Building {
     }
 
     /// Bytes of the result so far.
-    fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         self.result.memory() + self.ranked.memory()
     }
 
@@ -110,13 +110,29 @@ impl Building {
     }
 
     /// Some ranks of one input.
-    pub fn some(keyspace: &Keyspace, input: Input, ranks: Range<u64>) -> Self {
+    pub(super) fn some(keyspace: &Keyspace, input: Input, ranks: Range<u64>) -> Self {
         let all = Self::new(keyspace, vec![(input, 1.0)], Operation::Union, Aggregate::Sum);
         Self { stage: Stage::Copying, at: (0, ranks.start), until: ranks.end, ..all }
     }
 
+    /// An empty one, which gets its members by [`Building::feed`].
+    pub fn fed(keyspace: &Keyspace) -> Self {
+        Self::new(keyspace, Vec::new(), Operation::Union, Aggregate::Sum)
+    }
+
+    /// Adds a member which it does not have.
+    pub fn feed(&mut self, member: &[u8], score: f64) {
+        self.longest = member.len().max(self.longest);
+        big_mut(self.result.value_mut()).index(member, score);
+    }
+
+    /// Nothing is fed any more: the steps begin.
+    pub fn end_feeding(&mut self) {
+        self.stage = Stage::Collecting(0);
+    }
+
     /// Does one step; returns true when the result has both its trees.
-    fn step(&mut self) -> bool {
+    pub fn step(&mut self) -> bool {
         if self.stage != Stage::Placing {
             return self.arrange() && self.stage == Stage::Copying;
         }
@@ -203,9 +219,9 @@ impl Building {
         self.at.0 >= last
     }
 
-    /// Puts the result under the destination, whatever was there; how many members it has.
-    fn store(self, event: Event, ctx: &mut Ctx<'_, '_>) -> u64 {
-        let (db, key, settings) = (ctx.db, ctx.key(1), ctx.settings);
+    /// Puts the result under the key in an argument, whatever was there; how many members it has.
+    pub fn store(self, event: Event, ctx: &mut Ctx<'_, '_>, at: usize) -> u64 {
+        let (db, key, settings) = (ctx.db, ctx.key(at), ctx.settings);
         let len = self.result.len();
         let is_list = len <= settings.zset_max_listpack_entries
             && self.longest as u64 <= settings.zset_max_listpack_value;
@@ -291,7 +307,7 @@ impl Preparation for Storing {
     }
 
     fn finish(self, ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
-        let members = self.building.store(self.event, ctx);
+        let members = self.building.store(self.event, ctx, 1);
         ctx.reply.integer(members as i64);
         Ok(Done::Replied)
     }

@@ -1,11 +1,13 @@
 //! Questions about members and counts: ZSCORE, ZMSCORE, ZCARD, ZRANK, ZREVRANK, ZCOUNT, ZLEXCOUNT.
 
 use keyspace::Kind;
+use resp::Reply;
 use value::zset::View;
 
 use super::bounds;
 use super::reply::write_score;
-use super::view::view_of;
+use super::view::{view_of, view_of_held};
+use crate::asking::{self, Held};
 use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::{Arity, Error};
@@ -34,6 +36,12 @@ pub fn zscore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 
 /// `ZMSCORE key member [member ...]`.
 pub fn zmscore(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
+    let answer = |held: &Held, member: &[u8], _, reply: &mut Reply<'_>| {
+        write_score(reply, view_of_held(held).score(member));
+    };
+    if let Some(done) = asking::in_steps(ctx, Kind::Zset, 2, answer)? {
+        return Ok(done);
+    }
     let members = ctx.args.from(2);
     let (entry, reply) = ctx.read_reply(1, Kind::Zset)?;
     let zset = entry.map(|entry| view_of(entry));

@@ -15,7 +15,7 @@ use crate::ctx::Ctx;
 use crate::done::Done;
 use crate::error::Error;
 use crate::parse::{integer, is};
-use crate::scan::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, parse_cursor};
+use crate::scan::{SCAN_COUNT_DEFAULT, SCAN_COUNT_MAX, matching_cost, parse_cursor};
 
 /// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`. NOSCORES is Valkey's.
 pub fn zscan(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
@@ -74,13 +74,14 @@ fn options<'a>(args: &resp::Args<'a>) -> Result<(u64, Option<&'a [u8]>, bool), E
 /// point, 0 at the end.
 fn walk(zset: &Zset, cursor: u64, count: u64, shown: &mut Shown<'_>) -> i64 {
     let Ok(from) = u32::try_from(cursor) else { return 0 };
-    let mut last = from;
-    for (seen, scored) in (0_u64..).zip(zset.iter_hashed(from)) {
+    let (mut last, mut seen) = (from, 0);
+    for scored in zset.iter_hashed(from) {
         let hash = hash32(scored.member);
         if seen >= count && hash != last {
             return i64::from(hash);
         }
         last = hash;
+        seen += 1 + matching_cost(shown.pattern, scored.member.len());
         shown.show(Elem::Bytes(scored.member), scored.score);
     }
     0

@@ -73,14 +73,18 @@ impl Backlog {
         self.pieces.push_back(Piece::Shared(part.clone()));
     }
 
-    /// Writes the first runs into `into`, as many as one send takes; returns their number.
-    pub fn front<'a>(&'a self, into: &mut [IoSlice<'a>; PIECES_MAX]) -> usize {
+    /// Writes the first runs into `into`, as many as one send takes, and none behind `most` bytes;
+    /// returns their number.
+    pub fn front<'a>(&'a self, into: &mut [IoSlice<'a>; PIECES_MAX], most: usize) -> usize {
         let skips = std::iter::once(self.sent).chain(std::iter::repeat(0));
         let runs = self.pieces.iter().zip(skips).flat_map(|(piece, skip)| piece.runs(skip));
-        let mut count = 0;
+        let (mut count, mut bytes) = (0, 0);
         for (place, run) in into.iter_mut().zip(runs) {
+            if bytes >= most {
+                break;
+            }
             *place = IoSlice::new(run);
-            count += 1;
+            (count, bytes) = (count + 1, bytes + run.len());
         }
         count
     }
@@ -114,7 +118,7 @@ mod tests {
 
     fn all(backlog: &Backlog) -> Vec<u8> {
         let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
-        let n = backlog.front(&mut pieces);
+        let n = backlog.front(&mut pieces, usize::MAX);
         pieces[..n].iter().flat_map(|p| p.to_vec()).collect()
     }
 
@@ -156,7 +160,7 @@ mod tests {
         backlog.push(b"head");
         backlog.push_shared(&value, 0);
         let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
-        assert_eq!(backlog.front(&mut pieces), 2);
+        assert_eq!(backlog.front(&mut pieces, usize::MAX), 2);
         let place = value.pages().next().map(<[u8]>::as_ptr);
         assert_eq!(Some(pieces[1].as_ptr()), place);
     }
@@ -168,7 +172,7 @@ mod tests {
             backlog.push_shared(&part(b"v"), 0);
         }
         let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
-        assert_eq!(backlog.front(&mut pieces), PIECES_MAX);
+        assert_eq!(backlog.front(&mut pieces, usize::MAX), PIECES_MAX);
         backlog.advance(PIECES_MAX);
         assert_eq!(backlog.len(), 1);
     }

@@ -12,7 +12,8 @@ use std::io::IoSlice;
 
 /// Bytes of arena memory kept between turns.
 pub const ARENA_KEPT: usize = 1 << 20;
-/// Bytes of one backlog that are sent per turn, overshot by at most one send.
+/// Bytes of one connection that a turn sends from its backlog, and of a reply with references: a
+/// reader as fast as the worker would keep it for itself. Overshot by at most one run.
 pub const FLUSH_MAX: usize = 1 << 20;
 /// Maximum bytes of input discarded at a graceful close: unread input would turn the close into a
 /// reset.
@@ -151,13 +152,16 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         let Some(conn) = self.conns.find(id) else { return Ok((0, true)) };
         let mut runs = runs(&self.out, s).peekable();
         let (mut total, mut calls) = (0, 0);
-        while runs.peek().is_some() {
+        while runs.peek().is_some() && total < FLUSH_MAX {
             let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
             let (mut count, mut full) = (0, 0);
-            for (place, run) in pieces.iter_mut().zip(runs.by_ref()) {
-                *place = IoSlice::new(run);
+            while count < PIECES_MAX
+                && total + full < FLUSH_MAX
+                && let Some(run) = runs.next()
+            {
+                pieces[count] = IoSlice::new(run);
                 count += 1;
-                full += place.len();
+                full += run.len();
             }
             calls += 1;
             let sent = match self.poller.send_pieces(&conn.stream, &pieces[..count]) {
@@ -204,7 +208,8 @@ impl<P: Poller, M: Send> Reactor<P, M> {
         let backlog = conn.backlog.as_mut()?;
         let mut total = 0;
         while backlog.len() > 0 && total < FLUSH_MAX {
-            let taken = send_front(&mut self.poller, &conn.stream, backlog);
+            let most = FLUSH_MAX - total;
+            let taken = send_front(&mut self.poller, &conn.stream, backlog, most);
             match taken {
                 Ok((sent, full)) => {
                     total += sent;
@@ -264,9 +269,10 @@ fn send_front<P: Poller>(
     poller: &mut P,
     stream: &P::Stream,
     backlog: &mut Backlog,
+    most: usize,
 ) -> Result<(usize, bool), Errno> {
     let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
-    let count = backlog.front(&mut pieces);
+    let count = backlog.front(&mut pieces, most);
     let full = pieces[..count].iter().map(|p| p.len()).sum::<usize>();
     let sent = poller.send_pieces(stream, &pieces[..count])?;
     backlog.advance(sent);

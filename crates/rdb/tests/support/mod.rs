@@ -99,3 +99,32 @@ pub fn sorted(mut value: Owned) -> Owned {
     value.sort();
     value
 }
+
+/// A stream of many nodes, with groups.
+#[allow(dead_code)] // not every test has streams
+pub fn stream() -> value::Stream {
+    use value::StreamId;
+    use value::stream::{Group, Pending};
+    let mut stream = value::Stream::new();
+    let limits = value::stream::Limits { bytes: 4096, entries: 100 };
+    let mut log = value::Records::default();
+    for at in 1..=20_000 {
+        let text = format!("{at}");
+        stream.add(
+            StreamId::new(at, 1),
+            [(&b"n"[..], text.as_bytes())].into_iter(),
+            6,
+            limits,
+            &mut log,
+        );
+    }
+    for name in [&b"g"[..], b"h"] {
+        let mut group = Group::new(StreamId::new(15_000, 1), None);
+        let consumer = group.add_consumer(b"c", 17, 17);
+        for at in 1..=15_000 {
+            group.put(Pending { id: StreamId::new(at, 1), at_ms: 3, count: 2, consumer });
+        }
+        assert!(stream.add_group(name, group), "it is new");
+    }
+    stream
+}

@@ -537,6 +537,7 @@ impl WorkerCounters {
             misses: Counter::default(),
             expire_ns: Counter::default(),
             expire_step_max_ns: Counter::default(),
+            longest_turn_ns: Counter::default(),
             stale: Default::default(),
             windows: Counter::default(),
             connections: AtomicU32::new(0),

@@ -180,6 +180,7 @@ impl Core {
         let args = window.args(input, c);
         let request = Request { caller: &caller, id: c.id, args, key: c.key };
         let started = self.clock.now();
+        self.running.time_from(started);
         let outcome = self.execute(access, out, &request);
         if outcome != Outcome::Retry {
             self.batch.timed_ns += self.clock.now().since(started);
@@ -239,6 +240,8 @@ impl Core {
         let caller = Caller::of_session(session);
         self.leave_short_path(window, c);
         let started = self.clock.now();
+        self.running.time_from(started);
+        _ = self.running.unlock(started); // as part of the window its hold is bounded
         let outcome = self.follow_up(access, out, &caller, id, done);
         if outcome == Outcome::Retry {
             return self.stop_at(c.session, c.start as usize);

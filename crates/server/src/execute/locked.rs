@@ -17,9 +17,10 @@ use keyspace::{Access, Parked};
 use resp::OutBuf;
 use std::mem::ManuallyDrop;
 
-/// A command of at least this many keys declares itself long: others suspend instead of waiting for
-/// their slots.
+/// A command of at least this many keys, or of so many arguments for few keys, declares itself
+/// long: others suspend instead of waiting for its slots.
 const LONG_KEYS: usize = 1024;
+const LONG_ARGS: usize = 2048;
 
 impl Core {
     /// Calls a command's handler under its locks, and follows up on what it leaves.
@@ -36,7 +37,10 @@ impl Core {
         }
         match ManuallyDrop::into_inner(called) {
             Called::Over(outcome) => outcome,
-            Called::Left(done) => self.follow_up(access, out, command.caller, command.id, done),
+            Called::Left(done) => {
+                self.note_unlocked(command.id);
+                self.follow_up(access, out, command.caller, command.id, done)
+            }
         }
     }
 
@@ -88,7 +92,7 @@ impl Core {
     ) -> Called {
         let Command { caller, id, args, hashed } = *command;
         self.locking.collect(&self.shared.keyspace, caller.db, id, args, hashed.first);
-        let is_long = self.locking.keys.len() >= LONG_KEYS;
+        let is_long = self.locking.keys.len() >= LONG_KEYS || args.len() >= LONG_ARGS;
         if is_long && let Err(parked) = access.may_be_long() {
             return Called::Left(Done::Park(parked));
         }

@@ -8,12 +8,18 @@ use crate::execute::request::Request;
 use crate::execute::sizes::Sizes;
 use crate::execute::window::{Framed, Window};
 use crate::sessions::session::{Blocked, HeldRequest, LongCommand, Suspended};
+use crate::settings::LONG_RUN_NS;
 use crate::worker::core::Core;
 use base::MonoNs;
 use command::CommandId;
-use command::spec::Flags;
+use command::spec::{Flags, LockClass};
 use observe::{Spike, SpikeEvent};
 use resp::{Args, OutBuf};
+
+/// True if a command keeps its locks while it runs. (A walk takes one slot after the other.)
+fn holds_locks(id: CommandId) -> bool {
+    !matches!(id.spec().lock, LockClass::None | LockClass::Each)
+}
 
 impl Core {
     /// The sizes of the command that was just executed.
@@ -40,7 +46,11 @@ impl Core {
         if self.running.id().is_none() {
             return;
         }
-        let mut ns = self.clock.now().since(started) + ahead_ns;
+        let run_ns = self.clock.now().since(started);
+        if run_ns >= LONG_RUN_NS {
+            self.note_long_run(id, args, run_ns, self.running.held_to_its_end(run_ns));
+        }
+        let mut ns = run_ns + ahead_ns;
         if outcome == Outcome::Waiting {
             let s = caller.session(self);
             match s.suspended {
@@ -90,9 +100,8 @@ impl Core {
                 count(id, n as u64);
             }
         }
-        if self.settings.is_spike(ns) {
-            // Something delayed at least one of them: none takes long by itself.
-            self.record_spike(SpikeEvent::FastCommand, ns);
+        if self.settings.is_noted(ns) {
+            self.note_long_window(window, ns);
         }
         self.count_for_clients(window, window.commands.len());
         self.batch.end();
@@ -102,6 +111,43 @@ impl Core {
         counters.hits.add(std::mem::take(&mut self.tally.hits));
         counters.misses.add(std::mem::take(&mut self.tally.misses));
         self.timers.is_busy = true;
+    }
+
+    /// A window took long without the commands which were timed by themselves.
+    #[cold]
+    fn note_long_window(&self, window: &Window, ns: u64) {
+        if self.settings.is_spike(ns) {
+            // Something delayed at least one of them: none takes long by itself.
+            self.record_spike(SpikeEvent::FastCommand, ns);
+        }
+        if ns < LONG_RUN_NS {
+            return;
+        }
+        for c in window.commands.iter().filter(|c| self.batch.is_on_short_path(c)) {
+            if let Some(id) = c.id {
+                self.counters().commands.held(id.index(), ns);
+                self.counters().commands.ran(id.index(), ns);
+            }
+        }
+    }
+
+    /// A command that was timed by itself took long; and held its locks to its end, if it did.
+    #[cold]
+    fn note_long_run(&self, id: Option<CommandId>, args: Args<'_>, ns: u64, hold_ns: Option<u64>) {
+        let Some(id) = id else { return };
+        let id = command::resolve(id, args).unwrap_or(id);
+        self.counters().commands.ran(id.index(), ns);
+        if let Some(hold_ns) = hold_ns.filter(|_| holds_locks(id)) {
+            self.counters().commands.held(id.index(), hold_ns);
+        }
+    }
+
+    /// The locks of the command have dropped, and it goes on.
+    pub(crate) fn note_unlocked(&mut self, id: CommandId) {
+        let ns = self.running.unlock(self.clock.now());
+        if ns >= LONG_RUN_NS && holds_locks(id) {
+            self.counters().commands.held(id.index(), ns);
+        }
     }
 
     /// A command of the window leaves the short path, or never took it: it is counted after its
@@ -128,11 +174,17 @@ impl Core {
     pub(crate) fn record_step(
         &mut self,
         caller: &Caller,
+        id: Option<CommandId>,
         started: MonoNs,
         reply: usize,
         last: bool,
     ) {
         let ns = self.clock.now().since(started);
+        if ns >= LONG_RUN_NS
+            && let Some(id) = id
+        {
+            self.counters().commands.ran(id.index(), ns);
+        }
         let session = caller.session(self);
         let Some(long) = &mut session.long else { return };
         long.ns += ns;

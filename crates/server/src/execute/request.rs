@@ -55,6 +55,7 @@ impl Core {
     ) -> Outcome {
         let id = command::lookup(args.get(0));
         let started = self.clock.now();
+        self.running.time_from(started);
         self.enter(access);
         // Killed while it waited, perhaps by a change that this worker has just taken over.
         let Some(session) = self.session_mut(conn).filter(|s| !s.is_stopped()) else {

@@ -5,6 +5,7 @@
 //! passed its gates: until then a panic is nobody's. EXEC names each command of its queue so.
 
 use crate::settings::rewriter::Asked;
+use base::MonoNs;
 use command::CommandId;
 use resp::OutPos;
 
@@ -16,6 +17,9 @@ pub struct Running {
     reply_from: OutPos,
     /// Time that was spent ahead of it.
     timed_ahead_ns: u64,
+    /// When it began, and when its locks dropped; not that, if they dropped at its end.
+    started: MonoNs,
+    unlocked: Option<MonoNs>,
     /// The panic that is armed for its handler stands for an error (DEBUG FAIL-IN-COMMAND).
     pub fails: bool,
     /// What it has asked the writer of the configuration file for, if it is EXEC.
@@ -41,6 +45,24 @@ impl Running {
     #[inline]
     pub fn begin_handler(&mut self, session: u32, id: CommandId) {
         self.command = Some((session, id));
+    }
+
+    /// A command that is timed by itself has begun.
+    #[inline]
+    pub fn time_from(&mut self, started: MonoNs) {
+        self.started = started;
+        self.unlocked = None;
+    }
+
+    /// Its locks have dropped, and it goes on. Returns for how long it held them.
+    pub fn unlock(&mut self, now: MonoNs) -> u64 {
+        self.unlocked = Some(now);
+        now.since(self.started)
+    }
+
+    /// For how long it held its locks, if they dropped at its end, after `ns`.
+    pub fn held_to_its_end(&self, ns: u64) -> Option<u64> {
+        self.unlocked.is_none().then_some(ns)
     }
 
     /// The command.

@@ -23,7 +23,7 @@ use crate::shared::Shared;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs, UnixMs};
 use command::CommandId;
-use observe::{CommandTotals, LatencyTotals};
+use observe::{CommandTotals, LatencyTotals, Longest};
 
 /// All figures of a moment.
 pub struct Figures {
@@ -416,6 +416,21 @@ fn totals_of(shared: &Shared, id: CommandId) -> CommandTotals {
         w.commands.add_to(id.index(), &mut sum);
     }
     sum
+}
+
+/// The commands that ran or held their locks for long, and how long.
+pub fn longest(shared: &Shared) -> impl Iterator<Item = (CommandId, Longest)> + '_ {
+    let of = |id: CommandId| {
+        let mut longest = Longest::default();
+        shared.counting().for_each(|w| w.commands.add_longest_to(id.index(), &mut longest));
+        longest
+    };
+    command::all().map(move |id| (id, of(id))).filter(|(_, l)| *l != Longest::default())
+}
+
+/// The longest turn of any worker, nanoseconds.
+pub fn longest_turn_ns(shared: &Shared) -> u64 {
+    shared.counting().map(|w| w.longest_turn_ns.get()).max().unwrap_or_default()
 }
 
 /// One command's latencies, of all workers.

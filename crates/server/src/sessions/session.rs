@@ -112,6 +112,14 @@ pub enum Task {
 }
 
 impl Task {
+    /// The command whose work it is.
+    pub fn command(&self) -> Option<CommandId> {
+        match self {
+            Task::Resumable(_, id) | Task::Preparing(_, id) => Some(*id),
+            Task::Reclaim(_) => None,
+        }
+    }
+
     /// Bytes of what it has built.
     pub fn memory(&self) -> u64 {
         match self {

@@ -18,6 +18,8 @@ use std::ops::Deref;
 /// Slow-log thresholds at or above this are served by the clock that a batch shares; below it,
 /// every command is timed by itself.
 const SHARED_CLOCK_US: i64 = 1_000;
+/// What takes less is not looked at when the longest runs and holds of each command are kept.
+pub(crate) const LONG_RUN_NS: u64 = 100_000;
 
 /// What a worker looks up per command or per turn: its copy of the settings, to which this derefs,
 /// and what is computed from them once.
@@ -32,6 +34,8 @@ pub struct WorkerSettings {
     pub output_limit: OutputBounds,
     /// `latency-monitor-threshold`, nanoseconds; `u64::MAX` for never.
     spike_ns: u64,
+    /// What takes less is neither a spike nor a long run.
+    noted_ns: u64,
     /// `ingest-idle-timeout`, nanoseconds; `None` for never.
     pub ingest_idle_ns: Option<u64>,
     /// `ingest-producer-timeout`, nanoseconds; `None` for never.
@@ -85,16 +89,18 @@ impl WorkerSettings {
     pub fn new(shared: &Shared) -> Self {
         let c = shared.config.lock().expect("no panic while the configuration is held");
         let ns = |seconds: u32| (seconds > 0).then(|| u64::from(seconds) * 1_000_000_000);
+        let spike_ns = match c.latency_monitor_ms {
+            0 => u64::MAX,
+            ms => ms.saturating_mul(1_000_000),
+        };
         let bulk_len_max = c.command.bulk_len_max;
         Self {
             copy: WorkerCopy::of(&c),
             command: c.command.clone(),
             limits: [Limits::new(bulk_len_max, false), Limits::new(bulk_len_max, true)],
             output_limit: c.output_limits[0].into(),
-            spike_ns: match c.latency_monitor_ms {
-                0 => u64::MAX,
-                ms => ms.saturating_mul(1_000_000),
-            },
+            spike_ns,
+            noted_ns: spike_ns.min(LONG_RUN_NS),
             ingest_idle_ns: ns(c.ingest_idle_timeout_s),
             ingest_forget_ns: ns(c.ingest_producer_timeout_s),
         }
@@ -132,6 +138,12 @@ impl WorkerSettings {
     /// `latency-monitor-threshold`, milliseconds; 0 for off.
     pub fn spike_threshold_ms(&self) -> u64 {
         if self.spike_ns == u64::MAX { 0 } else { self.spike_ns / 1_000_000 }
+    }
+
+    /// True if something that took so long may be a spike, or a long run.
+    #[inline]
+    pub(crate) fn is_noted(&self, ns: u64) -> bool {
+        ns >= self.noted_ns
     }
 
     /// True if something that took so long is a spike for LATENCY.

@@ -241,7 +241,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let ns = self.core.clock.now().since(started);
             caller.session(&mut self.core).prepared_ns += ns;
         }
-        self.core.record_step(caller, started, replied, progress == Progress::Complete);
+        let id = task.command();
+        self.core.record_step(caller, id, started, replied, progress == Progress::Complete);
         progress
     }
 
@@ -328,6 +329,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let counters = &self.core.shared.workers[self.core.id];
         let mut io = counters.io.lock().expect("no panic while figures are held");
         *io = self.driver.stats().clone();
+        counters.longest_turn_ns.raise(std::mem::take(&mut self.driver.stats().longest_turn_ns));
         counters.published.set(counters.processed.get());
         drop(io);
         if self.core.id == 0 && self.core.turn.now() >= self.core.timers.overflows_at {

@@ -73,6 +73,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Turns until shutdown.
     pub fn run(mut self) {
+        self.driver.refresh_now(); // the start is no turn
         while !self.is_done() {
             self.turn();
         }

@@ -97,6 +97,11 @@ impl Polygon {
         self.sides.iter().map(move |side| self.bands_of(side, count))
     }
 
+    /// With how many sides a place is compared at most.
+    pub fn sides(&self) -> usize {
+        self.sides.len()
+    }
+
     /// The middle of the vertices on the sphere: distances are measured from there.
     pub fn center(&self) -> Place {
         self.center

@@ -28,7 +28,7 @@ use resp::OutBuf;
 use std::fmt::Write;
 
 /// Sections in the order in which they are shown, and whether a bare INFO shows them.
-const SECTIONS: [(&str, bool); 15] = [
+const SECTIONS: [(&str, bool); 16] = [
     ("server", true),
     ("clients", true),
     ("memory", true),
@@ -44,6 +44,7 @@ const SECTIONS: [(&str, bool); 15] = [
     ("keyspace", true),
     ("io", true),
     ("ingest", false),
+    ("longest", false),
 ];
 
 /// Whether INFO shows a section.
@@ -117,6 +118,7 @@ impl Core {
             "commandstats" => commandstats(&mut t, shared),
             "errorstats" => errorstats(&mut t, shared),
             "latencystats" => latencystats(&mut t, shared),
+            "longest" => longest(&mut t, shared),
             "cluster" => t.push_str("# Cluster\ncluster_enabled:0\n"),
             "keyspace" => self.keyspace_section(&mut t),
             "ingest" => crate::admin::info::ingest::ingest_section(&mut t, shared),
@@ -329,6 +331,17 @@ fn commandstats(t: &mut String, shared: &Shared) {
             s.rejected,
             s.failed
         );
+    }
+}
+
+/// For how long a worker served nobody else: in a turn, in a command or a step of it (`run`), and
+/// under the locks of a command (`hold`). Commands are listed from 100 us on.
+fn longest(t: &mut String, shared: &Shared) {
+    line(t, "# Longest", "");
+    field(t, "longest_turn_usec", figures::longest_turn_ns(shared) / 1000);
+    for (id, longest) in figures::longest(shared) {
+        let (hold, run) = (longest.hold_ns / 1000, longest.run_ns / 1000);
+        let _ = writeln!(t, "longest_{}:hold_usec={hold},run_usec={run}", id.spec().full_name);
     }
 }
 
