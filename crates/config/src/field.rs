@@ -1,7 +1,7 @@
 //! The types of the typed fields, and how each stores a value of its setting.
 
 use super::ingest::IngestListen;
-use super::memory::{MemoryLimit, MemoryShare};
+use super::memory::MemoryShare;
 use super::retention::Retention;
 use super::schedule::Schedule;
 use super::value::{BufferLimit, Value};
@@ -40,12 +40,6 @@ macro_rules! words {
     };
 }
 words! { Access AppendFsync IoBackend LogFormat LogLevel LogTimes MaxmemoryPolicy RdbVersion Supervised }
-
-impl Field for MemoryLimit {
-    fn store(&mut self, value: &Value) {
-        *self = Self::new(value);
-    }
-}
 
 impl Field for MemoryShare {
     fn store(&mut self, value: &Value) {

@@ -1,6 +1,6 @@
 //! Every setting the server knows: one table, its values, the redis.conf and argv syntax, and
-//! CONFIG GET, SET and REWRITE over it. Pure code, but for `load`, which follows a configuration file
-//! and its includes, and `memory`, which reads how much the process may have.
+//! CONFIG GET, SET and REWRITE over it. Pure code: only `load` reads files, and it does so to
+//! follow a configuration file and its includes.
 //!
 //! [`Config`] holds the wired settings in typed fields, and the text of every setting, so that
 //! CONFIG GET returns what CONFIG SET received, whatever the class of the setting. A change makes a
@@ -33,7 +33,7 @@ use crate::value::Value;
 use table::{Class, DIR, DIRECTIVES, Index, SETTINGS, Setting};
 
 pub use field::{AppendFsync, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
-pub use memory::{MemoryLimit, MemoryShare, allowed_bytes};
+pub use memory::MemoryShare;
 pub use retention::Retention;
 pub use table::{Config, HandlerSettings, WorkerCopy};
 

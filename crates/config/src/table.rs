@@ -5,7 +5,7 @@
 
 use super::field::{AppendFsync, Field, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 use super::ingest::{INGEST_WINDOW_MAX, INGEST_WINDOW_MIN, IngestListen};
-use super::memory::{MemoryLimit, MemoryShare};
+use super::memory::MemoryShare;
 use super::retention::Retention;
 use super::row::{inert, refused, settings, wired};
 use super::schedule::Schedule;
@@ -486,7 +486,7 @@ settings! {
     "maxclients" worker(maxclients: u32) = wired(
         Kind::Int(1, u32::MAX as i64), "10000", "Maximum number of connections."
     ).effect(Effect::FileLimit);
-    "maxmemory" worker(maxmemory: MemoryLimit) = wired(
+    "maxmemory" worker(maxmemory: MemoryShare) = wired(
         Kind::MachineShare, "0",
         "Limit of data and client buffers, in bytes or as a percentage of the memory which the \
          control group allows, or else the machine has. At the limit, `maxmemory-policy` says \

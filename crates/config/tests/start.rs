@@ -119,7 +119,7 @@ fn files_options_and_standard_input_apply_in_order() {
     let file = folder.file("a.conf", "port 1\nhz 2\r\n  LogLevel DEBUG\n# port 9\n\nmaxmemory 1gb");
     let c = config(&[&file, "--port", "7000", "--bind", "*", "::*"]);
     assert_eq!((c.port, hz(&c), c.loglevel), (7000, 2, LogLevel::Debug));
-    assert_eq!(c.maxmemory.bytes, 1 << 30);
+    assert_eq!(c.maxmemory, config::MemoryShare::Bytes(1 << 30));
     assert_eq!(c.bind[1].address(5).expect("an address").to_string(), "[::]:5");
     assert_eq!(c.file.as_deref().map(|f| f.to_str().expect("plain")), Some(&*file));
     match started_with(&[&file, "--hz", "9", "-"], "port 3\nhz 4\n") {

@@ -46,8 +46,8 @@ pub use clock::Clock;
 pub use files::{FileDone, FileError, FileId, FileOp, FileValue, Inode, OpenHow};
 pub use mailbox::{Mailbox, MailboxSender};
 pub use process::{
-    ProcessTimes, cpus_allowed, give_way, physical_memory_bytes, process_id, process_times,
-    raise_file_limit, resident_bytes, spawn_helper, spawn_worker,
+    ProcessTimes, allowed_memory_bytes, cpus_allowed, give_way, physical_memory_bytes, process_id,
+    process_times, raise_file_limit, resident_bytes, spawn_helper, spawn_worker,
 };
 pub use socket::{ListenAddr, ListenError, ListenOptions, PeerAddr, Socket, SocketOptions};
 pub use stats::DriverStats;

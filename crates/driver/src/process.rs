@@ -1,8 +1,9 @@
 //! The process around the workers: threads, limits, memory, processor time.
 
-use base::sync::is_simulated;
 use base::sync::thread::{Builder, JoinHandle};
+use base::sync::{OnceLock, is_simulated};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::path::{Path, PathBuf};
 
 /// Descriptors needed besides clients: listeners, event loops, log, a few spare.
 const RESERVED_FILES: u64 = 32;
@@ -105,6 +106,47 @@ pub fn physical_memory_bytes() -> u64 {
     info.totalram as u64 * u64::from(info.mem_unit.max(1))
 }
 
+/// Memory that the process may use: what its control group allows, or else what the machine has.
+/// Read once.
+pub fn allowed_memory_bytes() -> u64 {
+    if is_simulated() {
+        return physical_memory_bytes();
+    }
+    static ALLOWED: OnceLock<u64> = OnceLock::new();
+    *ALLOWED.get_or_init(|| {
+        let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        group_bytes(&groups, Path::new("/sys/fs/cgroup"))
+            .unwrap_or(u64::MAX)
+            .min(physical_memory_bytes())
+    })
+}
+
+/// The lowest limit of the control groups of `/proc/self/cgroup` and of those above them (man 7
+/// cgroups): `memory.max` of version 2, `memory.limit_in_bytes` of version 1.
+fn group_bytes(groups: &str, root: &Path) -> Option<u64> {
+    groups.lines().filter_map(|line| group_limit(line, root)).min()
+}
+
+/// The limit of one line, `0::/path` or `NUMBER:memory:/path`.
+fn group_limit(line: &str, root: &Path) -> Option<u64> {
+    let mut parts = line.splitn(3, ':');
+    let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+    let (root, file): (PathBuf, _) = match controllers {
+        "" => (root.to_owned(), "memory.max"),
+        names if names.split(',').any(|name| name == "memory") => {
+            (root.join("memory"), "memory.limit_in_bytes")
+        }
+        _ => return None,
+    };
+    let limit = |folder: &Path| -> Option<u64> {
+        std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+    };
+    // In a container the path is that of the host, whose folders are not there: the root is its
+    // own group then.
+    let group = root.join(path.trim_start_matches('/'));
+    group.ancestors().take_while(|folder| folder.starts_with(&root)).filter_map(limit).min()
+}
+
 /// Processor time used so far, seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessTimes {
@@ -169,6 +211,28 @@ pub fn involuntary_switches() -> u64 {
 mod tests {
     use super::*;
     use rustix::time::{ClockId, clock_gettime};
+
+    #[test]
+    fn a_percentage_is_one_of_what_the_group_allows() {
+        let root = std::env::temp_dir().join(format!("sheafdb-groups-{}", std::process::id()));
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().expect("in a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        };
+        write("a/memory.max", "3000000\n");
+        write("a/b/memory.max", "max\n");
+        write("memory/c/memory.limit_in_bytes", "2000000\n");
+        let limit = |groups: &str| group_bytes(groups, &root);
+        assert_eq!(limit("0::/a/b\n"), Some(3_000_000), "the one above it has a limit");
+        assert_eq!(limit("0::/d\n"), None);
+        assert_eq!(limit("4:cpu,memory:/c\n0::/a\n"), Some(2_000_000));
+        assert_eq!(limit("4:cpu:/c\n"), None);
+        assert_eq!(limit("\n:\nx::\n"), None);
+        write("memory.max", "1000000\n");
+        assert_eq!(limit("0::/host/only\n"), Some(1_000_000), "the root of a container");
+        std::fs::remove_dir_all(&root).expect("the folder");
+    }
 
     #[test]
     fn the_process_time_includes_the_main_thread() {

@@ -2,9 +2,8 @@
 //! worker writes on lines of its own.
 
 use crate::boot::allocator::AllocatorTools;
-use crate::execute::eviction::Exceeded;
+use crate::figures::limits::MemoryLimits;
 use crate::figures::totals::{IoTotals, Samples};
-use crate::figures::used::MeasuredMemory;
 use crate::ingest::ports::IngestPorts;
 use crate::persist::journal::status::JournalStatus;
 use crate::persist::journal::stream::Stream;
@@ -196,12 +195,8 @@ pub struct Shared {
     pub shutting_down: AtomicBool,
     /// Listen-queue overflows, published by the acceptor.
     pub listen_overflows: AtomicU64,
-    /// For how long `maxmemory` was exceeded.
-    pub exceeded: Exceeded,
-    /// What was measured of the memory in use.
-    pub memory: MeasuredMemory,
-    /// Clients closed because of `maxmemory-clients`.
-    pub evicted_clients: AtomicU64,
+    /// What is known of `maxmemory` and `maxmemory-clients`.
+    pub limits: MemoryLimits,
     /// Highest memory use seen, bytes.
     pub memory_peak: AtomicU64,
     /// Memory use after boot, bytes.

@@ -58,8 +58,8 @@ impl Core {
                 expired: expiry.expired,
                 expired_fields: expiry.expired_fields,
                 evicted: self.shared.keyspace.evicted(),
-                evicted_clients: self.shared.evicted_clients.load(Relaxed),
-                exceeded_ms: self.shared.exceeded.ms(self.turn.now()).1,
+                evicted_clients: self.shared.limits.evicted_clients.load(Relaxed),
+                exceeded_ms: self.shared.limits.exceeded.ms(self.turn.now()).1,
                 lazyfreed: self.shared.keyspace.reclaimer().freed(),
                 since_ms: self.turn.unix_ms().0,
             };

@@ -10,8 +10,7 @@ pub(crate) mod vital;
 use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::boot::vital::run_or_exit;
-use crate::execute::eviction::Exceeded;
-use crate::figures::used::MeasuredMemory;
+use crate::figures::limits::MemoryLimits;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::persist::journal::status::JournalStatus;
 use crate::persist::journal::stream::Stream;
@@ -484,9 +483,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         stats_base: Mutex::default(),
         shutting_down: AtomicBool::new(false),
         listen_overflows: AtomicU64::new(0),
-        exceeded: Exceeded::default(),
-        memory: MeasuredMemory::new(allocator().0),
-        evicted_clients: AtomicU64::new(0),
+        limits: MemoryLimits::new(allocator().0),
         memory_peak: AtomicU64::new(0),
         memory_startup: AtomicU64::new(allocator().0),
         facts,

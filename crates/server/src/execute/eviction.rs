@@ -15,11 +15,6 @@ use crate::execute::gates::closed;
 use crate::execute::panics::Panicked;
 use crate::log;
 use crate::worker::core::Core;
-use base::MonoNs;
-use base::sync::atomic::Ordering::Relaxed;
-use base::sync::atomic::{AtomicU64, Ordering};
-use command::CommandId;
-use command::spec::{Flags, Traits};
 use config::MaxmemoryPolicy;
 use keyspace::{Access, EVICTIONS_MAX, Eviction, Order};
 
@@ -32,38 +27,6 @@ const MEASURE_NS: u64 = 1_000_000;
 /// The most keys that are compared for one.
 const SAMPLES_MAX: usize = 64;
 
-/// For how long `maxmemory` was exceeded.
-#[derive(Debug, Default)]
-pub struct Exceeded {
-    /// Since when, 0 for not.
-    since_ns: AtomicU64,
-    /// Before that.
-    total_ns: AtomicU64,
-}
-
-impl Exceeded {
-    fn set(&self, is_exceeded: bool, now: MonoNs) {
-        let since = self.since_ns.load(Relaxed);
-        if is_exceeded == (since != 0) {
-            return;
-        }
-        let next = if is_exceeded { now.0.max(1) } else { 0 };
-        // Whoever is first counts.
-        if self.since_ns.compare_exchange(since, next, Ordering::AcqRel, Relaxed).is_ok()
-            && !is_exceeded
-        {
-            self.total_ns.fetch_add(now.since(MonoNs(since)), Relaxed);
-        }
-    }
-
-    /// For how long now, and in all, in milliseconds.
-    pub fn ms(&self, now: MonoNs) -> (u64, u64) {
-        let since = self.since_ns.load(Relaxed);
-        let current = if since == 0 { 0 } else { now.since(MonoNs(since)) };
-        (current / 1_000_000, (self.total_ns.load(Relaxed) + current) / 1_000_000)
-    }
-}
-
 /// How keys are chosen under a policy which evicts.
 fn eviction(policy: MaxmemoryPolicy, samples: usize) -> Eviction {
     let order = match policy {
@@ -75,23 +38,17 @@ fn eviction(policy: MaxmemoryPolicy, samples: usize) -> Eviction {
     Eviction { order, is_volatile: policy.is_volatile, samples: samples.min(SAMPLES_MAX) }
 }
 
-/// Whether a command may take memory, by itself or by what it ends.
-pub(crate) fn takes_memory(id: CommandId) -> bool {
-    let spec = id.spec();
-    spec.flags.contains(Flags::DENYOOM) || spec.traits.contains(Traits::ENDS_MULTI)
-}
-
 impl Core {
     /// Whether there is a `maxmemory`: all that is asked for each window without one.
     #[inline]
     pub(crate) fn has_limit(&self) -> bool {
-        self.settings.maxmemory.bytes > 0
+        self.settings.memory_limit > 0
     }
 
     /// True if keys are to be evicted.
     #[cold]
     pub(crate) fn needs_room(&self) -> bool {
-        let max = self.settings.maxmemory.bytes;
+        let max = self.settings.memory_limit;
         let evicts = self.has_limit() && self.settings.maxmemory_policy.evicts;
         evicts && self.shared.evictable_memory(max) > max
     }
@@ -106,7 +63,7 @@ impl Core {
 
     /// Measures what is not counted, unless that was done a moment ago.
     pub(crate) fn measure_memory(&self, every_ns: u64) {
-        let max = self.settings.maxmemory.bytes;
+        let max = self.settings.memory_limit;
         if max > 0 {
             self.shared.measure_memory(max, self.turn.now(), every_ns);
         }
@@ -115,7 +72,7 @@ impl Core {
     /// Measures, the more often the less is left. True if commands that may take memory fail.
     #[cold]
     pub(crate) fn is_full_in_turn(&self) -> bool {
-        let max = self.settings.maxmemory.bytes;
+        let max = self.settings.memory_limit;
         match self.shared.evictable_memory(max) {
             used if used > max - max / 16 => self.measure_memory(MEASURE_NS),
             used if used > max - max / 4 => self.measure_memory(10 * MEASURE_NS),
@@ -141,8 +98,8 @@ impl Core {
         });
         let _ = self.serve_deferred(access);
         access.leave();
-        let is_exceeded = self.shared.used_memory() > self.settings.maxmemory.bytes;
-        self.shared.exceeded.set(is_exceeded, self.turn.now());
+        let is_exceeded = self.shared.used_memory() > self.settings.memory_limit;
+        self.shared.limits.exceeded.set(is_exceeded, self.turn.now());
         self.is_out_of_room = !has_made && is_exceeded;
         if self.is_out_of_room {
             self.gates |= closed::MEMORY;
@@ -155,7 +112,7 @@ impl Core {
     fn evict(&mut self, access: &mut Access) -> bool {
         let settings = &self.settings;
         let how = eviction(settings.maxmemory_policy, settings.maxmemory_samples);
-        let (max, tenacity) = (settings.maxmemory.bytes, settings.eviction_tenacity);
+        let (max, tenacity) = (settings.memory_limit, settings.eviction_tenacity);
         let (now, started) = (self.turn.unix_ms(), self.clock.now());
         let mut most = 1;
         loop {

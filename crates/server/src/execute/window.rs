@@ -4,9 +4,9 @@
 
 use std::cell::Cell;
 
-use crate::execute::eviction::takes_memory;
 use base::DbIndex;
 use command::CommandId;
+use command::spec::{Flags, Traits};
 use keyspace::{Keyspace, PrefetchTarget};
 use resp::{Args, BigArg, Span};
 
@@ -48,6 +48,12 @@ const FIRST_ENTRY_AT: usize = WINDOW - 2 * ENTRIES_AHEAD;
 
 /// Commands of one session per turn; then the next session.
 pub const COMMANDS_PER_TURN: usize = 512;
+
+/// Whether a command may take memory, by itself or by what it ends.
+fn takes_memory(id: CommandId) -> bool {
+    let spec = id.spec();
+    spec.flags.contains(Flags::DENYOOM) || spec.traits.contains(Traits::ENDS_MULTI)
+}
 
 /// One framed command.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@
 
 pub mod ingest;
 pub mod io;
+pub mod limits;
 pub mod rates;
 pub mod saves;
 pub mod totals;
@@ -254,7 +255,7 @@ impl Settings {
             if config.latency_tracking { config.latency_percentiles.clone() } else { Vec::new() };
         Settings {
             maxclients: config.maxclients,
-            maxmemory: config.maxmemory.bytes,
+            maxmemory: config.maxmemory.of(driver::allowed_memory_bytes),
             databases: config.command.databases,
             percentiles,
         }
@@ -298,8 +299,9 @@ impl Memory {
         let (resident, active) = (resident.max(allocated) + pages.resident, active + pages.active);
         let allocated = allocated + data.places;
         let used = allocated + data.buckets;
-        let max =
-            shared.config.lock().expect("no panic while the configuration is held").maxmemory.bytes;
+        let config = shared.config.lock().expect("no panic while the configuration is held");
+        let max = config.maxmemory.of(driver::allowed_memory_bytes);
+        drop(config);
         let reclaimer = shared.keyspace.reclaimer();
         let lazyfreed_base =
             shared.stats_base.lock().expect("no panic while the base is held").lazyfreed;
@@ -339,7 +341,7 @@ impl Stats {
         let io = totals(shared);
         let rates = shared.rates(now, &io);
         let expiry = shared.keyspace.expiry();
-        let exceeded = shared.exceeded.ms(now);
+        let exceeded = shared.limits.exceeded.ms(now);
         let step = shared.workers.iter().map(|w| w.expire_step_max_ns.get()).max();
         Stats {
             connections_received: shared.connections_received.load(Relaxed),
@@ -353,6 +355,7 @@ impl Stats {
             expired_fields: expiry.expired_fields.saturating_sub(base.expired_fields),
             evicted: shared.keyspace.evicted().saturating_sub(base.evicted),
             evicted_clients: shared
+                .limits
                 .evicted_clients
                 .load(Relaxed)
                 .saturating_sub(base.evicted_clients),

@@ -151,7 +151,7 @@ impl Core {
     /// True while memory is full, so that no sink accepts messages. What ingest connections hold
     /// does not count: it is there already, and leaves them when it is written.
     pub(crate) fn is_full(&self) -> bool {
-        let max = self.settings.maxmemory.bytes;
+        let max = self.settings.memory_limit;
         let held = || self.shared.ingest_memory(); // read last: others may add to it meanwhile
         let may_be_full =
             max > 0 && (self.is_out_of_room || !self.settings.maxmemory_policy.evicts);
@@ -160,7 +160,7 @@ impl Core {
 
     /// True while connections of ingest hold more than half of what is allowed.
     pub(crate) fn is_half_held_by_ingest(&self) -> bool {
-        let max = self.settings.maxmemory.bytes;
+        let max = self.settings.memory_limit;
         max > 0 && self.shared.ingest_memory() > max / 2
     }
 

@@ -4,7 +4,6 @@
 //! else writes) and read by whoever renders CLIENT LIST. The registry is locked only when a
 //! connection opens or closes and by CLIENT LIST and CLIENT KILL.
 
-use crate::sessions::session::CLIENT_BYTES;
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize};
 use base::sync::{Arc, Mutex, MutexGuard};
@@ -176,11 +175,6 @@ impl ClientCard {
             &self.watch_bytes,
         ];
         held.iter().map(|bytes| bytes.load(Relaxed)).sum()
-    }
-
-    /// The same with those.
-    pub fn total_bytes(&self) -> u64 {
-        CLIENT_BYTES + self.held_bytes()
     }
 
     /// Marks the client as one to be closed. False if it was marked already.

@@ -26,6 +26,8 @@ pub(crate) const LONG_RUN_NS: u64 = 100_000;
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
     copy: WorkerCopy,
+    /// `maxmemory` in bytes; 0 for none.
+    pub memory_limit: u64,
     /// What handlers read.
     pub command: Settings,
     /// Framing limits of authenticated and unauthenticated sessions.
@@ -96,6 +98,7 @@ impl WorkerSettings {
         let bulk_len_max = c.command.bulk_len_max;
         Self {
             copy: WorkerCopy::of(&c),
+            memory_limit: c.maxmemory.of(driver::allowed_memory_bytes),
             command: c.command.clone(),
             limits: [Limits::new(bulk_len_max, false), Limits::new(bulk_len_max, true)],
             output_limit: c.output_limits[0].into(),

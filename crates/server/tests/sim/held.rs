@@ -4,14 +4,14 @@
 use crate::sim_world::{CUTTING, MS, Reply, Sim, encode};
 use base::sync::atomic::Ordering::Relaxed;
 use driver::sim::Faults;
-use server::config::{Access, Config};
+use server::config::{Access, Config, MemoryShare};
 
 const LIMIT_BYTES: u64 = 4 << 20;
 
 fn sim(seed: u64, faults: Faults, maxmemory: u64) -> Sim {
     let mut config = Config::default();
     config.enable_debug_command = Access::Yes;
-    config.maxmemory.bytes = maxmemory;
+    config.maxmemory = MemoryShare::Bytes(maxmemory);
     Sim::new(seed, faults, config)
 }
 

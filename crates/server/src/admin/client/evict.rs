@@ -16,7 +16,7 @@ impl Core {
     /// Closes clients if the limit for all of them is exceeded.
     #[cold]
     pub(crate) fn follow_clients_limit(&mut self) {
-        let limit = self.settings.maxmemory_clients.of(|| self.settings.maxmemory.bytes);
+        let limit = self.settings.maxmemory_clients.of(|| self.settings.memory_limit);
         let now = self.turn.now();
         if limit == 0 || now < self.timers.clients_at || self.held_for_clients() <= limit {
             return;
@@ -27,13 +27,13 @@ impl Core {
             self.timers.clients_at = now.plus(RETRY_NS);
         }
         for card in &victims {
-            let held = card.total_bytes();
+            let held = total_bytes(card);
             log::notice(format_args!(
                 "Client {} from {} is closed, with {held} bytes held for it: maxmemory-clients",
                 card.id, card.addr
             ));
         }
-        self.shared.evicted_clients.fetch_add(victims.len() as u64, Relaxed);
+        self.shared.limits.evicted_clients.fetch_add(victims.len() as u64, Relaxed);
         self.kill(&victims);
     }
 
@@ -42,19 +42,24 @@ impl Core {
     }
 }
 
+/// Bytes held for a client, with those that each takes.
+fn total_bytes(card: &Arc<ClientCard>) -> u64 {
+    CLIENT_BYTES + card.held_bytes()
+}
+
 /// Those of all clients which are closed so that what is held for the others is within the limit:
 /// the largest first, of equal ones the oldest. Each is returned to one caller.
 fn victims(mut all: Vec<Arc<ClientCard>>, limit: u64) -> Vec<Arc<ClientCard>> {
     all.retain(|card| !card.has_flag(flag::CLOSE_ASAP));
-    let mut held: u64 = all.iter().map(|card| card.total_bytes()).sum();
+    let mut held: u64 = all.iter().map(total_bytes).sum();
     all.retain(|card| !card.has_flag(flag::NO_EVICT));
-    all.sort_by_cached_key(|card| Reverse(card.total_bytes()));
+    all.sort_by_cached_key(|card| Reverse(total_bytes(card)));
     let mut victims = Vec::new();
     for card in all {
         if held <= limit {
             break;
         }
-        held = held.saturating_sub(card.total_bytes());
+        held = held.saturating_sub(total_bytes(&card));
         if card.claim_close() {
             victims.push(card);
         }
