@@ -37,7 +37,9 @@ fn recorded_traces_give_known_hits() {
     let traces = ["zipf-0.9", "scan", "moving", "loop"];
     let mut args = vec!["cache", "--simulate", "--entries", "200"];
     let paths: Vec<String> = traces.iter().map(|name| recorded(&format!("{name}.txt"))).collect();
-    paths.iter().for_each(|path| args.extend(["--trace", path]));
+    for path in &paths {
+        args.extend(["--trace", path]);
+    }
     let out = bench(&args);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let stdout = String::from_utf8_lossy(&out.stdout);

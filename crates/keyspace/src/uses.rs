@@ -68,8 +68,8 @@ impl Uses {
         self.count(bits, now).map(|count| count as u8)
     }
 
-    /// Which of several keys goes first, by its counter: the higher, the sooner; `None` if times are
-    /// kept.
+    /// Which of several keys goes first, by its counter: the higher, the sooner; `None` if times
+    /// are kept.
     ///
     /// Here a counter goes on losing below zero: of keys that have lost all the one goes that was
     /// used longest ago. Of two with the same counter the one goes that has lost less: it is new,

@@ -1,12 +1,12 @@
 //! Experiment *cache*: a trace is played to servers with a limit of memory, and to caches in this
 //! process. How many reads find their key? `docs/laboratory.md` tells the story.
 
+mod case;
 pub mod generate;
 mod options;
 mod play;
 mod policy;
 mod section;
-mod server;
 mod simulate;
 mod subject;
 mod tally;
@@ -21,10 +21,10 @@ use std::thread;
 use crate::analysis::findings::judge;
 use crate::lab::subject::targets;
 use crate::lab::{Error, Output, Setup};
+use case::{Bound, Case, Run};
 use options::TEXTS;
 use play::Manner;
 use section::{Outcome, Simulated};
-use server::{Bound, Case, Run};
 use simulate::Simulator;
 use subject::Subject;
 use trace::Trace;
@@ -165,7 +165,7 @@ fn work(
             return;
         }
         let at = turn % jobs.len();
-        let result = server::run(&jobs[at].case, jobs[at].trace, manner);
+        let result = case::run(&jobs[at].case, jobs[at].trace, manner);
         // (Nobody listens only if the experiment has panicked.)
         let _ = results.send((at, result));
     }

@@ -1,8 +1,8 @@
 //! A server with its settings and one trace: all that was seen of it, and what exact caches make of
 //! the same trace with as many entries.
 
+use super::case::{Look, Run};
 use super::options::NAME;
-use super::server::{Look, Run};
 use super::simulate::{Simulator, mean_age};
 use super::tally::is_warm_up;
 use super::trace::Trace;

@@ -2,9 +2,9 @@
 //! Manes: "TinyLFU: A Highly Efficient Cache Admission Policy", 2017).
 //!
 //! A count-min sketch of four rows with counters of four bits. A count adds one only to the
-//! smallest of a key's four counters. A doorkeeper, which is a Bloom filter, holds the first read of
-//! each key. After ten times as many counts as the cache holds entries all counters are halved and
-//! the doorkeeper is emptied.
+//! smallest of a key's four counters. A doorkeeper, which is a Bloom filter, holds the first read
+//! of each key. After ten times as many counts as the cache holds entries all counters are halved
+//! and the doorkeeper is emptied.
 
 use base::prng::splitmix64;
 
