@@ -39,6 +39,7 @@ const STEPS: &[Step] = &[
     ("producers", BUILT, |root| both(root, "producers", &[])),
     ("lines", BUILT, |root| lines::run(root, &[])),
     ("ingest", BUILT, |root| both(root, "ingest", &[])),
+    ("eviction", BUILT, |root| suite(root, "eviction", &[])),
     ("memory", BUILT, |root| suite(root, "memory", &[])),
     ("slow_reader", RELEASED, |root| both(root, "slow_reader", RELEASE)),
     ("differential", BUILT, |root| suite(root, "differential", &[])),

@@ -1,7 +1,7 @@
 //! Removing keys to make room (`maxmemory-policy`).
 //!
-//! The exact order of all keys is not kept anywhere. Each worker samples instead, as redis.io's page
-//! on key eviction describes it:
+//! The exact order of all keys is not kept anywhere. Each worker samples instead, as redis.io's
+//! page on key eviction describes it:
 //!
 //! ```text
 //! sample   some keys, chosen at random: a database by its number of keys, a slot, and there a

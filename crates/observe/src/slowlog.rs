@@ -44,7 +44,7 @@ impl Slowlog {
     }
 
     /// Adds a command; evicts the oldest entry if the log is full. Of each argument come its first
-    /// bytes, at least [`ARG_BYTES_MAX`] of a longer one, and its length.
+    /// bytes, at least [`ARG_BYTES_MAX`] of a longer one, and its length. The name is cut, too.
     pub fn add<'a>(
         &self,
         unix_s: i64,
@@ -54,7 +54,7 @@ impl Slowlog {
         name: &[u8],
     ) {
         // Copy before taking the lock.
-        let (args, client, name) = (cut(args), client.to_owned(), name.to_owned());
+        let (args, client, name) = (cut(args), client.to_owned(), cut_arg((name, name.len())));
         let mut log = self.lock();
         let id = log.next_id;
         log.next_id += 1;
@@ -179,6 +179,9 @@ mod tests {
         assert!(log.is_empty());
         log.add(9, 9, [(&b"ping"[..], 4)].into_iter(), "client", b"name");
         assert_eq!(ids(&log), [6], "numbers go on after a reset");
+        log.add(9, 9, [(&b"ping"[..], 4)].into_iter(), "client", &[b'n'; 1_000_000]);
+        let name = log.newest(1).remove(0).name;
+        assert!(name.ends_with(b"nnn... (999872 more bytes)") && name.capacity() < 1_000);
         log.set_len_max(0);
         log.add(9, 9, [(&b"ping"[..], 4)].into_iter(), "client", b"");
         assert_eq!(log.len(), 0);

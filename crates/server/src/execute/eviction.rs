@@ -1,6 +1,6 @@
-//! Making room while `maxmemory` is exceeded, as `maxmemory-policy` says. A worker does it before it
-//! executes commands that may take memory. So who only reads pays nothing, and what is exceeded is
-//! at most what one worker executes at a time.
+//! Making room while `maxmemory` is exceeded, as `maxmemory-policy` says. A worker does it before
+//! it executes commands that may take memory. So who only reads pays nothing, and what is exceeded
+//! is at most what one worker executes at a time.
 //!
 //! | what is used | what happens to commands that may take memory |
 //! |---|---|
@@ -85,7 +85,7 @@ impl Core {
     /// Evicts keys. Afterwards the gate for memory is closed if no key may go.
     #[cold]
     pub(crate) fn make_room(&mut self, access: &mut Access) {
-        // As in Redis, not while a file is loaded. While writes wait or are refused none needs room.
+        // As in Redis, not while a file is loaded. While writes wait or fail none needs room.
         let is_idle =
             self.shared.load.is_on() || self.gates & (closed::WAITS | closed::UNWRITTEN) != 0;
         if is_idle || !access.enter() {

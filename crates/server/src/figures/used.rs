@@ -1,6 +1,6 @@
 //! How much memory is in use, as `maxmemory` sees it. INFO asks the allocator, which takes
-//! microseconds; the counters of keys and buffers cost nothing. So the difference between the two is
-//! measured now and then, and the counts are added to it:
+//! microseconds; the counters of keys and buffers cost nothing. So the difference between the two
+//! is measured now and then, and the counts are added to it:
 //!
 //! ```text
 //! keys       entries and buckets, without what is being freed or kept for a save     counted

@@ -57,8 +57,9 @@ pub fn memory_section(t: &mut String, shared: &Shared) {
     );
     field(t, "mem_clients_normal", f.clients);
     field(t, "mem_producers", f.producers);
+    t.push_str("mem_cluster_links:0\n");
     field(t, "mem_aof_buffer", f.journal);
-    t.push_str("mem_cluster_links:0\nmem_allocator:jemalloc\nactive_defrag_running:0\n");
+    t.push_str("mem_allocator:jemalloc\nactive_defrag_running:0\n");
     field(t, "lazyfree_pending_objects", f.lazyfree_pending);
     field(t, "lazyfreed_objects", f.lazyfreed);
 }
