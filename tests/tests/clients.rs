@@ -38,6 +38,16 @@ fn redis_py() {
     assert_no_panic(&server);
 }
 
+/// What web frameworks do with a cache, on a server which evicts.
+#[test]
+fn redis_py_as_a_cache() {
+    let server = start();
+    let mut command = python();
+    command.arg("tests/clients/cache.py").args(["127.0.0.1", &server.addr.port().to_string()]);
+    print!("{}", run(&mut command, b""));
+    assert_no_panic(&server);
+}
+
 #[test]
 fn ioredis() {
     let server = start();

@@ -67,6 +67,35 @@ fn the_limit_holds_in_a_storm_of_writes() {
     }
 }
 
+/// The limit moves while two workers write: no write is refused, nobody waits for ever, and the
+/// last limit is followed.
+#[test]
+fn a_limit_that_moves_under_load_is_followed() {
+    let Some(server) = start(&["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-random"])
+    else {
+        return;
+    };
+    let mut wire = server.connect();
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| storm(&server, 300, 16, 600_000));
+        let mut low = false;
+        while !load.is_finished() {
+            low = !low;
+            let limit = if low { "24mb" } else { "96mb" };
+            assert_eq!(ask(&mut wire, &format!("CONFIG SET maxmemory {limit}")), "+OK");
+            let policy = if low { "allkeys-lfu" } else { "allkeys-lru" };
+            assert_eq!(ask(&mut wire, &format!("CONFIG SET maxmemory-policy {policy}")), "+OK");
+        }
+        load.join().expect("no write was refused");
+    });
+    assert_eq!(ask(&mut wire, "CONFIG SET maxmemory 16mb"), "+OK");
+    until("it is followed", || figure(&mut wire, "memory", "used_memory") <= 16 * MIB);
+    assert_eq!(ask(&mut wire, "CONFIG SET maxmemory 0"), "+OK");
+    let keys = figure(&mut wire, "stats", "evicted_keys");
+    assert_eq!(ask(&mut wire, "SET a b"), "+OK");
+    assert!(keys > 1_000 && figure(&mut wire, "stats", "evicted_keys") == keys, "{keys}");
+}
+
 /// Queues writes of 8 MB each in a transaction.
 fn queue(wire: &mut Wire, key: &str, count: usize) -> bool {
     let value = vec![b'v'; 8 * MIB as usize];

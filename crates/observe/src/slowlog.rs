@@ -179,7 +179,7 @@ mod tests {
         assert!(log.is_empty());
         log.add(9, 9, [(&b"ping"[..], 4)].into_iter(), "client", b"name");
         assert_eq!(ids(&log), [6], "numbers go on after a reset");
-        log.add(9, 9, [(&b"ping"[..], 4)].into_iter(), "client", &[b'n'; 1_000_000]);
+        log.add(9, 9, [(&b"ping"[..], 4)].into_iter(), "client", &vec![b'n'; 1_000_000]);
         let name = log.newest(1).remove(0).name;
         assert!(name.ends_with(b"nnn... (999872 more bytes)") && name.capacity() < 1_000);
         log.set_len_max(0);
