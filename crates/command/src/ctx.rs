@@ -17,7 +17,7 @@ const SCRATCH_KEPT_MAX: usize = 64 * 1024;
 /// So many keys are prefetched.
 const MANY_KEYS: usize = 64;
 /// How many at a time: a core has about twenty cache misses in flight.
-const WARM_KEYS: usize = 16;
+pub(crate) const WARM_KEYS: usize = 16;
 
 /// The context of one command.
 pub struct Ctx<'a, 'g> {

@@ -6,7 +6,7 @@ use resp::Args;
 use super::options::{Condition, NewExpiry, SetOptions};
 use super::set::{holds, put, record_set};
 use super::text::{new_text, text_of, write_or_null};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, WARM_KEYS};
 use crate::done::Done;
 use crate::error::{Arity, Error};
 use crate::spec::KeyRuns;
@@ -91,11 +91,18 @@ impl Pairs {
     }
 
     fn set(self, ctx: &mut Ctx<'_, '_>, expiry: NewExpiry) {
-        let are_many = ctx.has_many_keys();
-        for (n, i) in self.keys().enumerate() {
-            if are_many {
-                ctx.warm_keys(n);
-            }
+        if !ctx.has_many_keys() {
+            return self.set_all(ctx, expiry);
+        }
+        for (n, first) in self.keys().enumerate().step_by(WARM_KEYS) {
+            ctx.warm_keys(n);
+            let end = self.end.min(first + 2 * WARM_KEYS);
+            Pairs { first, end }.set_all(ctx, expiry);
+        }
+    }
+
+    fn set_all(self, ctx: &mut Ctx<'_, '_>, expiry: NewExpiry) {
+        for i in self.keys() {
             let key = ctx.key(i);
             put(ctx.guard, ctx.db, &key, new_text(&ctx.args, i + 1), expiry);
         }
