@@ -110,7 +110,9 @@ impl World {
 
     /// True if there is a server which has neither died nor begun to end.
     pub fn is_living(&self) -> bool {
-        let host = self.host.as_ref().filter(|host| !host.is_ending());
+        // (One that could not load its data closes its connections before its threads are over.)
+        let lives = |host: &&Host| !host.is_ending() && host.shared().is_ok();
+        let host = self.host.as_ref().filter(lives);
         host.is_some_and(|host| host.status(&self.baton) == Status::Running)
     }
 
