@@ -2,8 +2,12 @@
 """An independent client of classic ingest, written from docs/formats/ingest.md with the standard library alone.
 
 ingest.py HOST BASE_PORT RESP_PORT IDLE_SECONDS LIMIT [PART...]: the five strategies on BASE_PORT.. of a server whose
-ingest-idle-timeout and ingest-max-message are the two numbers. Prints one line per part; exits nonzero on the first surprise.
+ingest-max-message is LIMIT. Parts about idle connections set ingest-idle-timeout to IDLE_SECONDS, the others to five minutes.
+Prints one line per part; exits nonzero on the first surprise.
 """
+import mmap
+import os
+import signal
 import socket
 import struct
 import sys
@@ -15,13 +19,15 @@ IDLE_S, LIMIT = float(sys.argv[4]), int(sys.argv[5])
 REQUEST_REPLY, THROTTLED, HEAD_REST, SYNC, ASYNC = range(5)
 NAMES = ["request-reply", "throttled", "head-rest", "sync", "async"]
 TICK_S = 0.005
+# A processor may be away for many seconds.
+PATIENCE_S = 120
 
 
 def connect(strategy, receive_buffer=None):
     s = socket.socket()
     if receive_buffer:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    s.settimeout(20)
+    s.settimeout(PATIENCE_S)
     s.connect((HOST, BASE + strategy))
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return s
@@ -76,7 +82,7 @@ class Acks:
             raise AssertionError(f"{NAMES[self.strategy]}: {data!r} came too early")
         except TimeoutError:
             pass
-        self.sock.settimeout(20)
+        self.sock.settimeout(PATIENCE_S)
 
 
 def each(part):
@@ -247,10 +253,8 @@ def oversize(strategy):
         if header_cut:
             time.sleep(0.01)
         s.sendall(huge[header_cut:])
-        began = time.monotonic()
         acks.until_closed()
         assert acks.previous == 1, acks.previous
-        assert time.monotonic() - began < IDLE_S / 2, "it waited"
         s.close()
     their_acks.until(0)
     neighbour.sendall(message(strategy, 1))
@@ -280,7 +284,6 @@ def idle(_):
         s.settimeout(0.5)
         acks.until_closed()
         assert acks.previous == 0, acks.previous
-        assert acks.times[0] - began < 60
     for _, s, acks in busy:
         acks.until(number - 1)
         s.close()
@@ -304,7 +307,6 @@ def unread(strategy):
     reads again nothing is missing."""
     if strategy != REQUEST_REPLY:
         return  # the others write too little to fill a socket
-    set_idle(300)  # it is silent for as long as this machine needs
     s = connect(strategy, receive_buffer=4096)
     s.setblocking(False)
     empty = b"".join(message(strategy, i, b"") for i in range(1000))
@@ -326,20 +328,18 @@ def unread(strategy):
     other.sendall(message(strategy, 0))
     Acks(strategy, other).until(0)
     s.setblocking(True)
-    s.settimeout(20)
+    s.settimeout(PATIENCE_S)
     acks = Acks(strategy, s)
     writer = threading.Thread(target=lambda: (s.sendall(data[sent:]), s.shutdown(socket.SHUT_WR)))
     writer.start()
     acks.until_closed()
     writer.join()
     assert acks.previous == number + 999, (acks.previous, number)
-    set_idle(IDLE_S)
 
 
 def unread_for_ever(_):
     """If it never reads, it is dropped after the idle time."""
     s = connect(REQUEST_REPLY, receive_buffer=4096)
-    s.settimeout(IDLE_S * 4)
     data = b"".join(message(REQUEST_REPLY, i, b"") for i in range(1000))
     try:
         while True:
@@ -372,14 +372,14 @@ def many(_):
 
 def set_idle(seconds):
     """How long a connection may be silent from now on."""
-    s = socket.create_connection((HOST, RESP), timeout=60)
+    s = socket.create_connection((HOST, RESP), timeout=PATIENCE_S)
     s.sendall(f"CONFIG SET ingest-idle-timeout {seconds:.0f}\r\n".encode())
     assert s.recv(64) == b"+OK\r\n"
     s.close()
 
 
 def info():
-    s = socket.create_connection((HOST, RESP), timeout=10)
+    s = socket.create_connection((HOST, RESP), timeout=PATIENCE_S)
     s.sendall(b"INFO ingest\r\n")
     data = b""
     while b"\r\n" not in data:
@@ -424,33 +424,73 @@ PARTS = [
     (cadence, each), (counters, None), (many, None), (unread, each), (idle, None), (idle_not_early, None), (unread_for_ever, None),
 ]
 
-# What these find depends on when this process runs.
-TIMED = {silence, blocks, cadence, oversize, idle, idle_not_early}
+# Parts which need ingest-idle-timeout to be short. The others may be silent for as long as this machine needs.
+IDLE = {idle, idle_not_early, unread_for_ever}
+# Parts whose findings depend on when this process and the server run.
+TIMED = {silence, blocks, cadence, idle, idle_not_early}
+# A timed part which does not pass in this time has failed, or cannot be judged here.
+ATTEMPTS_S = 30
+# So many attempts must have failed while all processors were there.
+FAILURES = 8
+# A process that wakes so late was kept from its processor.
+LATE_S = 0.001
 
 
-def lateness_s():
-    """How much later than it asked for this process wakes: little where nobody else uses the machine."""
-    late = []
-    for _ in range(20):
-        began = time.monotonic()
-        time.sleep(TICK_S)
-        late.append(time.monotonic() - began - TICK_S)
-    return sorted(late)[len(late) // 2]
+class Watch:
+    """Notices when a processor is away: a process on each looks how late it wakes."""
+
+    def __init__(self):
+        self.cpus = sorted(os.sched_getaffinity(0))
+        self.worst = mmap.mmap(-1, 8 * len(self.cpus))
+        self.pids = [self.watcher(n, cpu) for n, cpu in enumerate(self.cpus)]
+
+    def watcher(self, n, cpu):
+        pid = os.fork()
+        if pid:
+            return pid
+        os.sched_setaffinity(0, {cpu})
+        parent = os.getppid()
+        while os.getppid() == parent:
+            began = time.monotonic()
+            time.sleep(LATE_S)
+            late = time.monotonic() - began - LATE_S
+            if late > struct.unpack_from("d", self.worst, 8 * n)[0]:
+                struct.pack_into("d", self.worst, 8 * n, late)
+        os._exit(0)
+
+    def lateness_s(self):
+        """The most since the last call."""
+        time.sleep(0.05)  # a watcher which is late now has to say so
+        late = max(struct.unpack_from("d", self.worst, 8 * n)[0] for n in range(len(self.cpus)))
+        self.worst[:] = bytes(len(self.worst))
+        return late
+
+    def end(self):
+        for pid in self.pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def judged(part, strategy):
-    """Tries a timed part again. It has failed when it fails three times on a machine that keeps time."""
-    on_time = 0
-    for _ in range(10):
-        try:
-            return part(strategy)
-        except (AssertionError, OSError) as why:
-            late = lateness_s()
-            on_time += late < 0.0005
-            if part not in TIMED or on_time == 3:
-                raise
-            print(f"  {part.__name__}: again, this process wakes {late * 1000:.1f} ms late: {why}", flush=True)
-    return f"{part.__name__} not judged: others use the machine"
+    """Tries a timed part until it passes: what a correct server does, a machine may delay."""
+    if part not in TIMED:
+        return part(strategy)
+    watch, failures, began = Watch(), 0, time.monotonic()
+    try:
+        while True:
+            watch.lateness_s()
+            try:
+                return part(strategy)
+            except (AssertionError, OSError) as why:
+                late = watch.lateness_s()
+                failures += late < LATE_S
+                if failures == FAILURES:
+                    raise
+                print(f"  {part.__name__}: again, a process woke {late * 1000:.1f} ms late: {why}", flush=True)
+                if time.monotonic() - began > ATTEMPTS_S:
+                    return f"{part.__name__} not judged: others use the machine"
+    finally:
+        watch.end()
 
 
 wanted = sys.argv[6:]
@@ -458,6 +498,7 @@ for part, how in PARTS:
     if wanted and part.__name__ not in wanted:
         continue
     began = time.monotonic()
+    set_idle(IDLE_S if part in IDLE else 300)
     for strategy in range(5) if how else [None]:
         try:
             told = judged(part, strategy)

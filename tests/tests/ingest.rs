@@ -20,14 +20,7 @@ fn start(extra: &[&str]) -> (ServerProcess, u16) {
 }
 
 fn python_client(threads: &str) {
-    let (mut server, base) = start(&[
-        "--threads",
-        threads,
-        "--ingest-idle-timeout",
-        "2",
-        "--ingest-max-message",
-        "300000",
-    ]);
+    let (mut server, base) = start(&["--threads", threads, "--ingest-max-message", "300000"]);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let out = Command::new("python3")
         .arg(root.join("clients/ingest.py"))

@@ -2,6 +2,7 @@
 //! build ends with a single linking thread: one step more than there are processors keeps all of
 //! them busy. Each step runs in its own process, as `cargo xtask ci NAME`. Its output is printed
 //! when it ends, so that lines of different steps do not mix, and is kept in `target/ci/NAME.log`.
+//! Its last lines are repeated at the very end if it fails: others may see no more of the output.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,6 +13,10 @@ use std::sync::{Condvar, Mutex, PoisonError};
 const RUNNERS_MAX: usize = 3;
 /// The folder for the output of each step.
 const LOGS: &str = "target/ci";
+/// How many lines of a failed step are repeated.
+const LAST_LINES: usize = 40;
+/// How many characters of each.
+const LINE_MAX: usize = 240;
 
 /// The steps in their start order, each with the steps which must have passed before.
 pub struct Plan(pub Vec<(&'static str, &'static [&'static str])>);
@@ -64,11 +69,13 @@ pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
         // One write: lines of two steps do not mix.
         let printed =
             std::fs::read(&log).map_err(|e| format!("cannot read {}: {e}", log.display()))?;
-        print!("{}", String::from_utf8_lossy(&printed));
+        let printed = String::from_utf8_lossy(&printed);
+        print!("{printed}");
         if passed {
             Ok(())
         } else {
-            Err(format!("== {name} failed; its output is {LOGS}/{name}.log"))
+            let end = end_of(&printed);
+            Err(format!("{end}== {name} failed; its output is {LOGS}/{name}.log, its end is above"))
         }
     };
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -113,6 +120,14 @@ fn all(
     held().failed.take().map_or(Ok(()), Err)
 }
 
+/// The last lines, without empty ones, each with its end.
+fn end_of(text: &str) -> String {
+    let mut last: Vec<&str> =
+        text.lines().rev().filter(|line| !line.trim().is_empty()).take(LAST_LINES).collect();
+    last.reverse();
+    last.iter().flat_map(|line| line.chars().take(LINE_MAX).chain(['\n'])).collect()
+}
+
 /// Runs one step in its own process with its output in `log`; returns whether it passed.
 fn apart(program: &Path, name: &str, log: &Path) -> Result<bool, String> {
     let failed = |e: std::io::Error| format!("{}: {e}", log.display());
@@ -139,6 +154,16 @@ mod tests {
         };
         let outcome = all(&Plan(PLAN.to_vec()), runners, one);
         (begun.into_inner().expect("nobody panicked"), outcome)
+    }
+
+    #[test]
+    fn the_end_of_an_output_has_its_last_lines() {
+        let text = "a\n\nb\n".repeat(50);
+        let end = end_of(&format!("{text}{}", "é".repeat(1000)));
+        assert_eq!(end.lines().count(), LAST_LINES);
+        assert_eq!(end.lines().next(), Some("b"));
+        assert_eq!(end.lines().last(), Some(&*"é".repeat(LINE_MAX)));
+        assert_eq!((end_of(""), end_of("a")), (String::new(), "a\n".into()));
     }
 
     #[test]
