@@ -26,6 +26,7 @@ impl Core {
         if version != self.versions.config {
             self.versions.config = version;
             self.settings.refresh(&shared);
+            self.follow_appendfsync();
         }
         self.refresh_gates();
         self.stop_condemned();

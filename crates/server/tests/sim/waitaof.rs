@@ -11,8 +11,8 @@ const FOLDER: &str = "/data/appendonlydir";
 /// Writes of one world.
 const WRITES: u64 = 12;
 
-/// A server which has just begun its append-only file, with one client.
-pub fn begin(seed: u64, fsync: &str) -> Sim {
+/// A server without an append-only file, with one client.
+fn without_file(seed: u64) -> Sim {
     let mut config = Config::default();
     config.dir = "/data".into();
     config.rdb_compression = false;
@@ -21,6 +21,12 @@ pub fn begin(seed: u64, fsync: &str) -> Sim {
     let mut sim = Sim::new(seed, Faults::NONE, config);
     sim.net.disk().install_folder(Path::new("/data")).expect("room");
     sim.connect(1);
+    sim
+}
+
+/// A server which has just begun its append-only file, with one client.
+pub fn begin(seed: u64, fsync: &str) -> Sim {
+    let mut sim = without_file(seed);
     let set = ["CONFIG", "SET", "appendonly", "yes", "appendfsync", fsync];
     assert_eq!(sim.ask(0, &set), Reply::ok());
     assert_eq!(waited(&mut sim, "0"), synced(true), "the first base is complete");
@@ -89,6 +95,35 @@ fn what_was_synced_survives_a_crash() {
     }
     println!("{yes} times 1, {no} times 0");
     assert!(yes > 40 && no > 40, "{yes} {no}");
+}
+
+/// While the first base is written no reply waits for the disk. INFO calls the file complete when
+/// it also has what was acknowledged meanwhile.
+#[test]
+fn a_complete_file_has_what_was_acknowledged_while_it_began() {
+    for seed in 0..60 {
+        let mut sim = without_file(seed);
+        sim.net.disk().set_faults([DiskFaults::ROUGH, DiskFaults::HARSH][seed as usize % 2]);
+        let set = ["CONFIG", "SET", "appendonly", "yes", "appendfsync", "always"];
+        assert_eq!(sim.ask(0, &set), Reply::ok());
+        let began = Instant::now();
+        let mut write = 0;
+        let last = loop {
+            write += 1;
+            let text = format!("<{seed}:{write}>");
+            let reply = sim.ask(0, &["SET", "key", &text]);
+            let Reply::Bulk(info) = sim.ask(0, &["INFO", "persistence"]) else { panic!("text") };
+            let is_complete = ["enabled:1", "rewrite_in_progress:0", "rewrite_scheduled:0"];
+            if reply == Reply::ok() && is_complete.iter().all(|part| info.contains(part)) {
+                break text;
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not begin");
+            sim.forget_steps();
+            std::thread::sleep(BREATH);
+        };
+        sim.net.disk().crash();
+        assert!(is_on_disk(&sim, &last), "seed {seed}: {last} is lost");
+    }
 }
 
 /// Whether SET was executed, by the replies to it, one more and WAITAOF, and whether it is synced.

@@ -11,10 +11,11 @@ pub(super) fn journal_fields(t: &mut String, shared: &Shared, now: MonoNs, unix_
     let status = &shared.journal;
     let is_on = status.is_on();
     let is_rewriting = status.is_rewriting.load(Relaxed);
-    // CONFIG SET appendonly yes was answered, and the file does not hold everything yet.
+    // CONFIG SET appendonly yes was answered, and the file does not hold everything yet that was
+    // acknowledged.
     let is_wanted =
         shared.config.lock().expect("no panic while the configuration is held").appendonly;
-    let begins = is_wanted && !status.is_complete.load(Relaxed) && !is_rewriting;
+    let begins = is_wanted && !status.is_whole.load(Relaxed) && !is_rewriting;
     let is_scheduled = begins || status.is_scheduled.load(Relaxed);
     let failed = status.rewrite_failed.load(Relaxed);
     let since_s = unix_ms.0 / 1000 - status.rewrite_since_s.load(Relaxed);

@@ -17,9 +17,9 @@ use crate::boot::replication_id;
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::log;
-use crate::persist::journal::Journal;
 use crate::persist::journal::steps::Steps;
 use crate::persist::journal::writer::Writer;
+use crate::persist::journal::{Journal, Whole};
 use crate::persist::load::finding::{Finding, Next};
 use crate::persist::load::folder::{Found, Place};
 use crate::persist::save::Running;
@@ -94,6 +94,7 @@ impl Core {
         };
         Box::new(Journal {
             writer: Writer::new(found, next, position),
+            whole: Whole::No,
             taken: Vec::new(),
             opens_server,
             is_ending: false,
@@ -337,7 +338,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let config = self.core.shared.config.lock();
             let config = config.expect("no panic while the configuration is held");
             if !config.appendonly {
-                self.core.shared.journal.is_complete.store(false, Relaxed);
+                self.core.shared.journal.end_completeness();
             }
             (config.appendonly, Place::of(&config))
         };
@@ -515,7 +516,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         });
         // A rewrite that had begun ends with it.
         shared.journal.is_rewriting.store(false, Relaxed);
-        shared.journal.is_complete.store(false, Relaxed);
+        shared.journal.end_completeness();
         shared.journal.is_on.store(false, Relaxed);
         shared.journal.memory.store(0, Relaxed);
         shared.journal.publish_synced(None);

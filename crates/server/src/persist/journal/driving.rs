@@ -2,15 +2,15 @@
 //! operations on files, and publishes what is durable.
 
 use crate::log;
-use crate::persist::journal::Journal;
 use crate::persist::journal::writer::{Fsync, Part, Terms};
+use crate::persist::journal::{Journal, Whole};
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
 use crate::worker::tasks::FileUser;
 use base::MonoNs;
 use base::sync::Arc;
-use base::sync::atomic::Ordering::{Relaxed, Release};
+use base::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use config::load::io_text;
 use driver::{Driver, FileDone, FileError, FileValue};
 use observe::SpikeEvent;
@@ -68,6 +68,7 @@ impl Core {
         let times = [next, Some(journal.check_at), patience, late];
         journal.wake_at = times.into_iter().flatten().min();
         self.publish_journal(&journal, terms);
+        self.follow_wholeness(&mut journal, terms);
         self.note_takeover(&mut journal);
         if std::mem::take(&mut journal.writer.is_history_too_small) {
             log::warning(format_args!(
@@ -101,6 +102,49 @@ impl Core {
         status.hold_writes(if writer.trouble().is_none() { backlog } else { 0 }, is_late);
         status.is_lost.store(writer.is_lost(), Relaxed);
         self.note_trouble(journal);
+    }
+
+    /// Finds out when everything that was acknowledged is in the files. Workers hold replies once
+    /// they have passed a fence behind the end of the first base; what they had acknowledged
+    /// before that has a number by then, and is whole when that is durable.
+    fn follow_wholeness(&mut self, journal: &mut Journal, terms: Terms) {
+        let before = journal.whole;
+        if journal.whole == Whole::No && journal.writer.is_complete() {
+            journal.whole = if terms.fsync == Fsync::Always && !journal.opens_server {
+                self.publish_fence();
+                Whole::Fence(self.shared.keyspace.fences().latest())
+            } else {
+                Whole::Yes // nobody was promised more, or nobody is served yet
+            };
+        }
+        if let Whole::Fence(no) = journal.whole
+            && self.shared.keyspace.fences().passed() >= no
+        {
+            journal.whole = Whole::Behind(self.shared.keyspace.numbers().last());
+        }
+        if let Whole::Behind(number) = journal.whole
+            && (journal.writer.durable() >= number
+                || journal.is_flushed(self.shared.keyspace.journal()))
+        {
+            journal.whole = Whole::Yes;
+        }
+        if journal.whole != before {
+            self.shared
+                .journal
+                .is_whole
+                .store(journal.whole == Whole::Yes && !journal.is_ending, Relaxed);
+        }
+    }
+
+    /// CONFIG SET appendfsync always is adopted: replies are held before the fence of that change
+    /// is passed, behind which its client is answered.
+    pub(crate) fn follow_appendfsync(&self) {
+        let Some(journal) = &self.tasks.journal else { return };
+        if self.journal_terms().fsync == Fsync::Always && journal.writer.is_complete() {
+            let safe = journal.writer.durable().0;
+            _ = self.shared.safe_seq.compare_exchange(u64::MAX, safe, SeqCst, Relaxed);
+            self.shared.journal.holds_replies.store(true, Relaxed);
+        }
     }
 
     /// An operation is about to complete: LATENCY has those which took long, under the names that

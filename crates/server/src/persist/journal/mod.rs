@@ -35,15 +35,30 @@ pub mod stream;
 pub(crate) mod writer;
 
 use crate::persist::journal::writer::Writer;
-use base::MonoNs;
+use base::{FenceNo, MonoNs, SeqNo};
 use keyspace::journal::{Batch, Handover};
 
 /// Bytes of records in memory above which writers wait, until they are half as many.
 pub(crate) const BACKLOG_BYTES_MAX: usize = 256 << 20;
 
+/// Whether everything that was acknowledged is in the files. What was acknowledged while the first
+/// base was written may still be in memory when that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whole {
+    /// There is no base.
+    No,
+    /// Replies are held, but by workers which have not passed this fence not yet.
+    Fence(FenceNo),
+    /// What was not held has numbers up to this one.
+    Behind(SeqNo),
+    /// It is.
+    Yes,
+}
+
 /// The append-only file at worker 0.
 pub(crate) struct Journal {
     pub writer: Writer,
+    pub whole: Whole,
     /// Scratch: batches that were just taken.
     pub taken: Vec<Batch>,
     /// The server starts, and serves its clients once the file is complete.

@@ -2,7 +2,7 @@
 
 use crate::log;
 use crate::persist::journal::writer::Trouble;
-use crate::persist::journal::{BACKLOG_BYTES_MAX, Journal};
+use crate::persist::journal::{BACKLOG_BYTES_MAX, Journal, Whole};
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize};
 use base::sync::{Mutex, PoisonError};
@@ -68,6 +68,8 @@ pub struct JournalStatus {
     pub is_rewriting: AtomicBool,
     /// The folder holds all data, and goes on doing so.
     pub is_complete: AtomicBool,
+    /// And everything that was acknowledged before it did.
+    pub(crate) is_whole: AtomicBool,
     /// One is wanted, and waits for a save to end.
     pub is_scheduled: AtomicBool,
     /// Since when the rewrite is under way, seconds since 1970.
@@ -152,6 +154,12 @@ impl JournalStatus {
             *self.given_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
         }
         self.is_over.store(true, Release);
+    }
+
+    /// The folder does not hold all data from here on.
+    pub(crate) fn end_completeness(&self) {
+        self.is_complete.store(false, Relaxed);
+        self.is_whole.store(false, Relaxed);
     }
 
     /// What the server could not write when it ended, for the user.
@@ -242,7 +250,9 @@ impl JournalStatus {
     /// over.
     pub(crate) fn publish(&self, journal: &Journal, handed_over: usize, now: MonoNs) -> usize {
         let writer = &journal.writer;
-        self.is_complete.store(writer.is_complete() && !journal.is_ending, Relaxed);
+        let is_complete = writer.is_complete() && !journal.is_ending;
+        self.is_complete.store(is_complete, Relaxed);
+        self.is_whole.store(is_complete && journal.whole == Whole::Yes, Relaxed);
         self.size.store(writer.size(), Relaxed);
         self.base_size.store(writer.base_bytes, Relaxed);
         self.history.store(writer.history_bytes(), Relaxed);
