@@ -184,6 +184,14 @@ fn writes_fail_when_no_key_may_go() {
     assert!((500..kept).all(|n| set(format!("EXISTS kept:{n}")) == ":1"), "these may not");
     let brief = (0..2_000).filter(|n| set(format!("EXISTS brief:{n}")) == ":1").count();
     assert!((100..2_000).contains(&brief), "{brief}");
+    // The limit is exceeded while nothing may go, and not any more once it is higher.
+    assert_eq!(set("CONFIG SET maxmemory 1mb".into()), "+OK");
+    until("nothing is left which may go", || set("SET a b".into()) == oom);
+    let current = "current_eviction_exceeded_time";
+    until("it is exceeded", || figure(&mut server.connect(), "stats", current) > 0);
+    assert_eq!(set("CONFIG SET maxmemory 1gb".into()), "+OK");
+    until("it is kept", || figure(&mut server.connect(), "stats", current) == 0);
+    assert!(figure(&mut server.connect(), "stats", "total_eviction_exceeded_time") > 0);
 }
 
 #[test]

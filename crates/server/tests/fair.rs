@@ -1,37 +1,21 @@
 //! A command whose time grows with its data gives way to other clients: it takes turns in
 //! proportion to its work. Turns are counted, not timed.
 
-use base::sync::Arc;
-use driver::loopback::Loopback;
-use server::config::Config;
-use server::worker::Worker;
-use server::worker::message::Message;
+mod two_clients;
+
+use two_clients::{TestWorker, encode, worker};
 
 const ELEMENTS: usize = 20_000;
 /// Elements that two turns may look at: each turn counted here is followed by one of the other
 /// client. The smallest step of the commands below is 96 elements, the largest 1,000.
 const TURN_ELEMENTS_MAX: usize = 2_000;
 
-/// A worker with two connections: one sends long commands, the other short ones.
-struct World(Worker<Loopback<Message>>);
-
-fn encode(args: &[&str]) -> Vec<u8> {
-    let args: Vec<String> = args.iter().map(|arg| format!("${}\r\n{arg}\r\n", arg.len())).collect();
-    format!("*{}\r\n{}", args.len(), args.concat()).into_bytes()
-}
+/// A worker, to which one client sends long commands, and another short ones.
+struct World(TestWorker);
 
 impl World {
     fn new() -> Self {
-        let mut driver = Loopback::new(7);
-        driver.connect().expect("a pair of sockets");
-        driver.connect().expect("a pair of sockets");
-        let shared = server::boot::make_shared(Config::default(), &mut driver, 1, || (0, 0));
-        let shared = Arc::new(shared);
-        let reclaimer = shared.keyspace.reclaimer().clone();
-        std::thread::spawn(move || reclaimer.serve());
-        let mut worker = Worker::new(driver, shared, 0, Vec::new());
-        worker.turn();
-        let mut world = Self(worker);
+        let mut world = Self(worker());
         world.ask(&["SET", "other", "there"]);
         world
     }

@@ -2,14 +2,10 @@
 //! command takes at most about 200 microseconds of processor time, and other clients are answered
 //! between the steps.
 
-use base::sync::Arc;
-use driver::loopback::Loopback;
-use rustix::time::{ClockId, clock_gettime};
-use server::config::Config;
-use server::worker::Worker;
-use server::worker::message::Message;
+mod two_clients;
 
-type TestWorker = Worker<Loopback<Message>>;
+use rustix::time::{ClockId, clock_gettime};
+use two_clients::{TestWorker, encode, worker};
 
 const ELEMENTS: usize = 1_000_000;
 /// The limit of a step: twice as long in a build with debug assertions, which is less optimised.
@@ -36,26 +32,12 @@ fn cpu_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-fn encode(args: &[&str]) -> Vec<u8> {
-    let args: Vec<String> = args.iter().map(|arg| format!("${}\r\n{arg}\r\n", arg.len())).collect();
-    format!("*{}\r\n{}", args.len(), args.concat()).into_bytes()
-}
-
-/// A worker with two connections: one sends long commands, the other short ones.
+/// A worker, to which one client sends long commands, and another short ones.
 struct World(TestWorker);
 
 impl World {
     fn new() -> Self {
-        let mut driver = Loopback::new(7);
-        driver.connect().expect("a pair of sockets");
-        driver.connect().expect("a pair of sockets");
-        let shared = server::boot::make_shared(Config::default(), &mut driver, 1, || (0, 0));
-        let shared = Arc::new(shared);
-        let reclaimer = shared.keyspace.reclaimer().clone();
-        std::thread::spawn(move || reclaimer.serve());
-        let mut worker = Worker::new(driver, shared, 0, Vec::new());
-        worker.turn();
-        Self(worker)
+        Self(worker())
     }
 
     /// Sends a request and turns until its reply is complete. Returns it and the time of each turn.

@@ -79,9 +79,7 @@ impl Region {
             Region::Polygon(polygon) => polygon.center(),
         }
     }
-}
 
-impl Region {
     /// What it costs to see whether a place is inside, in tests of a circle: few sides cost as
     /// much as that.
     pub fn cost(&self) -> u64 {

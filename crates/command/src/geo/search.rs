@@ -189,7 +189,7 @@ fn collect(
     for range in ranges {
         zset.each_score(&(range.start as f64..range.end as f64), |member, score| {
             if left == 0 {
-                left = u64::MAX;
+                left = u64::MAX; // too many: more are left than there were
                 return false;
             }
             left -= 1;

@@ -78,18 +78,36 @@ impl Core {
             used if used > max - max / 4 => self.measure_memory(10 * MEASURE_NS),
             _ => {}
         }
-        (self.is_out_of_room || !self.settings.maxmemory_policy.evicts)
-            && self.shared.used_memory() > max
+        self.may_be_full() && self.shared.used_memory() > max
     }
 
-    /// Evicts keys. Afterwards the gate for memory is closed if no key may go.
+    /// True if no key goes to make room: none may, or none was found which may.
+    pub(crate) fn may_be_full(&self) -> bool {
+        self.is_out_of_room || !self.settings.maxmemory_policy.evicts
+    }
+
+    /// A limit that was lowered is followed although nobody writes, and one that is kept again, for
+    /// whatever reason, is no longer exceeded. True if there is more to be evicted. Called by
+    /// housekeeping.
+    pub(crate) fn follow_limit(&mut self, access: &mut Access) -> bool {
+        if self.needs_room() {
+            return self.make_room(access);
+        }
+        let is_kept = self.shared.used_memory() <= self.settings.memory_limit;
+        if is_kept || !self.has_limit() {
+            self.shared.limits.exceeded.set(false, self.turn.now());
+        }
+        false
+    }
+
+    /// Evicts keys. Afterwards the gate for memory is closed if no key may go. True if some went.
     #[cold]
-    pub(crate) fn make_room(&mut self, access: &mut Access) {
+    pub(crate) fn make_room(&mut self, access: &mut Access) -> bool {
         // As in Redis, not while a file is loaded. While writes wait or fail none needs room.
         let is_idle =
             self.shared.load.is_on() || self.gates & (closed::WAITS | closed::UNWRITTEN) != 0;
         if is_idle || !access.enter() {
-            return; // (whoever holds World is soon done)
+            return false; // (whoever holds World is soon done)
         }
         self.follow();
         let has_made = self.catch(|core| core.evict(access)).unwrap_or_else(|Panicked(_)| {
@@ -106,6 +124,7 @@ impl Core {
         } else {
             self.gates &= !closed::MEMORY;
         }
+        has_made
     }
 
     /// False if no key may go.

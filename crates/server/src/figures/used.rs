@@ -52,32 +52,24 @@ impl Shared {
     /// Measures the gap, unless that was done less than `every_ns` ago. Asks the allocator, which
     /// takes some microseconds.
     pub fn measure_memory(&self, limit: u64, now: MonoNs, every_ns: u64) {
-        let before = self.limits.measured.at_ns.load(Relaxed);
+        let measured = &self.limits.measured;
+        let before = measured.at_ns.load(Relaxed);
         let passed_ns = now.since(MonoNs(before));
         let is_due = before == 0 || passed_ns >= every_ns;
+        let claim = || measured.at_ns.compare_exchange(before, now.0.max(1), Relaxed, Relaxed);
         // One of those who find it due.
-        if !is_due
-            || self
-                .limits
-                .measured
-                .at_ns
-                .compare_exchange(before, now.0.max(1), Relaxed, Relaxed)
-                .is_err()
-        {
+        if !is_due || claim().is_err() {
             return;
         }
         let Some(gap) = (0..TRIES).find_map(|_| self.memory_gap(limit / EXACT_PART)) else {
             return;
         };
-        self.limits.measured.gap.store(gap, Relaxed);
+        measured.gap.store(gap, Relaxed);
         let others = gap + self.evicting_buffers(limit);
-        let most = self.limits.measured.others_most.load(Relaxed);
-        let most = most_lately(most, others, limit, passed_ns);
-        self.limits.measured.others_most.store(most, Relaxed);
+        let most = measured.others_most.load(Relaxed);
+        measured.others_most.store(most_lately(most, others, limit, passed_ns), Relaxed);
     }
-}
 
-impl Shared {
     /// What is in use beside what is counted. `None` if the counts changed by more than `exact`
     /// meanwhile, because this thread was not running, or if there is no such allocator.
     fn memory_gap(&self, exact: u64) -> Option<i64> {

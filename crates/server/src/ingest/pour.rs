@@ -109,9 +109,7 @@ impl Core {
         }
         let mut taken = 0;
         while taken < count {
-            if self.needs_room() {
-                self.make_room(access);
-            }
+            self.make_room_if_needed(access);
             let inside = access.enter();
             self.follow();
             if self.is_full() || self.are_writes_paused() || self.shared.load.is_on() {
@@ -153,9 +151,7 @@ impl Core {
     pub(crate) fn is_full(&self) -> bool {
         let max = self.settings.memory_limit;
         let held = || self.shared.ingest_memory(); // read last: others may add to it meanwhile
-        let may_be_full =
-            max > 0 && (self.is_out_of_room || !self.settings.maxmemory_policy.evicts);
-        may_be_full && self.shared.used_memory().saturating_sub(held()) > max
+        max > 0 && self.may_be_full() && self.shared.used_memory().saturating_sub(held()) > max
     }
 
     /// True while connections of ingest hold more than half of what is allowed.

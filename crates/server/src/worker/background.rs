@@ -297,22 +297,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.close_now(conn);
         }
         self.core.measure_memory(HOUSEKEEPING_NS / 2);
-        self.follow_limit();
+        if self.core.id == 0 && self.core.follow_limit(&mut self.access) {
+            self.core.timers.is_busy = true;
+            self.core.timers.housekeeping_at = self.core.turn.now();
+        }
         self.check_soft_limits();
         self.core.check_saves();
         self.forget_producers();
         self.publish();
-    }
-
-    /// A limit that was lowered is followed although nobody writes.
-    fn follow_limit(&mut self) {
-        if self.core.id == 0 && self.core.needs_room() {
-            self.core.make_room(&mut self.access);
-            if !self.core.is_out_of_room {
-                self.core.timers.is_busy = true;
-                self.core.timers.housekeeping_at = self.core.turn.now();
-            }
-        }
     }
 
     /// Forgets producers of ingest whose time has come. One worker does it for all.
