@@ -429,11 +429,13 @@ IDLE = {idle, idle_not_early, unread_for_ever}
 # Parts whose findings depend on when this process and the server run.
 TIMED = {silence, blocks, cadence, idle, idle_not_early}
 # A timed part which does not pass in this time has failed, or cannot be judged here.
-ATTEMPTS_S = 30
+ATTEMPTS_S = 45
 # So many attempts must have failed while all processors were there.
-FAILURES = 8
-# A process that wakes so late was kept from its processor.
-LATE_S = 0.001
+FAILURES = 12
+# A process that wakes so late was kept from its processor, by more than others which also run there.
+LATE_S = 0.005
+# How often a watcher looks.
+WATCH_S = 0.001
 
 
 class Watch:
@@ -452,8 +454,8 @@ class Watch:
         parent = os.getppid()
         while os.getppid() == parent:
             began = time.monotonic()
-            time.sleep(LATE_S)
-            late = time.monotonic() - began - LATE_S
+            time.sleep(WATCH_S)
+            late = time.monotonic() - began - WATCH_S
             if late > struct.unpack_from("d", self.worst, 8 * n)[0]:
                 struct.pack_into("d", self.worst, 8 * n, late)
         os._exit(0)
