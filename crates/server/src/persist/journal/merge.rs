@@ -146,7 +146,7 @@ impl Merger {
             if let Some(selected) = run.db_in.filter(|_| at != source.run || source.is_at_run()) {
                 offset += if db == Some(selected) { 0 } else { select_len(selected) };
             }
-            db = run.db_out.or(run.db_in).or(db);
+            db = run.db_out.or(run.db_in).or(db).filter(|_| run.cut == 0);
             next += u64::from(run.count);
             runs[index] += 1;
             if let Some(following) = source.batch.runs.get(at + 1) {
@@ -223,6 +223,7 @@ impl Merger {
             self.db = run.db_out.or(self.db);
             self.end_run(index, run);
             if run.cut > 0 {
+                self.db = None; // what follows stands in another file
                 return Merged::Cut(run.cut);
             }
         }
