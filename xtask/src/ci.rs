@@ -69,6 +69,7 @@ const STEPS: &[Step] = &[
     ("nets", BUILT, |root| both(root, "nets", &[])),
     ("serializable", BUILT, |root| suite(root, "serializable", &[])),
     ("serving", BUILT, |root| suite(root, "serving", &[])),
+    ("hotkeys", BUILT, |root| suite(root, "hotkeys", &[])),
     ("info", BUILT, |root| suite(root, "info", &[])),
     ("monitor", BUILT, |root| suite(root, "monitor", &[])),
     ("io_backend", BUILT, |root| suite(root, "io_backend", &[])),

@@ -343,6 +343,13 @@ errors! {
          RDB error.",
     CommandLogType => "ERR type must be one of slow, large-request, large-reply",
     SlowlogCount => "ERR count should be greater than or equal to -1",
+    /// HOTKEYS START, as the five below.
+    HotKeysMetrics => "ERR METRICS must be followed by a count, 1 or 2, and so many of CPU and NET",
+    HotKeysCount => "ERR COUNT must be between 1 and 64",
+    HotKeysDuration => "ERR DURATION must be between 1 and 4294967295 seconds",
+    HotKeysSample => "ERR SAMPLE must be between 1 and 4294967295",
+    HotKeysSlots => "ERR SLOTS is for servers in cluster mode",
+    HotKeysUnderWay => "ERR A session of HOTKEYS is under way",
     NoSamples { event: Box<str> } => "ERR No samples available for event '{event}'",
     DebugDisabled =>
         "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \

@@ -29,12 +29,13 @@ pub fn help(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 }
 
 /// The texts by command.
-pub const TEXTS: [(&str, &[&str]); 12] = [
+pub const TEXTS: [(&str, &[&str]); 13] = [
     ("client", CLIENT),
     ("command", COMMAND),
     ("commandlog", COMMANDLOG),
     ("config", CONFIG),
     ("debug", DEBUG),
+    ("hotkeys", HOTKEYS),
     ("latency", LATENCY),
     ("memory", MEMORY),
     ("module", MODULE),
@@ -176,6 +177,19 @@ const COMMANDLOG: &[&str] = &[
     "    Return the length of the log of <type>.",
     "RESET <type>",
     "    Reset the log of <type>.",
+];
+
+const HOTKEYS: &[&str] = &[
+    "GET",
+    "    Return the keys and slots that are used most, and the largest values: of the session,",
+    "    or without one of the last one to two minutes, by a sample of the commands.",
+    "START METRICS <count> [CPU] [NET] [COUNT <k>] [DURATION <seconds>] [SAMPLE <ratio>]",
+    "    Begin a session. It counts one command in <ratio> (default: 1) and shows <k> keys",
+    "    (default: 10) by the time or the bytes of their commands.",
+    "STOP",
+    "    End the session. What it has counted can still be read.",
+    "RESET",
+    "    Forget the session.",
 ];
 
 const LATENCY: &[&str] = &[

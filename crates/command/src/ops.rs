@@ -14,7 +14,8 @@ pub use client_op::{
 };
 pub use debug_op::{DebugOp, Populate, ProtocolSample};
 pub use server_op::{
-    ConfigOp, FlushMode, LatencyOp, LogKind, LogOp, MemoryOp, Migrate, SLOWLOG_GET_DEFAULT,
-    SaveMode, ServerOp, ShutdownOp,
+    ConfigOp, FlushMode, HOTKEYS_COUNT_DEFAULT, HOTKEYS_COUNT_MAX, HotKeysOp, HotKeysSession,
+    LatencyOp, LogKind, LogOp, MemoryOp, Migrate, SLOWLOG_GET_DEFAULT, SaveMode, ServerOp,
+    ShutdownOp,
 };
 pub use session_op::{Credentials, Hello, SessionOp};

@@ -4,6 +4,7 @@ pub mod config;
 pub mod debug;
 mod describe;
 pub mod digest;
+pub mod hotkeys;
 pub mod latency;
 pub mod lolwut;
 pub mod memory;

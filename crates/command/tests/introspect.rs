@@ -34,7 +34,7 @@ const DIFFERENT: [(&str, &str); 20] = [
 ];
 
 /// Commands which Redis 7.0 does not have.
-const YOUNGER: [&str; 34] = [
+const YOUNGER: [&str; 40] = [
     "blmovem",
     "client|capa",
     "client|import-source",
@@ -53,6 +53,12 @@ const YOUNGER: [&str; 34] = [
     "hexpiretime",
     "hgetdel",
     "hgetex",
+    "hotkeys",
+    "hotkeys|get",
+    "hotkeys|help",
+    "hotkeys|reset",
+    "hotkeys|start",
+    "hotkeys|stop",
     "hpersist",
     "hpexpire",
     "hpexpireat",

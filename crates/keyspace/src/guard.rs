@@ -230,6 +230,11 @@ impl<'a> Guard<'a> {
         self.find_live(db, key).map(|(found, _)| Entry::new(found.entry))
     }
 
+    /// What the value under a key takes, due or not, bytes; nothing changes.
+    pub fn stored_memory(&self, db: DbIndex, key: &Key<'_>) -> Option<u64> {
+        self.find_any(db, key).map(|(found, ..)| Entry::new(found.entry).memory() as u64)
+    }
+
     /// The collection stored under a key, due or not; for warming caches, without any change.
     pub fn stored_big(&self, db: DbIndex, key: &Key<'_>) -> Option<&Big> {
         self.find_any(db, key).and_then(|(found, ..)| found.entry.big())

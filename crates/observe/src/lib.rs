@@ -8,6 +8,7 @@ pub mod command_stats;
 pub mod counter;
 pub mod error_stats;
 pub mod histogram;
+pub mod hot;
 pub mod latency;
 pub mod slowlog;
 pub mod spikes;

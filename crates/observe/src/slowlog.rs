@@ -115,7 +115,8 @@ fn cut<'a>(args: impl ExactSizeIterator<Item = (&'a [u8], usize)>) -> Vec<Vec<u8
     all
 }
 
-fn cut_arg((start, len): (&[u8], usize)) -> Vec<u8> {
+/// At most [`ARG_BYTES_MAX`] of the bytes of an argument, which is `len` long.
+pub(crate) fn cut_arg((start, len): (&[u8], usize)) -> Vec<u8> {
     if len <= ARG_BYTES_MAX {
         return start.to_vec();
     }

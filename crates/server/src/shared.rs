@@ -2,6 +2,7 @@
 //! worker writes on lines of its own.
 
 use crate::boot::allocator::AllocatorTools;
+use crate::figures::hot::HotSessions;
 use crate::figures::limits::MemoryLimits;
 use crate::figures::totals::{IoTotals, Samples};
 use crate::ingest::ports::IngestPorts;
@@ -22,6 +23,7 @@ use command::CommandId;
 use config::Config;
 use driver::{DriverStats, MailboxSender};
 use keyspace::Keyspace;
+use observe::hot::HotKeys;
 use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
 
 /// The version of this program.
@@ -51,6 +53,8 @@ pub struct WorkerCounters {
     pub longest_turn_ns: Counter,
     /// Windows executed.
     pub windows: Counter,
+    /// The keys that its commands use most.
+    pub hot: HotKeys,
     /// Open connections.
     pub connections: AtomicU32,
     /// Bytes held for them.
@@ -163,6 +167,8 @@ pub struct Shared {
     pub large_requests: Slowlog,
     /// Commands by the size of their reply, newest first.
     pub large_replies: Slowlog,
+    /// The session of HOTKEYS.
+    pub hot: HotSessions,
     /// Latency spikes.
     pub spikes: Spikes,
     /// Raised by CONFIG RESETSTAT; every worker then forgets its counts.

@@ -29,6 +29,8 @@ pub enum ServerOp {
     Shutdown(ShutdownOp),
     /// `COMMANDLOG`, and `SLOWLOG` for that of slow commands.
     CommandLog(LogKind, LogOp),
+    /// `HOTKEYS`.
+    HotKeys(HotKeysOp),
     /// `LATENCY`.
     Latency(LatencyOp),
     /// `MEMORY`, but `MEMORY USAGE`.
@@ -134,6 +136,39 @@ pub enum LatencyOp {
     /// Latencies per command: of these, or of all if none is named.
     Histogram(Vec<Bytes>),
 }
+
+/// A subcommand of `HOTKEYS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HotKeysOp {
+    /// What was counted.
+    Get,
+    /// Begins a session.
+    Start(HotKeysSession),
+    /// Ends it; what it has counted stays.
+    Stop,
+    /// Forgets it.
+    Reset,
+}
+
+/// What a session of `HOTKEYS` counts. At least one of `cpu` and `net` is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HotKeysSession {
+    /// Keys by time of execution.
+    pub cpu: bool,
+    /// Keys by bytes of requests and replies.
+    pub net: bool,
+    /// So many keys are shown, 1 to [`HOTKEYS_COUNT_MAX`].
+    pub count: u8,
+    /// It ends after so many seconds; 0: it is ended.
+    pub seconds: u32,
+    /// One command in so many is looked at, at least 1.
+    pub ratio: u32,
+}
+
+/// The most keys that `HOTKEYS` shows of each kind.
+pub const HOTKEYS_COUNT_MAX: u8 = 64;
+/// So many are shown if nothing else is said.
+pub const HOTKEYS_COUNT_DEFAULT: u8 = 10;
 
 /// A subcommand of `MEMORY` that is about the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

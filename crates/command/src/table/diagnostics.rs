@@ -2,7 +2,7 @@
 
 use super::fragments::help;
 use super::keys;
-use crate::server::{latency, lolwut, memory, slowlog};
+use crate::server::{hotkeys, latency, lolwut, memory, slowlog};
 use crate::spec::{Arg, CommandSpec, Docs, Flags as F, Group, Handler, LockClass};
 
 const BASE: CommandSpec = CommandSpec { group: Group::Server, ..CommandSpec::BASE };
@@ -91,6 +91,94 @@ pub static COMMANDS: &[CommandSpec] = &[
                     summary: "Clear all entries from a command log",
                     complexity: "O(N) where N is the number of entries in the commandlog",
                     args: &[LOG_TYPE],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+        ],
+        ..BASE
+    },
+    CommandSpec {
+        name: "hotkeys",
+        full_name: "hotkeys",
+        since: "8.6.0",
+        arity: -2,
+        docs: &Docs {
+            summary: "A container for commands about the keys that are used most.",
+            complexity: "Depends on subcommand.",
+            ..Docs::NONE
+        },
+        subcommands: &[
+            CommandSpec {
+                name: "get",
+                full_name: "hotkeys|get",
+                since: "8.6.0",
+                arity: 2,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT]),
+                handler: Handler::Server(hotkeys::get),
+                tips: &["request_policy:all_nodes", "nondeterministic_output"],
+                docs: &Docs {
+                    summary: "Returns the keys and slots that are used most, and the largest values.",
+                    complexity: "O(K) where K is the number of keys that are returned.",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec { full_name: "hotkeys|help", since: "8.6.1", ..help(&BASE) },
+            CommandSpec {
+                name: "reset",
+                full_name: "hotkeys|reset",
+                since: "8.6.0",
+                arity: 2,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT]),
+                handler: Handler::Server(hotkeys::reset),
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+                docs: &Docs {
+                    summary: "Forgets a session, and what it has counted.",
+                    complexity: "O(1)",
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "start",
+                full_name: "hotkeys|start",
+                since: "8.6.0",
+                arity: -2,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT]),
+                handler: Handler::Server(hotkeys::start),
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+                docs: &Docs {
+                    summary: "Begins a session which counts the uses of keys.",
+                    complexity: "O(1)",
+                    args: &[
+                        Arg::block(
+                            "metrics",
+                            &[
+                                Arg::integer("count").after("METRICS"),
+                                Arg::token("cpu", "CPU").optional(),
+                                Arg::token("net", "NET").optional(),
+                            ],
+                        ),
+                        Arg::integer("k").after("COUNT").optional(),
+                        Arg::integer("seconds").after("DURATION").optional(),
+                        Arg::integer("ratio").after("SAMPLE").optional(),
+                    ],
+                    ..Docs::NONE
+                },
+                ..BASE
+            },
+            CommandSpec {
+                name: "stop",
+                full_name: "hotkeys|stop",
+                since: "8.6.0",
+                arity: 2,
+                flags: F::of(&[F::ADMIN, F::NOSCRIPT]),
+                handler: Handler::Server(hotkeys::stop),
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+                docs: &Docs {
+                    summary: "Ends a session. What it has counted can still be read.",
+                    complexity: "O(1)",
                     ..Docs::NONE
                 },
                 ..BASE

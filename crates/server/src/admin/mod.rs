@@ -4,6 +4,7 @@
 mod client;
 mod config_op;
 mod debug;
+mod hotkeys;
 pub mod info;
 mod latency;
 mod memory;

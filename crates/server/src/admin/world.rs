@@ -23,7 +23,7 @@ impl Core {
         // These show what all sessions have done. While the disk fails or hangs they are needed at
         // once. (INFO without the number of keys is always: nobody may have noticed a hang yet.)
         let shows_all = match &op {
-            ServerOp::CommandLog(..) | ServerOp::Memory(_) => true,
+            ServerOp::CommandLog(..) | ServerOp::Memory(_) | ServerOp::HotKeys(_) => true,
             ServerOp::Info(sections) => counts_keys(sections),
             _ => false,
         };
@@ -54,6 +54,7 @@ impl Core {
             ServerOp::Save(mode) => self.save_op(out, caller, mode)?,
             ServerOp::Shutdown(op) => self.shutdown_op(out, caller, op)?,
             ServerOp::CommandLog(kind, op) => self.log_op(out, caller, kind, op),
+            ServerOp::HotKeys(op) => self.hotkeys_op(out, caller, op)?,
             ServerOp::Latency(op) => self.latency_op(out, caller, op)?,
             ServerOp::Memory(op) => self.memory_op(out, caller, op),
         };

@@ -10,6 +10,7 @@ pub(crate) mod vital;
 use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::boot::vital::run_or_exit;
+use crate::figures::hot::HotSessions;
 use crate::figures::limits::MemoryLimits;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::persist::journal::status::JournalStatus;
@@ -36,6 +37,7 @@ use driver::{Driver, ListenAddr, ListenOptions, ListenerId, MailboxSender};
 use ingest::Strategy;
 use journal::ReplId;
 use keyspace::{Keyspace, Options};
+use observe::hot::HotKeys;
 use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
 use std::ffi::OsStr;
 use std::io::Write;
@@ -469,6 +471,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         slowlog,
         large_requests,
         large_replies,
+        hot: HotSessions::default(),
         spikes: Spikes::default(),
         stats_epoch: AtomicU64::new(0),
         samples: Mutex::default(),
@@ -537,6 +540,7 @@ impl WorkerCounters {
             longest_turn_ns: Counter::default(),
             stale: Default::default(),
             windows: Counter::default(),
+            hot: HotKeys::new(0),
             connections: AtomicU32::new(0),
             client_memory: ClientMemory::default(),
             ingest_memory: ClientMemory::default(),

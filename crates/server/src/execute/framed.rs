@@ -34,9 +34,11 @@ impl Core {
     ) {
         window.prefetch_first(&self.shared.keyspace);
         let started = self.clock.now();
+        self.batch.has_sample = self.sampler.has_next_in(window.commands.len());
         self.enter(access);
         self.run_from(access, window, input, out);
         access.leave();
+        self.sampler.pass(window.commands.len());
         self.account(window, started);
         window.clear();
     }
@@ -58,7 +60,7 @@ impl Core {
                         self.warm(access, window, at, input);
                     }
                     if self.batch.is_unusual {
-                        self.run_unusual(access, window, c, input, out);
+                        self.run_unusual(access, window, at, input, out);
                     } else {
                         self.run_framed::<false>(access, window, c, input, out);
                     }
@@ -70,9 +72,29 @@ impl Core {
         }
     }
 
-    /// While changes leave records, or behind the World gate.
+    /// While changes leave records, behind the World gate, or if some command is looked at.
     #[inline(never)]
     fn run_unusual(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        at: usize,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        let c = &window.commands[at];
+        if self.batch.is_behind_gate {
+            self.run_behind_gate(access, window, c, input, out);
+        } else if self.batch.has_sample && self.sampler.is_next(at) {
+            self.run_sampled(access, window, c, input, out);
+        } else {
+            self.run_usual(access, window, c, input, out);
+        }
+    }
+
+    /// One command of a window that is not behind the gate.
+    #[inline(never)]
+    pub(super) fn run_usual(
         &mut self,
         access: &mut Access,
         window: &Window,
@@ -80,16 +102,16 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
-        if self.batch.is_behind_gate {
-            self.run_behind_gate(access, window, c, input, out);
-        } else {
+        if self.gates & closed::NUMBERED != 0 {
             self.run_framed::<true>(access, window, c, input, out);
+        } else {
+            self.run_framed::<false>(access, window, c, input, out);
         }
     }
 
     /// One command. If changes draw numbers, those of the short path leave the request as their
     /// record as it was received.
-    #[inline]
+    #[inline(always)] // into the loop over the window, although `run_usual` calls it, too
     fn run_framed<const NUMBERED: bool>(
         &mut self,
         access: &mut Access,

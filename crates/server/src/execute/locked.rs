@@ -168,7 +168,9 @@ impl Core {
         if self.shared.keyspace.is_restricted() != (self.gates & closed::RESTRICTED != 0) {
             self.refresh_gates();
         }
-        self.batch.is_unusual = self.batch.is_behind_gate || self.gates & closed::NUMBERED != 0;
+        self.batch.is_unusual = self.batch.is_behind_gate
+            || self.batch.has_sample
+            || self.gates & closed::NUMBERED != 0;
     }
 
     /// Suspends a session until its way is free.

@@ -12,7 +12,7 @@
 //! | waiting for keys, and serving those that wait | `waiting`, `blocked`, `serving` |
 //! | waiting for a sync, and for a disk that fails | `synced`, `disk` |
 //! | several as one | `transaction`, `queue` |
-//! | what is recorded of it | `record`, `sizes`, `redact` |
+//! | what is recorded of it | `record`, `sizes`, `redact`, `sampling` |
 
 pub(crate) mod blocked;
 pub(crate) mod call;
@@ -34,6 +34,7 @@ pub(crate) mod record;
 pub(crate) mod redact;
 pub(crate) mod request;
 pub mod running;
+pub(crate) mod sampling;
 pub(crate) mod serving;
 pub mod sizes;
 pub(crate) mod steps;

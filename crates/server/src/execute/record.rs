@@ -229,6 +229,7 @@ impl Core {
         }
         let sizes = Sizes { request: blocked.request, reply: reply as u64 };
         self.log_command(caller, id, args, Some(total_ns / 1000), sizes);
+        self.sample_alone(caller.db, id, args, total_ns, sizes.request + sizes.reply);
     }
 
     /// Statistics and logs of a command timed by itself.
@@ -259,6 +260,7 @@ impl Core {
         }
         if !flags.contains(Flags::SKIP_SLOWLOG) {
             self.log_command(caller, id, args, Some(ns / 1000), sizes);
+            self.sample_alone(caller.db, id, args, ns, sizes.request + sizes.reply);
         }
     }
 

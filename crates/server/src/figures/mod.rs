@@ -4,6 +4,7 @@
 //! Gathering adds up counters which each worker writes on cache lines of its own. No worker waits
 //! for a reader, except for the copy of a driver's figures, which it replaces ten times a second.
 
+pub mod hot;
 pub mod ingest;
 pub mod io;
 pub mod limits;
@@ -24,7 +25,11 @@ use crate::shared::Shared;
 use base::sync::atomic::Ordering::Relaxed;
 use base::{DbIndex, MonoNs, UnixMs};
 use command::CommandId;
+use observe::hot::View;
 use observe::{CommandTotals, LatencyTotals, Longest};
+
+/// Hot keys, slots and large values that the live page shows.
+const HOT_SHOWN: usize = 10;
 
 /// All figures of a moment.
 pub struct Figures {
@@ -52,6 +57,8 @@ pub struct Figures {
     pub io: IoFigures,
     /// The ingest listeners.
     pub ingest: IngestFigures,
+    /// The keys and slots that were used most in the last one to two minutes.
+    pub hot: View,
     /// Times the listen queue was full.
     pub listen_overflows: u64,
     /// Saves.
@@ -240,6 +247,7 @@ impl Figures {
             errors: errors(shared),
             io: IoFigures::gather(shared),
             ingest: IngestFigures::gather(shared),
+            hot: hot::always(shared, unix_ms.0, HOT_SHOWN),
             listen_overflows: shared.listen_overflows.load(Relaxed),
             saves: SaveFigures::gather(shared, now, unix_ms),
             loading: shared.load.progress(now),

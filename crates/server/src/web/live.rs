@@ -12,6 +12,7 @@ use base::sync::atomic::Ordering::Relaxed;
 use command::REDIS_VERSION;
 use driver::stats::Pow2;
 use observe::LatencyTotals;
+use observe::hot::{Name, Value, View};
 use serde::Serialize;
 
 /// Entries of the slow log that are shown.
@@ -43,7 +44,8 @@ struct Live<'a> {
     latency: Vec<(u64, u64)>,
     commands: Vec<Top>,
     slow: Vec<Slow>,
-    /// The arguments of slow commands are left out.
+    hot: Hot,
+    /// The arguments of slow commands are left out, and the names of keys.
     slow_arguments_hidden: bool,
     ingest: Vec<Ingest<'a>>,
     /// The file that is loaded, while it is.
@@ -180,6 +182,25 @@ struct Top {
     p99: f64,
 }
 
+/// What sampled commands used in the last one to two minutes.
+#[derive(Serialize)]
+struct Hot {
+    /// Commands, about.
+    commands: u64,
+    /// How often keys and slots were used, about.
+    keys: Vec<(String, u64)>,
+    slots: Vec<(String, u64)>,
+    largest: Vec<Large>,
+}
+
+#[derive(Serialize)]
+struct Large {
+    name: String,
+    db: u32,
+    bytes: u64,
+    command: &'static str,
+}
+
 #[derive(Serialize)]
 struct Slow {
     id: u64,
@@ -230,6 +251,7 @@ pub(crate) fn json(
         latency: latency.occupied().collect(),
         commands: f.commands.iter().map(top).collect(),
         slow: newest.map(|entry| slow(entry, args_shown)).collect(),
+        hot: hot(&f.hot, hides_arguments),
         slow_arguments_hidden: hides_arguments,
         ingest: shared.ingest.open.iter().zip(&f.ingest.each).map(ingest).collect(),
         loading: f.loading.as_ref().map(loading),
@@ -366,13 +388,28 @@ fn top(c: &Command) -> Top {
     }
 }
 
+fn hot(view: &View, hides_names: bool) -> Hot {
+    let text = |name: &Name| if hides_names { String::new() } else { shown(&name.shown()) };
+    let named = |list: &[(Name, u64)]| list.iter().map(|(name, n)| (text(name), *n)).collect();
+    let large =
+        |v: &Value| Large { name: text(&v.name), db: v.db, bytes: v.bytes, command: v.command };
+    Hot {
+        commands: view.commands,
+        keys: named(&view.by_uses),
+        slots: view.by_slot.iter().map(|(slot, n)| (shown(&slot.shown()), *n)).collect(),
+        largest: view.largest.iter().map(large).collect(),
+    }
+}
+
+/// The beginning of an argument, without control characters.
+fn shown(arg: &[u8]) -> String {
+    let cut = &arg[..arg.len().min(ARG_SHOWN)];
+    let dots = if cut.len() < arg.len() { "..." } else { "" };
+    let text = String::from_utf8_lossy(cut).replace(char::is_control, " ");
+    format!("{text}{dots}")
+}
+
 fn slow(entry: observe::Entry, args_shown: usize) -> Slow {
-    let shown = |arg: &Vec<u8>| {
-        let cut = &arg[..arg.len().min(ARG_SHOWN)];
-        let dots = if cut.len() < arg.len() { "..." } else { "" };
-        let text = String::from_utf8_lossy(cut).replace(char::is_control, " ");
-        format!("{text}{dots}")
-    };
     Slow {
         id: entry.id,
         unix_s: entry.unix_s,
@@ -380,7 +417,7 @@ fn slow(entry: observe::Entry, args_shown: usize) -> Slow {
         client: entry.client,
         name: String::from_utf8_lossy(&entry.name).into_owned(),
         more: entry.args.len().saturating_sub(args_shown),
-        args: entry.args.iter().take(args_shown).map(shown).collect(),
+        args: entry.args.iter().take(args_shown).map(|arg| shown(arg)).collect(),
     }
 }
 

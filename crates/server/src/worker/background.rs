@@ -64,6 +64,7 @@ impl Core {
             self.counters().epoch.store(epoch, Release);
         }
         self.refresh_gates();
+        self.follow_hot_sessions();
         if self.settings.maxmemory_clients != MemoryShare::Bytes(0) {
             self.follow_clients_limit();
         }
@@ -303,6 +304,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         self.check_soft_limits();
         self.core.check_saves();
+        self.core.look_at_values(&mut self.access);
+        if self.core.id == 0 {
+            let shared = &self.core.shared;
+            shared.hot.end_if_due(shared, self.core.turn.unix_ms().0);
+        }
         self.forget_producers();
         self.publish();
     }

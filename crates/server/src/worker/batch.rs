@@ -26,7 +26,9 @@ pub enum After {
 pub struct Batch {
     /// The World gate is closed, or was closed meanwhile: the remaining commands park.
     pub is_behind_gate: bool,
-    /// It is, or changes leave records: commands are not executed as usual.
+    /// It has a command that is looked at for the view of hot keys.
+    pub has_sample: bool,
+    /// One of these, or changes leave records: commands are not executed as usual.
     pub is_unusual: bool,
     /// Up to here the members of its commands are prefetched.
     pub warmed: usize,
@@ -57,6 +59,7 @@ impl Batch {
     #[inline]
     pub fn end(&mut self) {
         self.timed_ns = 0;
+        self.has_sample = false;
         self.off_path.clear();
         self.counted = Counted::default();
     }

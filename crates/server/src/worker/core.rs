@@ -13,6 +13,7 @@
 use crate::execute::hot::{Hot, hot_table};
 use crate::execute::keys::CommandKeys;
 use crate::execute::running::Running;
+use crate::execute::sampling::Sampler;
 use crate::sessions::outbox::Holding;
 use crate::sessions::session::Session;
 use crate::settings::WorkerSettings;
@@ -72,6 +73,8 @@ pub struct Core {
     pub(crate) batch: Batch,
     /// The command that is executed.
     pub(crate) running: Running,
+    /// Which commands are looked at for the view of hot keys.
+    pub(crate) sampler: Sampler,
     /// The keys that it locks.
     pub(crate) locking: CommandKeys,
     /// Work that goes on in steps, and who waits.
@@ -121,6 +124,7 @@ impl Core {
             turn: Turn::new(now, driver.unix_ms()),
             batch: Batch::default(),
             running: Running::default(),
+            sampler: Sampler::new(),
             locking: CommandKeys::default(),
             tasks: Tasks::default(),
             timers: Timers::new(now),

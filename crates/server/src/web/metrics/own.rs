@@ -1,12 +1,14 @@
 //! The metrics that only this server has: its batches, its workers, its expiry, its ingest
 //! listeners.
 
+use crate::figures::Figures;
 use crate::figures::ingest::{ListenerFigures, label};
 use crate::figures::io::WorkerFigures as Worker;
 use crate::web::metrics::Kind::{Counter, Gauge, Histogram};
 use crate::web::metrics::{Metric, Read, Samples, many, one};
 use driver::stats::Pow2;
 use ingest::v2::Fault;
+use observe::hot::Name;
 
 /// Buckets of batch sizes that are shown: up to 2^12 - 1.
 const SIZE_BUCKETS: usize = 13;
@@ -258,6 +260,24 @@ pub(crate) const METRICS: &[Metric] = &[
         "keys that clients wait for",
     ),
     one(
+        "sheafdb_hottest_key_ratio",
+        Gauge,
+        |f| share_of_first(f, &f.hot.by_uses),
+        "share of the commands of the last one to two minutes that used the most used key",
+    ),
+    one(
+        "sheafdb_hottest_slot_ratio",
+        Gauge,
+        |f| share_of_first(f, &f.hot.by_slot),
+        "the same of the most used slot; more than 1 if commands have several keys in it",
+    ),
+    one(
+        "sheafdb_largest_value_bytes",
+        Gauge,
+        |f| f.hot.largest.first().map_or(0.0, |v| v.bytes as f64),
+        "memory of the largest value that sampled commands used in that time",
+    ),
+    one(
         "sheafdb_expire_lag_seconds",
         Gauge,
         |f| f.stats.expire_lag_ms as f64 / 1e3,
@@ -412,6 +432,11 @@ const fn listener(
 
 fn per(a: u64, b: u64) -> f64 {
     a as f64 / b.max(1) as f64
+}
+
+/// What part of the commands used the first of these.
+fn share_of_first(f: &Figures, list: &[(Name, u64)]) -> f64 {
+    list.first().map_or(0.0, |(_, uses)| *uses as f64 / f.hot.commands.max(1) as f64)
 }
 
 fn info(r: &Read<'_>, put: &mut Samples<'_>) {
