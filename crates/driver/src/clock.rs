@@ -12,6 +12,8 @@ pub enum Clock {
     System,
     /// The simulator's.
     Virtual(Arc<AtomicU64>),
+    /// A test's: goes on by so many nanoseconds whenever it is read.
+    Stepping(Arc<AtomicU64>, u64),
     /// That of the simulated world to which the calling thread belongs.
     #[cfg(sim)]
     Baton,
@@ -31,6 +33,7 @@ impl Clock {
                 MonoNs(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
             }
             Clock::Virtual(at) => MonoNs(at.load(Relaxed)),
+            Clock::Stepping(at, step_ns) => MonoNs(at.fetch_add(*step_ns, Relaxed) + step_ns),
             #[cfg(sim)]
             Clock::Baton => {
                 base::sync::baton::pass_time(READ_NS_MAX);

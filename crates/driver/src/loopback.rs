@@ -30,6 +30,8 @@ struct Pipe {
     input: Vec<u8>,
     /// Input that the worker took already.
     taken: usize,
+    /// The end of what was delivered last.
+    delivered: usize,
     output: Vec<u8>,
     paused: bool,
     closed: bool,
@@ -52,6 +54,8 @@ pub struct Loopback<M> {
     mailbox: Mailbox<M>,
     mail: VecDeque<M>,
     now: Arc<AtomicU64>,
+    /// How far the clock goes whenever a worker reads it.
+    step_ns: u64,
     prng: Prng,
     stats: DriverStats,
 }
@@ -74,9 +78,16 @@ impl<M: Send> Loopback<M> {
             mailbox: Mailbox::new(Box::new(Nobody)),
             mail: VecDeque::new(),
             now: Arc::new(AtomicU64::new(1)),
+            step_ns: 0,
             prng: Prng::new(seed),
             stats: DriverStats::default(),
         }
+    }
+
+    /// As [`Loopback::new`], with a clock that goes on by so many nanoseconds whenever the worker
+    /// reads it: so what is timed by itself takes time.
+    pub fn stepping(seed: u64, step_ns: u64) -> Self {
+        Self { step_ns, ..Self::new(seed) }
     }
 
     /// A client connects; the worker accepts it in its next turn.
@@ -91,7 +102,7 @@ impl<M: Send> Loopback<M> {
         let pipe = &mut self.pipes[pipe];
         if pipe.taken == pipe.input.len() {
             pipe.input.clear();
-            pipe.taken = 0;
+            (pipe.taken, pipe.delivered) = (0, 0);
         }
         pipe.input.extend_from_slice(bytes);
     }
@@ -144,7 +155,10 @@ impl<M: Send> Driver for Loopback<M> {
     }
 
     fn clock(&self) -> Clock {
-        Clock::Virtual(self.now.clone())
+        match self.step_ns {
+            0 => Clock::Virtual(self.now.clone()),
+            step_ns => Clock::Stepping(self.now.clone(), step_ns),
+        }
     }
 
     fn unix_ms(&self) -> UnixMs {
@@ -218,6 +232,7 @@ impl<M: Send> Driver for Loopback<M> {
             let (start, n) = (self.area_at, unread.len().min(RECV_MAX));
             self.area[start..start + n].copy_from_slice(&unread[..n]);
             pipe.taken += n;
+            pipe.delivered = pipe.taken;
             pipe.turn = self.turn;
             self.next += 1;
             self.area_at = (start + n + 63) & !63;
@@ -239,7 +254,8 @@ impl<M: Send> Driver for Loopback<M> {
 
     /// What is put back is simply not taken yet.
     fn put_back(&mut self, conn: ConnId, from: usize, to: usize) {
-        self.pipe(conn).taken -= to - from;
+        let pipe = self.pipe(conn);
+        pipe.taken = pipe.delivered - (to - from);
     }
 
     fn pause(&mut self, conn: ConnId) {

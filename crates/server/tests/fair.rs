@@ -1,6 +1,7 @@
 //! A command whose time grows with its data gives way to other clients: it takes turns in
 //! proportion to its work. Turns are counted, not timed.
 
+mod shares;
 mod two_clients;
 
 use two_clients::{TestWorker, encode, worker};

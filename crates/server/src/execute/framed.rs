@@ -205,9 +205,10 @@ impl Core {
         self.running.time_from(started);
         let outcome = self.execute(access, out, &request);
         if outcome != Outcome::Retry {
-            self.batch.timed_ns += self.clock.now().since(started);
+            let ns = self.clock.now().since(started);
+            self.batch.timed_ns += ns;
             let sizes = self.sizes(u64::from(c.end - c.start), out);
-            self.record_executed(&request, started, outcome, sizes);
+            self.record_executed(&request, started, ns, outcome, sizes);
         }
         match outcome {
             Outcome::Done => {
@@ -268,18 +269,19 @@ impl Core {
         if outcome == Outcome::Retry {
             return self.stop_at(c.session, c.start as usize);
         }
-        self.batch.timed_ns += self.clock.now().since(started);
+        let ns = self.clock.now().since(started);
+        self.batch.timed_ns += ns;
         let sizes = self.sizes(u64::from(c.end - c.start), out);
         let args = window.args(input, c);
         let request = Request { caller: &caller, id: c.id, args, key: c.key };
-        self.record_executed(&request, started, outcome, sizes);
-        if outcome == Outcome::Waiting {
+        self.record_executed(&request, started, ns, outcome, sizes);
+        if outcome == Outcome::Waiting || caller.session(self).is_stopped() {
             self.stop_at(c.session, c.end as usize);
         }
     }
 
     /// Stops the session: what was framed from `from` on returns to its input.
-    pub(super) fn stop_at(&mut self, session: u32, from: usize) {
+    pub(crate) fn stop_at(&mut self, session: u32, from: usize) {
         if let Some(s) = self.sessions[session as usize].as_deref() {
             let to = if s.close_after_reply { from } else { s.input_end };
             self.batch.after.push(After::Stop { conn: s.conn, from, to });

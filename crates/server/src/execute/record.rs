@@ -31,22 +31,23 @@ impl Core {
         Sizes { request, reply: if has_reply { out.len_between(from, end) as u64 } else { 0 } }
     }
 
-    /// Counts a command unless a gate stopped it. A command that continues in steps is counted when
+    /// Counts a command which ran for so long, unless a gate stopped it, and charges its session. A command that continues in steps is counted when
     /// it ends.
     pub(crate) fn record_executed(
         &mut self,
         request: &Request<'_>,
         started: MonoNs,
+        run_ns: u64,
         outcome: Outcome,
         sizes: Sizes,
     ) {
         let Request { caller, id, args, .. } = *request;
+        self.charge(caller.conn().index, run_ns);
         // Taken in any case: it is not the time of another command.
         let ahead_ns = self.running.take_time_ahead();
         if self.running.id().is_none() {
             return;
         }
-        let run_ns = self.clock.now().since(started);
         if run_ns >= LONG_RUN_NS {
             self.note_long_run(id, args, run_ns, self.running.held_to_its_end(run_ns));
         }
@@ -115,7 +116,8 @@ impl Core {
 
     /// A window took long without the commands which were timed by themselves.
     #[cold]
-    fn note_long_window(&self, window: &Window, ns: u64) {
+    fn note_long_window(&mut self, window: &Window, ns: u64) {
+        self.charge_window(window, ns);
         if self.settings.is_spike(ns) {
             // Something delayed at least one of them: none takes long by itself.
             self.record_spike(SpikeEvent::FastCommand, ns);

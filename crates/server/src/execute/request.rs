@@ -78,7 +78,8 @@ impl Core {
         access.leave();
         if outcome != Outcome::Retry {
             let sizes = self.sizes(protocol_len(args), out);
-            self.record_executed(&request, started, outcome, sizes);
+            let ns = self.clock.now().since(started);
+            self.record_executed(&request, started, ns, outcome, sizes);
         }
         outcome
     }

@@ -118,7 +118,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             | Suspended::Migrating
             | Suspended::Rewriting(_)
             | Suspended::Saving(_)
-            | Suspended::Releasing => return,
+            | Suspended::Releasing
+            | Suspended::Spent => return,
         }
         let Some(session) = self.core.session_mut(conn) else { return };
         session.assembler = None;
@@ -178,6 +179,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.access.open_world();
         }
         self.core.forget_blocked(&mut session);
+        if matches!(session.suspended, Suspended::Spent) {
+            self.core.quotas.remove(conn);
+        }
         self.core.shared.registry.remove(session.card.id);
         self.core.counters().connections.fetch_sub(1, Relaxed);
     }

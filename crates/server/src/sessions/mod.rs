@@ -1,7 +1,7 @@
 //! Connections of clients: the session that its worker sees, the card that others see, their begin
 //! and end (`lifecycle`), replies of a turn (`output`), held
 //! replies (`outbox`) and when they leave (`release`), what is held for clients
-//! in memory, the keys that they watch, and MONITOR.
+//! in memory, the keys that they watch, their shares of the worker's time (`quota`), and MONITOR.
 
 pub mod card;
 pub mod client_memory;
@@ -11,6 +11,7 @@ pub mod monitors;
 pub mod outbox;
 pub mod output;
 pub(crate) mod password;
+pub mod quota;
 pub(crate) mod release;
 pub mod session;
 pub mod watches;

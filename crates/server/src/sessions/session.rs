@@ -5,6 +5,7 @@ use crate::execute::sizes::Sizes;
 use crate::sessions::card::{CardText, ClientCard, flag};
 use crate::sessions::client_memory::{ClientMemory, Share};
 use crate::sessions::outbox::Outbox;
+use crate::sessions::quota::Quota;
 use crate::sessions::watches::Watches;
 use crate::settings::rewriter::AwaitsRun;
 use crate::shared::Shared;
@@ -84,6 +85,8 @@ pub enum Suspended {
     Releasing,
     /// A blocking command waits for its keys.
     Blocked(Blocked),
+    /// Its share of the worker's time is used up: it goes on when it is its turn.
+    Spent,
 }
 
 /// A wait for keys.
@@ -408,6 +411,8 @@ pub struct Session {
     pub keys_left: usize,
     /// Last time a command was read, for `timeout`.
     pub last_active: MonoNs,
+    /// What it may still use of the worker's time.
+    pub quota: Quota,
     /// Since when the output is above the soft limit.
     pub soft_limit_since: Option<MonoNs>,
 }
@@ -455,6 +460,7 @@ impl Session {
             watched: Watches::new(memory.share()),
             keys_left: 0,
             last_active: now,
+            quota: Quota::default(),
             soft_limit_since: None,
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod rewriting;
 
 use crate::execute::sizes::LARGE_REPLY_MIN;
 use crate::shared::Shared;
+use crate::worker::quotas::NOTED_NS;
 use base::MonoNs;
 use command::Settings;
 use config::WorkerCopy;
@@ -36,7 +37,7 @@ pub struct WorkerSettings {
     pub output_limit: OutputBounds,
     /// `latency-monitor-threshold`, nanoseconds; `u64::MAX` for never.
     spike_ns: u64,
-    /// What takes less is neither a spike nor a long run.
+    /// What takes less is neither a spike nor a long run, nor charged.
     noted_ns: u64,
     /// `ingest-idle-timeout`, nanoseconds; `None` for never.
     pub ingest_idle_ns: Option<u64>,
@@ -103,7 +104,7 @@ impl WorkerSettings {
             limits: [Limits::new(bulk_len_max, false), Limits::new(bulk_len_max, true)],
             output_limit: c.output_limits[0].into(),
             spike_ns,
-            noted_ns: spike_ns.min(LONG_RUN_NS),
+            noted_ns: spike_ns.min(LONG_RUN_NS).min(NOTED_NS),
             ingest_idle_ns: ns(c.ingest_idle_timeout_s),
             ingest_forget_ns: ns(c.ingest_producer_timeout_s),
         }
@@ -143,7 +144,7 @@ impl WorkerSettings {
         if self.spike_ns == u64::MAX { 0 } else { self.spike_ns / 1_000_000 }
     }
 
-    /// True if something that took so long may be a spike, or a long run.
+    /// True if a window that took so long is charged; it may also be a spike, or a long run.
     #[inline]
     pub(crate) fn is_noted(&self, ns: u64) -> bool {
         ns >= self.noted_ns

@@ -254,12 +254,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if let Task::Preparing(work, _) = task {
             s.prepared = Some(work);
             s.set_gate(gate::PREPARED, true);
-        } else {
-            s.built_held.set(0);
-            s.end_reply();
+            self.release_pushes(caller.conn());
+            return self.wake(caller.conn());
         }
+        s.built_held.set(0);
+        s.end_reply();
         self.release_pushes(caller.conn());
-        self.wake(caller.conn());
+        self.wake_in_turn(caller.conn());
     }
 
     /// Frees a part of what was flushed.

@@ -20,6 +20,7 @@ use crate::settings::WorkerSettings;
 use crate::shared::{Shared, WorkerCounters};
 use crate::worker::batch::Batch;
 use crate::worker::message::Message;
+use crate::worker::quotas::Quotas;
 use crate::worker::recent::Recent;
 use crate::worker::shutdown::Shutdown;
 use crate::worker::tasks::Tasks;
@@ -81,6 +82,8 @@ pub struct Core {
     pub(crate) tasks: Tasks,
     /// Recurring work.
     pub(crate) timers: Timers,
+    /// Sessions whose share of the time is used up.
+    pub(crate) quotas: Quotas,
 }
 
 /// The latest changes of others that this worker has taken over. At first it has none: what
@@ -128,6 +131,7 @@ impl Core {
             locking: CommandKeys::default(),
             tasks: Tasks::default(),
             timers: Timers::new(now),
+            quotas: Quotas::default(),
             shared,
         }
     }

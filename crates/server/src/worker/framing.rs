@@ -31,6 +31,7 @@ enum Framing {
 impl<D: Driver<Message = Message>> Worker<D> {
     /// Frames what arrived; executes whenever the window is full.
     pub(super) fn on_data(&mut self, conn: ConnId, start: usize, end: usize) {
+        self.core.turn.note_input();
         let (now, unix_s) = (self.core.turn.now(), self.core.turn.unix_ms().0 / 1000);
         let Some(session) = self.core.session_mut(conn) else {
             return self.on_ingest_data(conn, start, end);
@@ -157,6 +158,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Bytes of a bulk have arrived: receives them into the argument's own memory.
     pub(super) fn on_bulk(&mut self, conn: ConnId, most: usize) {
+        self.core.turn.note_input();
         let (now, unix_s) = (self.core.turn.now(), self.core.turn.unix_ms().0 / 1000);
         let Some(session) = self.core.session_mut(conn) else { return };
         if session.is_stopped() {

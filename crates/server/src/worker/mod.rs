@@ -10,6 +10,7 @@
 //! | send every session's replies at once | `sending` |
 //! | ingest connections: deadlines, messages that wait for memory | `crate::ingest::events` |
 //! | start operations on files, pass their outcomes on | `files` |
+//! | sessions whose share of the time is used up go on, one in a turn | `quotas` |
 //! | one step of everything that goes on in steps | `background`, `expiry`, `releases`, `retry` |
 //!
 //! How it ends is in `ending`. What a worker keeps is parted by how long it lives: `core`.
@@ -23,6 +24,7 @@ pub(crate) mod files;
 pub(crate) mod framing;
 pub mod left;
 pub mod message;
+pub(crate) mod quotas;
 pub(crate) mod recent;
 pub mod releases;
 pub mod retry;
@@ -103,7 +105,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// Waits for events, or until something is due, and begins the turn.
     fn wait(&mut self) {
-        let until = self.ingest.next_wake(self.core.next_wake());
+        let mut until = self.ingest.next_wake(self.core.next_wake());
+        if !self.core.quotas.is_empty() {
+            until = self.continue_left(until);
+        }
         self.driver.wait(until);
         self.core.begin_turn(self.driver.now(), self.driver.unix_ms());
         if self.core.gates & closed::ARMED != 0

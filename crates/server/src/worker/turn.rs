@@ -13,6 +13,8 @@ use driver::ConnId;
 pub struct Turn {
     now: MonoNs,
     unix_ms: UnixMs,
+    /// Receptions of input.
+    inputs: u32,
     /// CLIENT PAUSE was changed in this turn.
     has_pause_changed: bool,
     /// Replies of this turn.
@@ -25,13 +27,26 @@ impl Turn {
     /// The turn before the first one.
     pub fn new(now: MonoNs, unix_ms: UnixMs) -> Self {
         let (output, closing) = (Output::default(), Vec::new());
-        Self { now, unix_ms, has_pause_changed: false, output, closing }
+        Self { now, unix_ms, inputs: 0, has_pause_changed: false, output, closing }
     }
 
     /// A turn begins at this time.
     pub fn begin(&mut self, now: MonoNs, unix_ms: UnixMs) {
         self.now = now;
         self.unix_ms = unix_ms;
+        self.inputs = 0;
+    }
+
+    /// A connection has sent something.
+    #[inline]
+    pub fn note_input(&mut self) {
+        self.inputs += 1;
+    }
+
+    /// How many connections have sent something.
+    #[inline]
+    pub fn inputs(&self) -> u32 {
+        self.inputs
     }
 
     /// Monotonic time at which it began.
