@@ -3,6 +3,7 @@
 
     fairness.py longest [--elements 1000000] [--args 10000] [--only REGEX] [--tries 3] SERVER
     fairness.py latency [--elements 1000000] [--seconds 5] NAME=SERVER ...
+    fairness.py pipelined [--seconds 5] [--depth 64] [--heavy 1] NAME=SERVER ...
 
 SERVER is a command with {port} and {dir}; `redis` alone stands for redis-server.
 
@@ -14,6 +15,10 @@ outside. `*` marks a hold of more than 1 ms and a turn of more than 2 ms.
 
 `latency` measures GETs of small keys on one connection while another sends one of five heavy
 commands again and again: medians, 99 % and the longest in microseconds, for each server.
+
+`pipelined` measures the same GETs while other clients (`--heavy`) each send pipelines of `--depth`
+commands, each of which reads a collection of a thousand elements: ZUNION, SMEMBERS, LRANGE, and a
+GET for comparison. It also shows how many of these commands the server executed per second.
 
 Run it on a quiet machine, or with `chrt --fifo 10` in front of SERVER.
 """
@@ -137,6 +142,11 @@ FILLS = {
                       for at in range(min(n * 12, 500 << 20) >> 20)],
     'big2': lambda n: [encode(['COPY', 'big', 'big2']), encode(['APPEND', 'big2', 'y']),
                        encode(['SETBIT', 'big2', 7, 1])],
+    'thousand': lambda n: [
+        encode(['ZADD', 'z1'] + [x for i in range(1000) for x in (i, f'm:{i}')]),
+        encode(['ZADD', 'z2'] + [x for i in range(1000) for x in (i, f'm:{i + 500}')]),
+        encode(['SADD', 's'] + [f'm:{i}' for i in range(1000)]),
+        encode(['RPUSH', 'l'] + [f'e:{i}' for i in range(1000)])],
     'keys': lambda n: [encode(['DEBUG', 'POPULATE', n, 'key'])],
     'few': lambda n: (b''.join(encode(['SADD', f'few:{i}', 'a', 'b', i]) for i in some)
                       for some in each(20_000)),
@@ -494,6 +504,21 @@ def heavy(n):
     ]
 
 
+def pipelines(depth):
+    """As `heavy`, with commands of which each takes some 100 us."""
+    commands = [['GET', 'small:1'], ['ZUNION', 2, 'z1', 'z2'], ['SMEMBERS', 's'],
+                ['LRANGE', 'l', 0, -1]]
+    return [('nothing', ['thousand'], None)] + \
+        [(f'{depth} {c[0]}s', ['thousand'], [c] * depth) for c in commands]
+
+
+def executed(server, command):
+    """How often the server has executed a command."""
+    stats = server.client.text('INFO', 'commandstats').decode()
+    found = re.search(rf'cmdstat_{command.lower()}:calls=(\d+)', stats)
+    return int(found[1]) if found else 0
+
+
 def time_gets(client, seconds, keys):
     times, until, at = [], time.perf_counter() + seconds, 0
     requests = [encode(['GET', f'small:{i}']) for i in range(keys)]
@@ -522,8 +547,11 @@ def load_process(port, commands):
 
 
 def run_latency(a, root):
-    print('| beside | server | GETs | median us | 99 % | 99.9 % | longest |\n' + '|---' * 7 + '|')
-    for label, fills, commands in heavy(a.elements):
+    is_pipelined = a.what == 'pipelined'
+    more = ' heavy/s |' if is_pipelined else ''
+    print(f'| beside | server | GETs | median us | 99 % | 99.9 % | longest |{more}\n' +
+          '|---' * (8 if is_pipelined else 7) + '|')
+    for label, fills, commands in pipelines(a.depth) if is_pipelined else heavy(a.elements):
         if a.only and not re.search(a.only, label):
             continue
         for spec in a.servers:
@@ -533,29 +561,36 @@ def run_latency(a, root):
             for fill in fills:
                 for data in FILLS[fill](a.elements):
                     server.client.send(data)
-            pid = load_process(server.port, commands) if commands else None
+            clients_of_load = range(a.heavy if is_pipelined else 1) if commands else ()
+            pids = [load_process(server.port, commands) for _ in clients_of_load]
             time.sleep(0.3)
+            counts = is_pipelined and commands and commands[0][0] != 'GET'
+            before, began = executed(server, commands[0][0]) if counts else 0, time.time()
             clients = [Client(server.port) for _ in range(4)]
             times = sorted(t for c in clients for t in time_gets(c, a.seconds / 4, 100))
-            if pid:
+            rate = (executed(server, commands[0][0]) - before) / (time.time() - began) \
+                if counts else 0
+            for pid in pids:
                 os.kill(pid, 9)
                 os.waitpid(pid, 0)
             us = lambda share: f'{times[min(int(len(times) * share), len(times) - 1)] * 1e6:,.0f}'
             print(f'| {label} | {name} | {len(times)} | {us(0.5)} | {us(0.99)} | {us(0.999)} '
-                  f'| {us(1)} |', flush=True)
+                  f'| {us(1)} |' + (f' {rate:,.0f} |' if is_pipelined else ''), flush=True)
             server.stop()
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('what', choices=['longest', 'latency'])
+    p.add_argument('what', choices=['longest', 'latency', 'pipelined'])
     p.add_argument('servers', nargs='+')
     p.add_argument('--elements', type=int, default=1_000_000)
     p.add_argument('--args', type=int, default=10_000)
     p.add_argument('--only')
     p.add_argument('--tries', type=int, default=3)
     p.add_argument('--seconds', type=float, default=5)
+    p.add_argument('--depth', type=int, default=64)
+    p.add_argument('--heavy', type=int, default=1)
     a = p.parse_args()
     root = tempfile.mkdtemp(prefix='fairness-')
     atexit.register(shutil.rmtree, root, True)

@@ -8,6 +8,7 @@
 //! | `Running` | one command | `Running::begin`, the next command |
 //! | `CommandKeys` | one command's locks | `CommandKeys::collect`, the next command |
 //! | `Tasks` | until done, over many turns | a step a turn, in the background |
+//! | `Quotas` | while sessions have no share of the time left | the command that used it up, their turn |
 //! | `Timers` | again and again | the work itself, each time |
 
 use crate::execute::hot::{Hot, hot_table};

@@ -102,7 +102,7 @@ impl Core {
 
     /// True if no other client could wait.
     fn is_alone(&self) -> bool {
-        self.counters().connections.load(Relaxed) <= 1
+        self.counters().connections.load(Relaxed) <= 1 && self.shared.ingest.of_worker(self.id) == 0
     }
 
     /// True if this turn had input of sessions that do not wait among `left`.

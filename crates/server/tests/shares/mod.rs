@@ -215,6 +215,28 @@ fn a_debt_is_paid_while_others_have_work_and_is_bounded() {
     }
 }
 
+/// No more than 1,024 shares are given between two turns, however much all clients owe.
+#[test]
+fn the_rounds_of_many_clients_in_debt_are_bounded() {
+    const CLIENTS: usize = 30;
+    let rounds = (DEBT_MAX_NS / SHARE_NS) as usize;
+    assert!((1_024..2_048).contains(&(rounds * CLIENTS)), "a turn is not enough, two are");
+    let mut net = Net::new(CLIENTS);
+    for client in 0..CLIENTS {
+        net.write(client, &[&["MULTI"], &["DEBUG", "SLEEP", "0.0105"], &["EXEC"], &["PING"]]);
+    }
+    for turn in 1..=2 {
+        net.turn();
+        assert!(net.got.iter().all(|got| got.ends_with("*1\r\n+OK\r\n")), "in turn {turn}");
+    }
+    net.turn();
+    assert_eq!(net.pongs(0), 1, "its debt is paid first");
+    for _ in 1..CLIENTS {
+        net.turn();
+    }
+    assert!((0..CLIENTS).all(|client| net.pongs(client) == 1), "the others follow");
+}
+
 /// One which waits for its next request pays as well.
 #[test]
 fn a_client_that_sends_one_command_after_the_other_pays_too() {
