@@ -31,6 +31,7 @@ impl Kind {
             Kind::Title => "a template with variables in curly brackets".to_owned(),
             Kind::Addresses => "addresses, separated by spaces".to_owned(),
             Kind::Listeners => "ADDRESS:PORT NAME=VALUE ...".to_owned(),
+            Kind::DbLimits => "groups of database, bytes or a percentage, and policy".to_owned(),
             Kind::Peer => "a host and a port".to_owned(),
             Kind::Limits => "groups of class, hard limit, soft limit and seconds".to_owned(),
             Kind::Percentiles => "numbers from 0 to 100".to_owned(),

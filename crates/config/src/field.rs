@@ -1,5 +1,6 @@
 //! The types of the typed fields, and how each stores a value of its setting.
 
+use super::db_limit::DbLimit;
 use super::ingest::IngestListen;
 use super::memory::MemoryShare;
 use super::retention::Retention;
@@ -138,6 +139,16 @@ impl Field for Vec<IngestListen> {
     }
 }
 
+/// A value changes the limits of the databases that it names; an empty value removes all of them.
+impl Field for Vec<DbLimit> {
+    fn store(&mut self, value: &Value) {
+        match value.words() {
+            [] => self.clear(),
+            words => DbLimit::apply(DbLimit::parse_all(words).unwrap_or_default(), self),
+        }
+    }
+}
+
 /// Bytes as a path.
 pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes.to_vec()))
@@ -183,7 +194,12 @@ pub struct MaxmemoryPolicy {
 }
 
 impl MaxmemoryPolicy {
-    fn from_word(word: &[u8]) -> Self {
+    /// Keys must record when they were used.
+    pub(crate) fn times_uses(self) -> bool {
+        self.evicts && !self.counts_uses && !self.is_random && !self.follows_expiry
+    }
+
+    pub(crate) fn from_word(word: &[u8]) -> Self {
         MaxmemoryPolicy {
             evicts: word != b"noeviction",
             counts_uses: word.ends_with(b"-lfu"),

@@ -1,6 +1,6 @@
 //! CONFIG GET and CONFIG SET as functions over a [`Config`].
 
-use super::table::{Change, Index, SETTINGS};
+use super::table::{Change, DB_LIMIT, Index, MAXMEMORY_POLICY, SETTINGS};
 use super::value::Kind;
 use super::{Config, find, parse::printable, refusal, refusal_text};
 use base::glob::{Case, matches};
@@ -115,6 +115,10 @@ impl Config {
                 return Err(SetError::failed(name, why));
             }
             changed.store(*index, &value);
+        }
+        let depends = |index: &Index| matches!(*index, DB_LIMIT | MAXMEMORY_POLICY);
+        if let Some(at) = indices.iter().position(depends) {
+            changed.check_db_limits().map_err(|why| SetError::failed(pairs[at].0, why))?;
         }
         Ok((changed, indices))
     }

@@ -7,6 +7,7 @@
 //! new `Config` and leaves the old one unchanged. The server reads the fields; only clients ask by
 //! name.
 
+mod db_limit;
 pub mod docs;
 mod field;
 pub mod get_set;
@@ -32,6 +33,7 @@ use std::path::PathBuf;
 use crate::value::Value;
 use table::{Class, DIR, DIRECTIVES, Index, SETTINGS, Setting};
 
+pub use db_limit::{DB_LIMITS_MAX, DbLimit, POLICIES};
 pub use field::{AppendFsync, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 pub use memory::MemoryShare;
 pub use retention::Retention;
@@ -297,6 +299,7 @@ impl Config {
         self.texts[index] = match SETTINGS[index].kind {
             value::Kind::Limits => Value::Limits(self.output_limits.map(Some)).show(),
             value::Kind::Listeners => ingest::IngestListen::show_all(&self.ingest_listen),
+            value::Kind::DbLimits => DbLimit::show_all(&self.db_limits),
             _ => value.show(),
         };
     }

@@ -207,6 +207,11 @@ fn complete(config: &mut Config) -> Result<(), StartError> {
     // `components` drops "." and a trailing slash; ".." stays, because the kernel resolves it
     // through links.
     config.set_dir(dir.components().collect());
+    config.check_db_limits().map_err(|problem| StartError {
+        place: "db-limit".to_owned(),
+        problem,
+        cure: "change it, 'databases' or 'maxmemory-policy'".to_owned(),
+    })?;
     if (config.port == 0 || config.bind.is_empty()) && config.unixsocket.is_none() {
         return Err(StartError {
             place: "port".to_owned(),

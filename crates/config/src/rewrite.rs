@@ -6,6 +6,7 @@
 //!
 //! This is a function of texts. The server reads and writes the files.
 
+use super::db_limit::DbLimit;
 use super::parse::{self, quoted};
 use super::source::{Known, Question};
 use super::table::{DIR, Index, SETTINGS};
@@ -44,7 +45,12 @@ fn append_overrides(config: &Config, read: &Config, text: &mut Vec<u8>) {
         if !std::mem::replace(&mut marked, true) {
             push_lines(text, &[String::new(), MARK.to_owned()]);
         }
-        if setting.kind == Kind::SavePoints && !config.save_points.is_empty() {
+        let has_several = match setting.kind {
+            Kind::SavePoints => !config.save_points.is_empty(),
+            Kind::DbLimits => !config.db_limits.is_empty(),
+            _ => false,
+        };
+        if has_several {
             // Without it, these lines would add to those of the included file.
             push_lines(text, &[format!("{} \"\"", setting.name)]);
         }
@@ -147,6 +153,10 @@ fn lines_for(config: &Config, default: &Config, index: Index, needed: bool) -> V
     if setting.kind == Kind::SavePoints && !config.save_points.is_empty() {
         let line = |(s, c): &(u64, u64)| format!("{} {s} {c}", setting.name);
         return config.save_points.iter().map(line).collect();
+    }
+    if setting.kind == Kind::DbLimits && !config.db_limits.is_empty() {
+        let line = |limit: &DbLimit| format!("{} {}", setting.name, limit.show(memory));
+        return config.db_limits.iter().map(line).collect();
     }
     let value = match setting.kind {
         Kind::Memory(..) | Kind::Backlog | Kind::Share | Kind::MachineShare => memory_text(text),

@@ -3,6 +3,7 @@
 //! `docs/config.md` and the sample configuration all read it. A new setting is one row here, and
 //! its use.
 
+use super::db_limit::{DbLimit, POLICIES};
 use super::field::{AppendFsync, Field, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 use super::ingest::{INGEST_WINDOW_MAX, INGEST_WINDOW_MIN, IngestListen};
 use super::memory::MemoryShare;
@@ -117,6 +118,8 @@ pub const ADMIN_PORT: Index = index_of("admin-port");
 pub const APPENDDIRNAME: Index = index_of("appenddirname");
 /// `appendfilename`.
 pub const APPENDFILENAME: Index = index_of("appendfilename");
+/// `db-limit`.
+pub const DB_LIMIT: Index = index_of("db-limit");
 /// `dir`.
 pub const DIR: Index = index_of("dir");
 /// `hz`.
@@ -317,6 +320,14 @@ settings! {
     "databases" handler(databases: u16) = wired(
         Kind::Int(1, 65_535), "16", "Number of databases for SELECT."
     ).start();
+    "db-limit" worker(db_limits: Vec<DbLimit>) = wired(
+        Kind::DbLimits,
+        "",
+        "What one database may take, and which of its keys go at the limit: its number, bytes or a \
+         percentage of `maxmemory` (without one, of the memory which the process may use), and a \
+         policy as in `maxmemory-policy`. Repeat the line for more databases; others keep their \
+         limits. A limit of 0 removes one, an empty value all.",
+    ).effect(Effect::Uses);
     "dbfilename" server(dbfilename: PathBuf) = wired(
         Kind::FileName, "dump.rdb", "Name of the snapshot file in `dir`. Empty: none is written."
     ).protected();
@@ -503,10 +514,7 @@ settings! {
          for each step, without end at 100."
     );
     "maxmemory-policy" worker(maxmemory_policy: MaxmemoryPolicy) = wired(
-        Kind::Choice(&[
-            "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru",
-            "allkeys-lfu", "allkeys-random", "noeviction",
-        ]),
+        Kind::Choice(&POLICIES),
         "noeviction",
         "An -lfu policy counts the uses of keys (OBJECT FREQ). Others keep the time of the last \
          use (OBJECT IDLETIME).",

@@ -1,6 +1,7 @@
 //! Kinds of settings and their values: how each is parsed and shown, with the error texts of Redis
 //! for values that do not fit.
 
+use super::db_limit::parse_db_limits;
 use super::ingest::{INGEST_LISTENERS_MAX, IngestListen};
 use super::retention::Retention;
 use super::schedule::Schedule;
@@ -55,6 +56,8 @@ pub enum Kind {
     Addresses,
     /// Listeners of message ingest.
     Listeners,
+    /// Limits of databases.
+    DbLimits,
     /// A host and a port, or nothing.
     Peer,
     /// Output buffer limits per class of client.
@@ -166,6 +169,7 @@ impl Kind {
             Kind::Flags(_)
                 | Kind::Addresses
                 | Kind::Listeners
+                | Kind::DbLimits
                 | Kind::Peer
                 | Kind::Limits
                 | Kind::Percentiles
@@ -239,6 +243,7 @@ impl Kind {
                 Err("Too many bind addresses specified.".to_owned())
             }
             Kind::Listeners => parse_listeners(words),
+            Kind::DbLimits => parse_db_limits(words),
             Kind::Limits => parse_limits(words),
             Kind::Percentiles => parse_percentiles(words),
             Kind::SavePoints => parse_save_points(words),
@@ -532,7 +537,7 @@ fn between(min: &dyn std::fmt::Display, max: &dyn std::fmt::Display) -> String {
     format!("argument must be between {min} and {max} inclusive")
 }
 
-fn one_of(words: &[&str]) -> String {
+pub(crate) fn one_of(words: &[&str]) -> String {
     format!("argument(s) must be one of the following: {}", words.join(", "))
 }
 

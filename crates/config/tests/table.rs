@@ -16,6 +16,7 @@ const OWN: [&str; 24] = [
     "backup-keep",
     "backup-schedule",
     "busy-poll-us",
+    "db-limit",
     "disk-wait-ms",
     "ingest-classic",
     "ingest-classic-port",

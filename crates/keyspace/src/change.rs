@@ -20,10 +20,11 @@ use crate::entry::{EntryPtr, Gone, Room};
 use crate::event::Event;
 use crate::guard::Guard;
 use crate::keyspace::Key;
+use crate::memory::BUCKET_BYTES;
 use crate::payload::{Form, Payload};
 use crate::slab::Source;
 use crate::slot::Held;
-use crate::stats::{add, set};
+use crate::stats::{add, get, set};
 use crate::table::{Found, HeldTable};
 use crate::undo::{Change, Notice, Place};
 use crate::wait::Ready;
@@ -266,22 +267,40 @@ impl<'a> Guard<'a> {
         }
         table.insert(&mut self.workspace(), place.hash, new);
         let stats = self.ks.stats(self.w.index);
-        add(&stats.keys[place.physical as usize], 1);
-        add(&stats.used, new.memory() as i64);
-        set(&stats.buckets, self.w.pages.buckets);
+        let bytes = new.memory() as i64;
+        add(&stats.of(place.physical).keys, 1);
+        add(&stats.used, bytes);
+        self.account(place.physical, bytes);
         if new.header().has_ttl() {
             self.reindex(place, None, new.expiry());
         }
         self.reindex_fields(place, None, new.next_field_due());
     }
 
+    /// Adds to the bytes of a database, and with them the buckets that its tables have taken or
+    /// freed since the last call.
+    #[inline]
+    pub(crate) fn account(&self, physical: u16, bytes: i64) {
+        let stats = self.ks.stats(self.w.index);
+        let buckets = self.w.pages.buckets - get(&stats.buckets);
+        set(&stats.buckets, self.w.pages.buckets);
+        add(&stats.of(physical).bytes, bytes + buckets * BUCKET_BYTES);
+    }
+
+    /// Adds what a value outside its entry has grown by to all bytes and to its database's.
+    #[inline]
+    pub(crate) fn account_outside(&self, physical: u16, bytes: i64) {
+        let stats = self.ks.stats(self.w.index);
+        add(&stats.used, bytes);
+        add(&stats.of(physical).bytes, bytes);
+    }
+
     /// Removes an entry from its table, the counters and the expiry index. Its memory counts until
     /// it is freed.
     pub(crate) fn unlink(&mut self, place: Place, table: HeldTable<'_>, found: &Found<'_>) {
         table.remove(&mut self.workspace(), place.hash, found);
-        let stats = self.ks.stats(self.w.index);
-        add(&stats.keys[place.physical as usize], -1);
-        set(&stats.buckets, self.w.pages.buckets);
+        add(&self.ks.stats(self.w.index).of(place.physical).keys, -1);
+        self.account(place.physical, -(found.entry.memory() as i64));
         if found.entry.header().has_ttl() {
             self.reindex(place, found.entry.expiry(), None);
         }
@@ -372,7 +391,7 @@ impl<'a> Guard<'a> {
             Payload::Big(from.encoding(), unsafe { from.take_box() });
         let to = self.build(key, payload, expiry, from.uses());
         // The new entry is accounted with its collection.
-        add(&self.ks.stats(self.w.index).used, -moved);
+        self.account_outside(place.physical, -moved);
         self.w.undo.commit_work += 1;
         self.w.undo.changes.push(Change::Moved { place, from, to });
         to
@@ -394,6 +413,8 @@ impl<'a> Guard<'a> {
 
     pub(crate) fn exchange(&mut self, place: Place, found: &Found<'_>, new: EntryPtr) {
         found.replace(new);
+        let grown = new.memory() as i64 - found.entry.memory() as i64;
+        add(&self.ks.stats(self.w.index).of(place.physical).bytes, grown);
         self.reindex(place, found.entry.expiry(), new.expiry());
         self.reindex_fields(place, found.entry.next_field_due(), new.next_field_due());
     }

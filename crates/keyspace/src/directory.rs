@@ -197,6 +197,19 @@ impl Directory {
         }
     }
 
+    /// Buckets that the pages of so many buckets take, with the pages of the directory. O(n).
+    pub fn taken_by(buckets: u32) -> u64 {
+        let pages = (0..buckets).filter_map(page_start).map(|class| 1u64 << class).sum::<u64>();
+        // The page of the first bucket alone is replaced by that of the first two.
+        let first = u64::from(buckets > 1);
+        let far = (NEAR..buckets).step_by(PAGE as usize).map(|index| (index - NEAR) / PAGE);
+        let begun = far.map(|far| {
+            let path = FarPath::of(far);
+            path.steps().iter().rev().take_while(|step| **step == 0).count() as u64
+        });
+        pages - first + u64::from(buckets > NEAR) + (begun.sum::<u64>() << PAGE_CLASS)
+    }
+
     /// Moves all numbers to an empty directory.
     pub fn move_to(&self, other: &Self) {
         for (from, to) in self.pages.iter().zip(&other.pages) {

@@ -7,7 +7,6 @@ use crate::entry::{EntryPtr, Room, blob_memory};
 use crate::event::{Event, listeners};
 use crate::guard::Guard;
 use crate::payload::{Form, INLINE_MAX, Payload};
-use crate::stats::add;
 use crate::undo::{Change, Place};
 use crate::uses::{Uses, idle_since};
 use crate::view::Entry;
@@ -337,7 +336,8 @@ impl<'b, 'a> EntryMut<'b, 'a> {
             if blob.is_paged() { overwritten.len() <= SAVED_MAX } else { !blob.is_shared() };
         if !in_place {
             self.replace(Payload::Blob(blob.clone()), self.entry.expiry());
-            self.guard.change_blob(self.entry, |blob| blob.write_at(at, bytes));
+            self.guard
+                .change_blob(self.place.physical, self.entry, |blob| blob.write_at(at, bytes));
             return; // `replace` has told listeners
         }
         let listeners = self.guard.before_change(self.place, self.entry);
@@ -347,8 +347,15 @@ impl<'b, 'a> EntryMut<'b, 'a> {
         blob.pages_in(overwritten).for_each(|page| {
             undo.save(page);
         });
-        undo.changes.push(Change::BlobRange { entry: self.entry, old_len, at: from, start, len });
-        self.guard.change_blob(self.entry, |blob| blob.write_at(at, bytes));
+        undo.changes.push(Change::BlobRange {
+            physical: self.place.physical,
+            entry: self.entry,
+            old_len,
+            at: from,
+            start,
+            len,
+        });
+        self.guard.change_blob(self.place.physical, self.entry, |blob| blob.write_at(at, bytes));
         self.guard.w.touch(self.entry);
         self.touch(listeners);
     }
@@ -397,7 +404,7 @@ impl Guard<'_> {
         undo.editing = None;
         undo.commit_work += usize::from(!undo.log.is_plain());
         let (after, next) = (big.memory(), big.next_due());
-        add(&self.ks.stats(self.w.index).used, after as i64 - before as i64);
+        self.account_outside(place.physical, after as i64 - before as i64);
         self.reindex_fields(place, due.map(UnixMs), next.map(UnixMs));
         (listeners, result)
     }
@@ -415,16 +422,21 @@ impl Guard<'_> {
             big.undo(&mut undo.log);
         }
         let (memory, next) = (big.memory(), big.next_due());
-        add(&self.ks.stats(self.w.index).used, memory as i64 - accounted as i64);
+        self.account_outside(place.physical, memory as i64 - accounted as i64);
         self.reindex_fields(place, due.map(UnixMs), next.map(UnixMs));
     }
 
     /// Changes a string outside its entry, and accounts for its memory.
-    pub(crate) fn change_blob(&mut self, entry: EntryPtr, f: impl FnOnce(&mut Blob)) {
+    pub(crate) fn change_blob(
+        &mut self,
+        physical: u16,
+        entry: EntryPtr,
+        f: impl FnOnce(&mut Blob),
+    ) {
         // SAFETY: 1. As in `edit_big`.
         let blob = unsafe { entry.blob_mut() }.expect("a big entry has a blob");
         let before = blob_memory(blob) as i64;
         f(blob);
-        add(&self.ks.stats(self.w.index).used, blob_memory(blob) as i64 - before);
+        self.account_outside(physical, blob_memory(blob) as i64 - before);
     }
 }

@@ -12,6 +12,9 @@
 //!          changed or removed meanwhile is dropped
 //! ```
 //!
+//! A budget (`Keyspace::set_evictable`) says which keys of its database may go at all, whoever asks.
+//! One that asks for its own database names it in [`Eviction`], and gets no other's key.
+//!
 //! One slot is locked at a time, and no other lock is held. Slots with a long holder, and frozen
 //! ones, are passed over. Almost every step reads memory that is in no cache. So several places are
 //! sampled together, and what the next step of each will read is fetched meanwhile.
@@ -28,7 +31,8 @@ use crate::table::HeldTable;
 use crate::undo::Place;
 use crate::uses::{Uses, idle_seconds};
 use base::prefetch::prefetch;
-use base::{SLOTS, SlotId, UnixMs};
+use base::sync::hint::Ordering::Relaxed;
+use base::{DbIndex, SLOTS, SlotId, UnixMs};
 
 /// A key was removed to make room.
 pub const EVICTED: Event = Event::new(&(EventClass::Evicted, "evicted"));
@@ -62,9 +66,27 @@ pub enum Order {
     Random,
 }
 
+/// Which keys of a database may be evicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evictable {
+    /// All.
+    #[default]
+    All,
+    /// Those with an expiry.
+    Volatile,
+    /// None.
+    Nothing,
+}
+
+impl Evictable {
+    const ALL: [Self; 3] = [Self::All, Self::Volatile, Self::Nothing];
+}
+
 /// How keys are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Eviction {
+    /// Only keys of this database go; `None`: of any.
+    pub db: Option<DbIndex>,
     /// Which goes first.
     pub order: Order,
     /// Only keys with an expiry go.
@@ -129,12 +151,45 @@ impl Keyspace {
         self.sum(|w| &w.evicted)
     }
 
+    /// Keys of a database that were evicted.
+    pub fn db_evicted(&self, db: DbIndex) -> u64 {
+        self.sum(|w| &w.evicted_from[db.index()])
+    }
+
+    /// Sets which keys of a database may be evicted, whoever needs room. It stays with the number
+    /// of the database when SWAPDB exchanges the contents. A worker that is inside its section may
+    /// still evict one key by the old rule.
+    pub fn set_evictable(&self, db: DbIndex, evictable: Evictable) {
+        self.evictable[db.index()].store(evictable as u16, Relaxed);
+    }
+
+    fn evictable(&self, db: DbIndex) -> Evictable {
+        Evictable::ALL[self.evictable[db.index()].load(Relaxed) as usize]
+    }
+
+    /// How keys of this physical database are chosen; `None` if none of them may go.
+    fn eviction_of(&self, physical: u16, how: Eviction) -> Option<Eviction> {
+        let db = self.logical(physical);
+        if how.db.is_some_and(|only| only != db) {
+            return None;
+        }
+        match self.evictable(db) {
+            Evictable::All => Some(how),
+            Evictable::Volatile => Some(Eviction { is_volatile: true, ..how }),
+            Evictable::Nothing => None,
+        }
+    }
+
     /// A database, by its share of the keys which may go; `None` if there are none.
-    fn draw_database(&self, is_volatile: bool, draw: u64) -> Option<u16> {
+    fn draw_database(&self, how: Eviction, draw: u64) -> Option<u16> {
+        if let Some(db) = how.db {
+            return Some(self.physical(db)).filter(|physical| self.is_used(*physical));
+        }
         let count = |physical: u16| {
+            let Some(how) = self.eviction_of(physical, how) else { return 0 };
             let of = |w: &crate::stats::WorkerStats| {
-                let counts = if is_volatile { &w.expires } else { &w.keys };
-                get(&counts[physical as usize])
+                let counts = w.of(physical);
+                get(if how.is_volatile { &counts.expires } else { &counts.keys })
             };
             self.all_stats().map(of).sum::<i64>().max(0) as u64
         };
@@ -157,12 +212,27 @@ impl Access {
         get(&self.ks.stats(self.w.index).used)
     }
 
-    /// Removes keys to make room: until [`Access::own_bytes`] is `until`, but at least one and at
+    /// The same of one database, with the buckets of its tables: this worker's part of
+    /// [`Keyspace::db_bytes`].
+    pub fn own_bytes_of(&self, db: DbIndex) -> i64 {
+        get(&self.ks.stats(self.w.index).of(self.ks.physical(db)).bytes)
+    }
+
+    /// What an eviction lowers: the bytes of its database, or of all.
+    fn own_bytes_for(&self, how: Eviction) -> i64 {
+        how.db.map_or_else(|| self.own_bytes(), |db| self.own_bytes_of(db))
+    }
+
+    /// Removes keys to make room: until [`Access::own_bytes`], or [`Access::own_bytes_of`] if a
+    /// database is named, is `until`, but at least one and at
     /// most so many. Returns how many: 0 if none may go that can be found. The caller is inside its
     /// section and holds no guard.
     pub fn evict(&mut self, how: Eviction, now: UnixMs, max: usize, until: i64) -> usize {
         if self.w.pool.how != how {
-            self.w.pool = Pool { how, candidates: Vec::with_capacity(POOL_MAX) };
+            let mut candidates = std::mem::take(&mut self.w.pool.candidates);
+            candidates.clear();
+            candidates.reserve(POOL_MAX);
+            self.w.pool = Pool { how, candidates };
         }
         let max = max.clamp(1, EVICTIONS_MAX);
         let mut count = 0;
@@ -174,9 +244,9 @@ impl Access {
             {
                 let slot = candidate.place.slot;
                 let Ok(mut guard) = self.lock_one(slot, now, Intent::Write) else { continue };
-                count += usize::from(guard.evict_candidate(&candidate, how.is_volatile));
+                count += usize::from(guard.evict_candidate(&candidate, how));
                 drop(guard);
-                if count > 0 && self.own_bytes() <= until {
+                if count > 0 && self.own_bytes_for(how) <= until {
                     return count;
                 }
             }
@@ -199,7 +269,8 @@ impl Access {
     /// Adds samples of so many places of one database to the pool.
     fn sample(&mut self, how: Eviction, now: UnixMs, places: usize) {
         let draw = self.w.dice.draw();
-        let Some(physical) = self.ks.draw_database(how.is_volatile, draw) else { return };
+        let Some(physical) = self.ks.draw_database(how, draw) else { return };
+        let Some(how) = self.ks.eviction_of(physical, how) else { return };
         let mut drawn = [Sample { physical, first: SlotId::new(0), point: 0 }; EVICTIONS_MAX];
         let drawn = &mut drawn[..places];
         for sample in &mut *drawn {
@@ -379,8 +450,10 @@ impl Guard<'_> {
     }
 
     /// Removes a candidate of this slot, if it is what it was.
-    fn evict_candidate(&mut self, candidate: &Candidate, is_volatile: bool) -> bool {
+    fn evict_candidate(&mut self, candidate: &Candidate, how: Eviction) -> bool {
         let Candidate { place, .. } = *candidate;
+        // (The databases may have been swapped, and their budgets changed.)
+        let Some(how) = self.ks.eviction_of(place.physical, how) else { return false };
         let Some(table) = self.owned(place.slot).table(place.physical) else { return false };
         let mut found = None;
         table.visit_tag(&self.ks.mem, place.hash, |entry| {
@@ -389,13 +462,15 @@ impl Guard<'_> {
                 found = Some(entry);
             }
         });
-        let Some(entry) = found.filter(|e| !is_volatile || e.expiry().is_some()) else {
+        let Some(entry) = found.filter(|e| !how.is_volatile || e.expiry().is_some()) else {
             return false;
         };
         let db = self.ks.logical(place.physical);
         self.record(db, &[b"DEL", entry.key()]);
         self.remove_entry(Event::SILENT, EVICTED, db, place, entry);
-        add(&self.ks.stats(self.w.index).evicted, 1);
+        let stats = self.ks.stats(self.w.index);
+        add(&stats.evicted, 1);
+        add(&stats.evicted_from[db.index()], 1);
         self.finish();
         self.take_drawn(); // no client's
         true

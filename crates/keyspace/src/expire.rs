@@ -193,9 +193,9 @@ impl Guard<'_> {
             self.ks.due.publish(place.slot, parts);
         });
         let delta = i64::from(to.is_some()) - i64::from(from.is_some());
-        let stats = self.ks.stats(self.w.index);
-        add(&stats.expires[place.physical as usize], delta);
-        let sum = &stats.due[place.physical as usize];
+        let stats = self.ks.stats(self.w.index).of(place.physical);
+        add(&stats.expires, delta);
+        let sum = &stats.due;
         sum.add(from.map_or(0, |at| -i128::from(at.0)));
         sum.add(to.map_or(0, |at| i128::from(at.0)));
     }
@@ -226,7 +226,7 @@ impl Guard<'_> {
             self.ks.due.publish(place.slot, parts);
         });
         let delta = i64::from(to.is_some()) - i64::from(from.is_some());
-        add(&self.ks.stats(self.w.index).with_fields[place.physical as usize], delta);
+        add(&self.ks.stats(self.w.index).of(place.physical).with_fields, delta);
     }
 
     /// Applies the rule to a hash with due fields. False if the hash does not exist for this guard.

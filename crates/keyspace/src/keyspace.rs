@@ -10,7 +10,7 @@ use crate::gate::Gate;
 use crate::growth::Growth;
 use crate::journal::Handover;
 use crate::lock::WORKERS_MAX;
-use crate::memory::{BucketMem, PageCache};
+use crate::memory::{BUCKET_BYTES, BucketMem, PageCache};
 use crate::numbers::Numbers;
 use crate::occupancy::{Occupancy, SlotSet};
 use crate::parking::{Parked, Parking, Waker};
@@ -88,6 +88,8 @@ pub struct Keyspace {
     physical: Box<[AtomicU16]>,
     /// Physical to logical.
     logical: Box<[AtomicU16]>,
+    /// Which keys of a logical database may be evicted: an [`crate::Evictable`].
+    pub(crate) evictable: Box<[AtomicU16]>,
     occupied: Box<[OnceLock<Box<Occupancy>>]>,
     workers: Box<[CachePadded<WorkerStats>]>,
     /// Of further Accesses, each made with the first that has its number: the first few.
@@ -132,6 +134,7 @@ impl Keyspace {
             reclaimer: Arc::default(),
             physical: identity(),
             logical: identity(),
+            evictable: (0..databases).map(|_| AtomicU16::new(0)).collect(),
             occupied: (0..databases).map(|_| OnceLock::new()).collect(),
             workers: (0..workers).map(|_| CachePadded(WorkerStats::new(databases))).collect(),
             further: (0..FURTHER_MAX).map(|_| OnceLock::new()).collect(),
@@ -299,8 +302,15 @@ impl Keyspace {
 
     /// Number of keys of a database.
     pub fn db_len(&self, db: DbIndex) -> u64 {
-        let physical = self.physical(db) as usize;
-        self.sum(|w| &w.keys[physical])
+        let physical = self.physical(db);
+        self.sum(|w| &w.of(physical).keys)
+    }
+
+    /// Bytes that a database takes: its entries, their values, and the buckets of its tables. O(1)
+    /// per worker.
+    pub fn db_bytes(&self, db: DbIndex) -> u64 {
+        let physical = self.physical(db);
+        self.sum(|w| &w.of(physical).bytes)
     }
 
     /// Slots in which a key is watched, read without their locks.
@@ -310,14 +320,14 @@ impl Keyspace {
 
     /// Number of keys of a database that have an expiry.
     pub fn db_expires(&self, db: DbIndex) -> u64 {
-        let physical = self.physical(db) as usize;
-        self.sum(|w| &w.expires[physical])
+        let physical = self.physical(db);
+        self.sum(|w| &w.of(physical).expires)
     }
 
     /// Number of hashes of a database that have a field with an expiry.
     pub fn db_with_fields_that_expire(&self, db: DbIndex) -> u64 {
-        let physical = self.physical(db) as usize;
-        self.sum(|w| &w.with_fields[physical])
+        let physical = self.physical(db);
+        self.sum(|w| &w.of(physical).with_fields)
     }
 
     /// The average time to live of the keys of a database that have an expiry.
@@ -329,7 +339,12 @@ impl Keyspace {
 
     /// The sum of the times at which keys of a physical database expire.
     pub(crate) fn due_sum(&self, physical: u16) -> i128 {
-        self.all_stats().map(|w| w.due[physical as usize].get()).sum()
+        self.all_stats().map(|w| w.of(physical).due.get()).sum()
+    }
+
+    /// The bytes of a physical database; exact under World.
+    pub(crate) fn bytes_sum(&self, physical: u16) -> i64 {
+        self.all_stats().map(|w| stats::get(&w.of(physical).bytes)).sum()
     }
 
     /// Changes by commands since the start: keys created, changed or removed. Expired keys do not
@@ -360,7 +375,7 @@ impl Keyspace {
         Memory {
             places: self.sum(|w| &w.entries),
             entries: self.sum(|w| &w.used),
-            buckets: self.sum(|w| &w.buckets) * 64,
+            buckets: self.sum(|w| &w.buckets) * BUCKET_BYTES as u64,
             fixed: (size_of::<[Slot; SLOTS]>() + self.due.memory()) as u64,
         }
     }

@@ -86,7 +86,7 @@ pub use capture::{Census, Counted};
 pub use due::Due;
 pub use entry_mut::EntryMut;
 pub use event::{Event, EventClass, KeyEvent};
-pub use evict::{EVICTIONS_MAX, Eviction, Order};
+pub use evict::{EVICTIONS_MAX, Evictable, Eviction, Order};
 pub use expire::{ExpireReport, StaleShare};
 pub use fence::Fences;
 pub use further::NoRoom;

@@ -27,6 +27,8 @@ use std::ptr::NonNull;
 pub(crate) const CLASSES: usize = 6;
 /// Buckets taken from the range at once: a 4 KiB memory page.
 const CHUNK: u32 = 64;
+/// Bytes of a bucket.
+pub(crate) const BUCKET_BYTES: i64 = size_of::<Bucket>() as i64;
 /// Free pages of one class that a worker keeps to itself.
 const CACHED_MAX: usize = 256;
 /// The beginning of the range uses small memory pages, so that a small keyspace stays small; the

@@ -110,11 +110,12 @@ impl Guard<'_> {
             Change::Moved { place, from, to } => {
                 // SAFETY: 1. As for `Change::Value`.
                 from.put_box(unsafe { to.take_box() });
+                self.account(place.physical, from.outside() as i64);
                 self.reindex_fields(place, None, from.next_field_due());
             }
-            Change::BlobRange { entry, old_len, at, start, len } => {
+            Change::BlobRange { physical, entry, old_len, at, start, len } => {
                 let saved = std::mem::take(&mut self.w.undo.bytes);
-                self.change_blob(entry, |blob| {
+                self.change_blob(physical, entry, |blob| {
                     blob.truncate(old_len);
                     blob.write_at(at, &saved[start..start + len]);
                 });
@@ -140,7 +141,7 @@ impl Guard<'_> {
 
     /// Puts a flushed database back.
     fn attach(&mut self, detached: Detached) {
-        let Detached { physical, tables, due, fields, keys, expires, with_fields, due_sum } =
+        let Detached { physical, tables, due, fields, keys, bytes, expires, with_fields, due_sum } =
             detached;
         for (id, mut table) in tables {
             let target = self.owned(id).table_or_new(physical);
@@ -161,10 +162,11 @@ impl Guard<'_> {
                 self.ks.due.publish(id, parts);
             });
         }
-        let stats = self.ks.stats(self.w.index);
-        add(&stats.keys[physical as usize], keys);
-        add(&stats.expires[physical as usize], expires);
-        add(&stats.with_fields[physical as usize], with_fields);
-        stats.due[physical as usize].add(due_sum);
+        self.account(physical, bytes);
+        let stats = self.ks.stats(self.w.index).of(physical);
+        add(&stats.keys, keys);
+        add(&stats.expires, expires);
+        add(&stats.with_fields, with_fields);
+        stats.due.add(due_sum);
     }
 }

@@ -1,8 +1,10 @@
 //! How full the tables of a database are, for DEBUG HTSTATS.
 
+use crate::entry::EntryPtr;
 use crate::guard::Guard;
+use crate::memory::BUCKET_BYTES;
 use crate::parking::Parked;
-use base::DbIndex;
+use base::{DbIndex, SlotId};
 
 /// The sum over all tables of one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +55,30 @@ impl Guard<'_> {
         }
         Ok(shape)
     }
+
+    /// Bytes of the entries of a database, of their values outside, and of its buckets, counted one
+    /// by one: what [`crate::Keyspace::db_bytes`] keeps count of. O(n), one slot at a time. The
+    /// guard covers no slot or all slots.
+    ///
+    /// # Errors
+    /// As [`Guard::table_shape`].
+    pub fn measure_bytes(&mut self, db: DbIndex) -> Result<u64, Parked> {
+        let physical = self.ks.physical(db);
+        let mut bytes = 0;
+        for slot in SlotId::all() {
+            self.step_into(slot)?;
+            if let Some(table) = self.owned(slot).table(physical).filter(|t| t.buckets() > 0) {
+                let mut point = Some(0);
+                while let Some(at) = point {
+                    let add = |entry: EntryPtr| bytes += entry.memory() as u64;
+                    point = table.visit(&self.ks.mem, at, add);
+                }
+                bytes += table.taken(&self.ks.mem) * BUCKET_BYTES as u64;
+            }
+            self.step_out();
+        }
+        Ok(bytes)
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +122,8 @@ mod tests {
         }
         let full = shape(&mut access);
         assert_eq!(full.entries, 2_000);
+        let measured = access.free(NOW).measure_bytes(DB).expect("no other lock is held");
+        assert_eq!(ks.db_bytes(DB), measured);
         assert!(full.buckets() > 200 && full.by_fill.len() > 2, "{full:?}");
         ks.set_shrinking(false);
         remove(&mut access, 0..1_000);
@@ -105,6 +133,8 @@ mod tests {
         remove(&mut access, 1_000..1_900);
         let shrunk = shape(&mut access);
         assert_eq!(shrunk.entries, 100);
+        let measured = access.free(NOW).measure_bytes(DB).expect("no other lock is held");
+        assert_eq!(ks.db_bytes(DB), measured);
         assert!(shrunk.buckets() < full.buckets() / 2, "{shrunk:?}");
     }
 }

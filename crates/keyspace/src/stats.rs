@@ -32,16 +32,28 @@ pub(crate) struct WorkerStats {
     pub waited: AtomicI64,
     /// Keys with a client that is answered when the key is deleted; may be negative, too.
     pub waited_ending: AtomicI64,
-    /// Keys per physical database; negative if other workers created what this one removed.
-    pub keys: Box<[AtomicI64]>,
-    /// Keys with an expiry per physical database.
-    pub expires: Box<[AtomicI64]>,
-    /// Hashes with a field that expires per physical database; may be negative, too.
-    pub with_fields: Box<[AtomicI64]>,
-    /// Sum of the expiry times of keys, per physical database.
-    pub due: Box<[WideSum]>,
+    /// Per physical database.
+    pub databases: Box<[DatabaseStats]>,
+    /// Keys removed to make room, per logical database: they count for its name, not its content.
+    pub evicted_from: Box<[AtomicI64]>,
     /// Changes that were committed.
     pub changes: AtomicI64,
+}
+
+/// One Access's counters of a physical database. All of them are negative if other workers created
+/// what this one removed.
+#[derive(Default)]
+pub(crate) struct DatabaseStats {
+    /// Keys.
+    pub keys: AtomicI64,
+    /// Bytes of the entries in its tables, of their values outside, and of the tables' buckets.
+    pub bytes: AtomicI64,
+    /// Keys with an expiry.
+    pub expires: AtomicI64,
+    /// Hashes with a field that expires.
+    pub with_fields: AtomicI64,
+    /// Sum of the expiry times of keys.
+    pub due: WideSum,
 }
 
 /// A sum of times that may exceed 64 bits, because clients choose the times. Two parts are summed
@@ -66,6 +78,12 @@ impl WideSum {
 }
 
 impl WorkerStats {
+    /// The counters of a physical database.
+    #[inline(always)]
+    pub fn of(&self, physical: u16) -> &DatabaseStats {
+        &self.databases[physical as usize]
+    }
+
     pub fn new(databases: u16) -> Self {
         let zeros = || (0..databases).map(|_| AtomicI64::new(0)).collect();
         Self {
@@ -83,10 +101,8 @@ impl WorkerStats {
             worlds: AtomicI64::new(0),
             waited: AtomicI64::new(0),
             waited_ending: AtomicI64::new(0),
-            keys: zeros(),
-            expires: zeros(),
-            with_fields: zeros(),
-            due: (0..databases).map(|_| WideSum::default()).collect(),
+            databases: (0..databases).map(|_| DatabaseStats::default()).collect(),
+            evicted_from: zeros(),
             changes: AtomicI64::new(0),
         }
     }

@@ -399,6 +399,21 @@ impl<'a> HeldTable<'a> {
         u64::from(home.index).reverse_bits().checked_add(1 << (64 - home.level))
     }
 
+    /// Buckets that the table has taken, counted one by one. O(n).
+    pub fn taken(self, mem: &BucketMem) -> u64 {
+        let links = (0..self.buckets()).map(|index| {
+            let last = |bucket: &Bucket| bucket.word(WORDS - 1);
+            let mut word = last(self.bucket(mem, index));
+            std::iter::from_fn(|| {
+                let id = word.is_link().then(|| word.link_id())?;
+                word = last(mem.bucket(id));
+                Some(id)
+            })
+            .count() as u64
+        });
+        Directory::taken_by(self.buckets()) + links.sum::<u64>()
+    }
+
     /// Calls `entry` for every entry in the bucket of `hash` that has the same tag.
     pub fn visit_tag(self, mem: &BucketMem, hash: u64, mut entry: impl FnMut(EntryPtr)) {
         let n = self.buckets();

@@ -51,7 +51,14 @@ pub(crate) enum Change {
     Expired { place: Place, old: EntryPtr, fields: u64 },
     /// A part of a [`base::Blob`] was overwritten: `bytes[start..start + len]` stood at `at`, and
     /// the blob was `old_len` bytes long.
-    BlobRange { entry: EntryPtr, old_len: usize, at: usize, start: usize, len: usize },
+    BlobRange {
+        physical: u16,
+        entry: EntryPtr,
+        old_len: usize,
+        at: usize,
+        start: usize,
+        len: usize,
+    },
     /// A collection outside its entry was changed in place; the log was as long as `mark` before.
     Edited { place: Place, entry: EntryPtr, mark: LogMark },
     /// The encoding in the header was changed; the value stayed.
@@ -101,6 +108,7 @@ pub(crate) struct Detached {
     pub due: Vec<(SlotId, DueSet)>,
     pub fields: Vec<(SlotId, DueSet)>,
     pub keys: i64,
+    pub bytes: i64,
     pub expires: i64,
     pub with_fields: i64,
     pub due_sum: i128,

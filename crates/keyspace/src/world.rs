@@ -47,11 +47,13 @@ impl Guard<'_> {
             }
         }
         detached.due_sum = self.ks.due_sum(physical);
-        let stats = self.ks.stats(self.w.index);
-        stats.due[physical as usize].add(-detached.due_sum);
-        add(&stats.keys[physical as usize], -detached.keys);
-        add(&stats.expires[physical as usize], -detached.expires);
-        add(&stats.with_fields[physical as usize], -detached.with_fields);
+        detached.bytes = self.ks.bytes_sum(physical);
+        let stats = self.ks.stats(self.w.index).of(physical);
+        stats.due.add(-detached.due_sum);
+        add(&stats.keys, -detached.keys);
+        add(&stats.bytes, -detached.bytes);
+        add(&stats.expires, -detached.expires);
+        add(&stats.with_fields, -detached.with_fields);
         let keys = detached.keys as u64;
         self.w.undo.commit_work += 1;
         self.w.undo.flushed.push(detached);

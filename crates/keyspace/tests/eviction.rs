@@ -40,7 +40,7 @@ fn is_there(access: &mut Access, db: DbIndex, n: usize, now: i64) -> bool {
 }
 
 fn how(order: Order, is_volatile: bool) -> Eviction {
-    Eviction { order, is_volatile, samples: 5 }
+    Eviction { db: None, order, is_volatile, samples: 5 }
 }
 
 /// Evicts `count` of the keys below `keys` and returns which.

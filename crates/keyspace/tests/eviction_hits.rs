@@ -82,7 +82,7 @@ fn evicting(trace: &[usize], order: Order, seconds: usize, decay_minutes: u32) -
     }
     let mut access = Access::new(Arc::clone(&ks), 0);
     assert!(access.enter());
-    let how = Eviction { order, is_volatile: false, samples: SAMPLES };
+    let how = Eviction { db: None, order, is_volatile: false, samples: SAMPLES };
     ratio(trace, |at, key| {
         let now = UnixMs(1_700_000_000_000 + (at * seconds * 1_000 / trace.len()) as i64);
         let name = format!("key:{key}");

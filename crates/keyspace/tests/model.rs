@@ -274,6 +274,7 @@ impl Pair {
         while self.access.reclaim(100) {}
         assert_eq!(self.ks.memory().entries, 0, "everything was freed");
         assert_eq!(self.ks.memory().buckets, 0, "every bucket was freed");
+        assert!((0..DATABASES).all(|db| self.ks.db_bytes(DbIndex::new(db)) == 0));
     }
 
     fn swap(&mut self, a: u16, b: u16) {
@@ -347,8 +348,10 @@ impl Pair {
         }
         let report = self.access.expire_step(UnixMs(self.now), u64::MAX, || base::MonoNs(0));
         assert!(!report.more);
-        for db in 0..DATABASES {
-            assert_eq!(self.ks.db_len(DbIndex::new(db)), self.model[&db].len() as u64);
+        for db in (0..DATABASES).map(DbIndex::new) {
+            assert_eq!(self.ks.db_len(db), self.model[&(db.0 as u16)].len() as u64);
+            let measured = self.access.free(UnixMs(self.now)).measure_bytes(db).expect("free");
+            assert_eq!(self.ks.db_bytes(db), measured, "database {db:?}");
         }
     }
 }

@@ -263,6 +263,10 @@ fn state(access: &mut Access) -> (State, [u64; 4]) {
             }
         }
     }
+    for db in [0, 1].map(DbIndex::new) {
+        let measured = access.free(NOW).measure_bytes(db).expect("nobody else holds a slot");
+        assert_eq!(ks.db_bytes(db), measured, "bytes of {db:?}");
+    }
     let counts = [0, 1].map(|db| ks.db_len(DbIndex::new(db)));
     let due = [0, 1].map(|db| ks.db_expires(DbIndex::new(db)));
     (all, [counts[0], counts[1], due[0], due[1]])

@@ -110,9 +110,9 @@ impl Model {
         };
         assert_eq!((sum(&|stats| get(&stats.used)), sum(&|stats| get(&stats.waited))), (0, 0));
         for physical in 0..2 {
-            let keys = sum(&|stats| get(&stats.keys[physical]));
-            assert_eq!((keys, sum(&|stats| get(&stats.expires[physical]))), (0, 0));
-            assert_eq!(ks.due_sum(physical as u16), 0);
+            let keys = sum(&|stats| get(&stats.of(physical).keys));
+            assert_eq!((keys, sum(&|stats| get(&stats.of(physical).expires))), (0, 0));
+            assert_eq!((ks.due_sum(physical), ks.bytes_sum(physical)), (0, 0));
         }
     }
 }
