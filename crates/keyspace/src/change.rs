@@ -16,6 +16,7 @@
 #![allow(unsafe_code)]
 
 use crate::capture::{Listeners, Subject};
+use crate::directory::Directory;
 use crate::entry::{EntryPtr, Gone, Room};
 use crate::event::Event;
 use crate::guard::Guard;
@@ -34,6 +35,11 @@ use value::{Big, Encoding, Kind, NewStr};
 /// The largest entry that is overwritten in place: its old value is copied into the undo log. A
 /// larger one is replaced by a new entry.
 pub(crate) const COPY_MAX: usize = 1024;
+
+/// What a table without keys keeps for its next ones: it counts for no database.
+fn kept_bytes(table: HeldTable<'_>) -> i64 {
+    Directory::taken_by(table.buckets()) as i64 * BUCKET_BYTES
+}
 
 impl<'a> Guard<'a> {
     /// Sets a key to a string, replacing its value and expiry.
@@ -262,14 +268,15 @@ impl<'a> Guard<'a> {
         new: EntryPtr,
     ) {
         debug_assert!(std::ptr::eq(&raw const *slot, self.ks.slot(place.slot)));
+        let mut bytes = new.memory() as i64;
         if table.len() == 0 {
             self.ks.mark_occupied(place.physical, place.slot);
+            bytes += kept_bytes(table);
         }
         table.insert(&mut self.workspace(), place.hash, new);
         let stats = self.ks.stats(self.w.index);
-        let bytes = new.memory() as i64;
         add(&stats.of(place.physical).keys, 1);
-        add(&stats.used, bytes);
+        add(&stats.used, new.memory() as i64);
         self.account(place.physical, bytes);
         if new.header().has_ttl() {
             self.reindex(place, None, new.expiry());
@@ -300,7 +307,11 @@ impl<'a> Guard<'a> {
     pub(crate) fn unlink(&mut self, place: Place, table: HeldTable<'_>, found: &Found<'_>) {
         table.remove(&mut self.workspace(), place.hash, found);
         add(&self.ks.stats(self.w.index).of(place.physical).keys, -1);
-        self.account(place.physical, -(found.entry.memory() as i64));
+        let mut bytes = found.entry.memory() as i64;
+        if table.len() == 0 {
+            bytes += kept_bytes(table);
+        }
+        self.account(place.physical, -bytes);
         if found.entry.header().has_ttl() {
             self.reindex(place, found.entry.expiry(), None);
         }

@@ -306,8 +306,8 @@ impl Keyspace {
         self.sum(|w| &w.of(physical).keys)
     }
 
-    /// Bytes that a database takes: its entries, their values, and the buckets of its tables. O(1)
-    /// per worker.
+    /// Bytes that a database takes: its entries, their values, and the buckets of its tables which
+    /// have keys. O(1) per worker.
     pub fn db_bytes(&self, db: DbIndex) -> u64 {
         let physical = self.physical(db);
         self.sum(|w| &w.of(physical).bytes)

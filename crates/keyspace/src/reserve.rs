@@ -4,6 +4,7 @@
 //! has its buckets before its first key moves none.
 
 use crate::guard::Guard;
+use crate::stats::set;
 use base::{DbIndex, SLOTS, SlotId};
 
 /// Keys of one slot for which room is made at most. More keys of a slot grow their table as they
@@ -20,7 +21,8 @@ impl Guard<'_> {
         let table = self.owned(slot).table_or_new(self.ks.physical(db));
         if share > 0 && table.buckets() == 0 {
             table.reserve(&mut self.workspace(), share);
-            self.account(self.ks.physical(db), 0);
+            // (Of the database from its first key on.)
+            set(&self.ks.stats(self.w.index).buckets, self.w.pages.buckets);
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::entry::EntryPtr;
 use crate::guard::Guard;
 use crate::records::RecordMark;
-use crate::stats::add;
+use crate::stats::{add, set};
 use crate::table::HeldTable;
 use crate::undo::{Change, Detached, Mark, Notice, Place};
 
@@ -162,8 +162,10 @@ impl Guard<'_> {
                 self.ks.due.publish(id, parts);
             });
         }
-        self.account(physical, bytes);
-        let stats = self.ks.stats(self.w.index).of(physical);
+        let all = self.ks.stats(self.w.index);
+        set(&all.buckets, self.w.pages.buckets);
+        let stats = all.of(physical);
+        add(&stats.bytes, bytes);
         add(&stats.keys, keys);
         add(&stats.expires, expires);
         add(&stats.with_fields, with_fields);

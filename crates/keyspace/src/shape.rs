@@ -4,7 +4,7 @@ use crate::entry::EntryPtr;
 use crate::guard::Guard;
 use crate::memory::BUCKET_BYTES;
 use crate::parking::Parked;
-use base::{DbIndex, SlotId};
+use base::DbIndex;
 
 /// The sum over all tables of one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,8 +56,8 @@ impl Guard<'_> {
         Ok(shape)
     }
 
-    /// Bytes of the entries of a database, of their values outside, and of its buckets, counted one
-    /// by one: what [`crate::Keyspace::db_bytes`] keeps count of. O(n), one slot at a time. The
+    /// Bytes of the entries of a database, of their values outside, and of the buckets of
+    /// tables with keys, counted one by one: what [`crate::Keyspace::db_bytes`] keeps count of. O(n), one slot at a time. The
     /// guard covers no slot or all slots.
     ///
     /// # Errors
@@ -65,9 +65,11 @@ impl Guard<'_> {
     pub fn measure_bytes(&mut self, db: DbIndex) -> Result<u64, Parked> {
         let physical = self.ks.physical(db);
         let mut bytes = 0;
-        for slot in SlotId::all() {
+        let mut from = 0;
+        while let Some(slot) = self.ks.next_occupied(physical, from) {
+            from = slot.index() + 1;
             self.step_into(slot)?;
-            if let Some(table) = self.owned(slot).table(physical).filter(|t| t.buckets() > 0) {
+            if let Some(table) = self.owned(slot).table(physical).filter(|t| t.len() > 0) {
                 let mut point = Some(0);
                 while let Some(at) = point {
                     let add = |entry: EntryPtr| bytes += entry.memory() as u64;

@@ -3,7 +3,7 @@
 
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
-use keyspace::{Access, Event, Eviction, Intent, Keyspace, Options, Order, Uses};
+use keyspace::{Access, Event, Evictable, Eviction, Intent, Keyspace, Options, Order, Uses};
 use std::collections::BTreeSet;
 use value::NewStr;
 
@@ -172,4 +172,68 @@ fn no_more_go_than_bytes_are_needed() {
     assert_eq!(evict(2, 0), 2);
     assert_eq!(evict(1_000, 0), keyspace::EVICTIONS_MAX);
     assert_eq!(ks.evicted() as usize, 5 + keyspace::EVICTIONS_MAX);
+}
+
+/// Removes keys of one database until none goes.
+fn evict_all(access: &mut Access, db: Option<DbIndex>, is_volatile: bool) -> usize {
+    let how = Eviction { db, ..how(Order::LeastRecent, is_volatile) };
+    let evict = || Some(access.evict(how, UnixMs(S), 8, i64::MIN)).filter(|count| *count > 0);
+    std::iter::from_fn(evict).sum()
+}
+
+/// Two databases of 300 keys, every third with an expiry.
+fn two_databases() -> (Arc<Keyspace>, Access) {
+    let (ks, mut access) = store();
+    for n in 0..300 {
+        for db in [DB, OTHER] {
+            set(&mut access, db, n, (n % 3 == 0).then_some(1_000 * S), 0);
+        }
+    }
+    (ks, access)
+}
+
+#[test]
+fn a_database_that_is_named_gives_its_own_keys_only() {
+    let (ks, mut access) = two_databases();
+    let (before, other) = (ks.db_bytes(DB), ks.db_bytes(OTHER));
+    assert_eq!(evict_all(&mut access, Some(OTHER), true), 100);
+    assert_eq!((ks.db_len(DB), ks.db_len(OTHER), ks.db_expires(OTHER)), (300, 200, 0));
+    assert_eq!(evict_all(&mut access, Some(OTHER), false), 200);
+    assert_eq!((ks.db_len(DB), ks.db_len(OTHER)), (300, 0));
+    assert_eq!((ks.db_bytes(DB), ks.db_bytes(OTHER)), (before, 0));
+    assert!(other > 300 * 40, "{other}");
+    assert_eq!((ks.db_evicted(DB), ks.db_evicted(OTHER), ks.evicted()), (0, 300, 300));
+    assert_eq!(access.own_bytes_of(OTHER), 0);
+}
+
+#[test]
+fn room_in_a_database_ends_when_so_much_is_free() {
+    let (ks, mut access) = two_databases();
+    let goal = ks.db_bytes(OTHER) as i64 / 2;
+    let how = Eviction { db: Some(OTHER), ..how(Order::Random, false) };
+    while access.own_bytes_of(OTHER) > goal {
+        assert!(access.evict(how, UnixMs(S), 8, goal) > 0);
+    }
+    let left = ks.db_bytes(OTHER) as i64;
+    assert!(left <= goal && left > goal - 200, "{left} of {goal}");
+    assert_eq!(ks.db_len(DB), 300);
+}
+
+#[test]
+fn a_database_gives_what_its_budget_allows_whoever_asks() {
+    let (ks, mut access) = two_databases();
+    ks.set_evictable(OTHER, Evictable::Nothing);
+    assert_eq!(evict_all(&mut access, Some(OTHER), false), 0);
+    assert_eq!(evict_all(&mut access, None, false), 300);
+    assert_eq!((ks.db_len(DB), ks.db_len(OTHER)), (0, 300));
+    ks.set_evictable(OTHER, Evictable::Volatile);
+    assert_eq!(evict_all(&mut access, None, false), 100);
+    assert_eq!((ks.db_len(OTHER), ks.db_expires(OTHER)), (200, 0));
+    // The budget stays with the number: the keys that are there afterwards are another's.
+    access.try_world().expect("nobody else holds it");
+    access.world(UnixMs(S)).swap_db(DB, OTHER);
+    access.open_world();
+    assert_eq!((ks.db_len(DB), ks.db_len(OTHER)), (200, 0));
+    assert_eq!(evict_all(&mut access, Some(OTHER), false), 0);
+    assert_eq!(evict_all(&mut access, None, false), 200);
 }
