@@ -9,6 +9,7 @@ mod keys;
 use std::fmt;
 use std::ops::Range;
 
+use base::DbIndex;
 use keyspace::{Kind, Walk};
 use resp::Args;
 
@@ -59,6 +60,9 @@ pub struct CommandSpec {
     /// What it reads beyond its keys; a transaction locks that, too. For a command that locks slots
     /// itself and cannot say what it reads, a transaction locks World.
     pub walk: Option<fn(Args<'_>) -> Option<Walk>>,
+    /// The other database into which a request puts a key; `None` if it names none that is valid.
+    /// Only for commands that can.
+    pub into: Option<fn(Args<'_>) -> Option<DbIndex>>,
     /// What runs it.
     pub handler: Handler,
     /// Hints for clients and proxies.
@@ -88,6 +92,7 @@ impl CommandSpec {
         member: 0,
         lock: LockClass::None,
         walk: None,
+        into: None,
         handler: Handler::Container,
         tips: &[],
         docs: &Docs::NONE,

@@ -154,6 +154,11 @@ impl Config {
         Ok(())
     }
 
+    /// Whether keys may be evicted, for `maxmemory-policy` or for a `db-limit`.
+    pub fn evicts(&self) -> bool {
+        self.maxmemory_policy.evicts || self.db_limits.iter().any(|limit| limit.policy.evicts)
+    }
+
     /// Whether keys record how often they are used, for `maxmemory-policy` or for a `db-limit`.
     pub fn counts_uses(&self) -> bool {
         let of_limits = || self.db_limits.iter().any(|limit| limit.policy.counts_uses);

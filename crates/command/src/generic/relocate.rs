@@ -3,6 +3,7 @@
 
 use base::DbIndex;
 use keyspace::{Event, Key};
+use resp::Args;
 
 use crate::ctx::Ctx;
 use crate::done::Done;
@@ -17,6 +18,28 @@ const RENAME: [Event; 2] = [events::RENAME_FROM, events::RENAME_TO];
 fn database(ctx: &Ctx<'_, '_>, arg: &[u8]) -> Result<DbIndex, Error> {
     let index = u16::try_from(int(arg)?).ok().filter(|index| *index < ctx.settings.databases);
     index.map(DbIndex::new).ok_or(Error::DbRange)
+}
+
+/// A database that a request names; it may not exist.
+fn named(arg: &[u8]) -> Option<DbIndex> {
+    u16::try_from(int(arg).ok()?).ok().map(DbIndex::new)
+}
+
+/// The database into which a COPY puts its key, if it names one.
+pub fn copy_into(args: Args<'_>) -> Option<DbIndex> {
+    let mut words = (3..args.len()).map(|at| args.get(at));
+    let mut into = None;
+    while let Some(word) = words.next() {
+        if is(word, "DB") {
+            into = named(words.next()?);
+        }
+    }
+    into
+}
+
+/// The database into which a MOVE puts its key.
+pub fn move_into(args: Args<'_>) -> Option<DbIndex> {
+    named(args.get(2))
 }
 
 /// `COPY source destination [DB index] [REPLACE]`.

@@ -27,6 +27,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             KeySpec::at(2, K::of(&[K::OW, K::UPDATE])),
         ],
         lock: LockClass::Keys,
+        into: Some(generic::copy_into),
         handler: Handler::Data(generic::copy),
         docs: &Docs {
             summary: "Copies the value of a key to a new key.",
@@ -238,6 +239,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         acl: Acl::KEYSPACE,
         keys: keys::READ_UPDATE,
         lock: LockClass::Keys,
+        into: Some(generic::move_into),
         handler: Handler::Data(generic::move_key),
         docs: &Docs {
             summary: "Moves a key to another database.",

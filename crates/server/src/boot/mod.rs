@@ -441,6 +441,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         tools: AllocatorTools::default(),
     };
     keyspace.set_uses(crate::settings::live::uses(&config));
+    crate::settings::live::set_evictable(&keyspace, &config);
     keyspace.set_importing(config.import_mode);
     let slowlog = Slowlog::new(config.slowlog_len_max);
     let large_requests = Slowlog::new(config.large_requests_len_max);

@@ -8,13 +8,18 @@
 //! | is above | keys are evicted first, until it is below, or for `maxmemory-eviction-tenacity` |
 //! | is above, and no key may go | OOM |
 //!
+//! The same for each database with a budget (`db-limit`), and there for nobody else's keys:
+//! `budgets`.
+//!
 //! Keys are evicted for what keys take, and clients' buffers, but not for what is being freed or
 //! kept for a save: it is gone soon, and to evict for it would empty the keyspace.
 
 use crate::execute::gates::closed;
 use crate::execute::panics::Panicked;
+use crate::execute::window::Window;
 use crate::log;
 use crate::worker::core::Core;
+use base::DbIndex;
 use config::MaxmemoryPolicy;
 use keyspace::{Access, EVICTIONS_MAX, Eviction, Order};
 
@@ -27,19 +32,20 @@ const MEASURE_NS: u64 = 1_000_000;
 /// The most keys that are compared for one.
 const SAMPLES_MAX: usize = 64;
 
-/// How keys are chosen under a policy which evicts.
-fn eviction(policy: MaxmemoryPolicy, samples: usize) -> Eviction {
+/// How keys are chosen, of one database or of all, under a policy which evicts.
+pub(super) fn eviction(db: Option<DbIndex>, policy: MaxmemoryPolicy, samples: usize) -> Eviction {
     let order = match policy {
         MaxmemoryPolicy { counts_uses: true, .. } => Order::LeastFrequent,
         MaxmemoryPolicy { is_random: true, .. } => Order::Random,
         MaxmemoryPolicy { follows_expiry: true, .. } => Order::NearestExpiry,
         _ => Order::LeastRecent,
     };
-    Eviction { order, is_volatile: policy.is_volatile, samples: samples.min(SAMPLES_MAX) }
+    let (is_volatile, samples) = (policy.is_volatile, samples.min(SAMPLES_MAX));
+    Eviction { db, order, is_volatile, samples }
 }
 
 impl Core {
-    /// Whether there is a `maxmemory`: all that is asked for each window without one.
+    /// Whether there is a `maxmemory`.
     #[inline]
     pub(crate) fn has_limit(&self) -> bool {
         self.settings.memory_limit > 0
@@ -58,6 +64,18 @@ impl Core {
     pub(crate) fn make_room_if_needed(&mut self, access: &mut Access) {
         if self.needs_room() {
             self.make_room(access);
+        }
+    }
+
+    /// Before a window is executed.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn make_room_for(&mut self, access: &mut Access, window: &Window) {
+        if self.needs_room() && window.takes_memory() {
+            self.make_room(access);
+        }
+        if self.has_budgets() {
+            self.make_room_in_databases(access, self.budgets_of(window));
         }
     }
 
@@ -86,10 +104,16 @@ impl Core {
         self.is_out_of_room || !self.settings.maxmemory_policy.evicts
     }
 
+    /// [`Self::follow_limit`], and the same for each database.
+    pub(crate) fn follow_limits(&mut self, access: &mut Access) -> bool {
+        let has_more = self.follow_limit(access);
+        self.follow_budgets(access) || has_more
+    }
+
     /// A limit that was lowered is followed although nobody writes, and one that is kept again, for
     /// whatever reason, is no longer exceeded. True if there is more to be evicted. Called by
     /// housekeeping.
-    pub(crate) fn follow_limit(&mut self, access: &mut Access) -> bool {
+    fn follow_limit(&mut self, access: &mut Access) -> bool {
         if self.needs_room() {
             return self.make_room(access);
         }
@@ -103,19 +127,7 @@ impl Core {
     /// Evicts keys. Afterwards the gate for memory is closed if no key may go. True if some went.
     #[cold]
     pub(crate) fn make_room(&mut self, access: &mut Access) -> bool {
-        // As in Redis, not while a file is loaded. While writes wait or fail none needs room.
-        let is_idle =
-            self.shared.load.is_on() || self.gates & (closed::WAITS | closed::UNWRITTEN) != 0;
-        if is_idle || !access.enter() {
-            return false; // (whoever holds World is soon done)
-        }
-        self.follow();
-        let has_made = self.catch(|core| core.evict(access)).unwrap_or_else(|Panicked(_)| {
-            log::warning(format_args!("Panic while keys were evicted"));
-            true
-        });
-        let _ = self.serve_deferred(access);
-        access.leave();
+        let Some(has_made) = self.evict_inside(access, Self::evict) else { return false };
         let is_exceeded = self.shared.used_memory() > self.settings.memory_limit;
         self.shared.limits.exceeded.set(is_exceeded, self.turn.now());
         self.is_out_of_room = !has_made && is_exceeded;
@@ -127,19 +139,55 @@ impl Core {
         has_made
     }
 
+    /// Calls `evict` inside the section of this worker; `None` if nothing may be evicted now.
+    pub(super) fn evict_inside(
+        &mut self,
+        access: &mut Access,
+        evict: impl FnOnce(&mut Self, &mut Access) -> bool,
+    ) -> Option<bool> {
+        // As in Redis, not while a file is loaded. While writes wait or fail none needs room.
+        let is_idle =
+            self.shared.load.is_on() || self.gates & (closed::WAITS | closed::UNWRITTEN) != 0;
+        if is_idle || !access.enter() {
+            return None; // (whoever holds World is soon done)
+        }
+        self.follow();
+        let has_made = self.catch(|core| evict(core, access)).unwrap_or_else(|Panicked(_)| {
+            log::warning(format_args!("Panic while keys were evicted"));
+            true
+        });
+        let _ = self.serve_deferred(access);
+        access.leave();
+        Some(has_made)
+    }
+
     /// False if no key may go.
     fn evict(&mut self, access: &mut Access) -> bool {
         let settings = &self.settings;
-        let how = eviction(settings.maxmemory_policy, settings.maxmemory_samples);
-        let (max, tenacity) = (settings.memory_limit, settings.eviction_tenacity);
+        let how = eviction(None, settings.maxmemory_policy, settings.maxmemory_samples);
+        let max = settings.memory_limit;
+        let excess = |core: &Self| core.shared.evictable_memory(max).saturating_sub(max);
+        self.evict_while(access, how, Access::own_bytes, excess)
+    }
+
+    /// Evicts keys while there is an excess, or for `maxmemory-eviction-tenacity`. `own_bytes` is
+    /// what evictions of this worker lower. False if no key may go.
+    pub(super) fn evict_while(
+        &mut self,
+        access: &mut Access,
+        how: Eviction,
+        own_bytes: impl Fn(&Access) -> i64,
+        excess: impl Fn(&Self) -> u64,
+    ) -> bool {
+        let tenacity = self.settings.eviction_tenacity;
         let (now, started) = (self.turn.unix_ms(), self.clock.now());
         let mut most = 1;
         loop {
-            let excess = self.shared.evictable_memory(max).saturating_sub(max);
+            let excess = excess(self);
             if excess == 0 {
                 return true;
             }
-            let until = access.own_bytes().saturating_sub_unsigned(excess);
+            let until = own_bytes(access).saturating_sub_unsigned(excess);
             let count = access.evict(how, now, most, until);
             if count == 0 {
                 return false;

@@ -38,6 +38,8 @@ pub mod closed {
     /// The append-only file cannot be written, or the disk does not answer. The latter refuses no
     /// writes.
     pub const UNWRITTEN: u32 = 1 << 11;
+    /// The window writes to a database that is full (`db-limit`).
+    pub const BUDGET: u32 = 1 << 12;
     /// Some commands wait.
     pub const WAITS: u32 = PAUSE | HELD;
 }
@@ -96,6 +98,9 @@ impl Core {
             return Verdict::Refuse(Some(id), Error::MonitorOnKeys);
         }
         if self.gates & closed::MEMORY != 0 && denied_by_memory(session, spec) {
+            return Verdict::Refuse(Some(id), Error::OutOfMemory);
+        }
+        if self.has_budgets() && self.denied_by_budget(session, spec, args) {
             return Verdict::Refuse(Some(id), Error::OutOfMemory);
         }
         if self.gates & closed::UNSAVED != 0 && denied_unsaved(session, spec) {

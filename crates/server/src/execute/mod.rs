@@ -15,6 +15,7 @@
 //! | what is recorded of it | `record`, `sizes`, `redact`, `sampling` |
 
 pub(crate) mod blocked;
+pub(crate) mod budgets;
 pub(crate) mod call;
 pub mod caller;
 pub(crate) mod disk;

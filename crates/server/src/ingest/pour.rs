@@ -5,6 +5,7 @@
 //! the same lock, as behind XADD and RPUSH. A long block is written in parts; the lock is released
 //! between them.
 
+use crate::execute::budgets::Affected;
 use crate::execute::caller::Caller;
 use crate::execute::finish::Notice;
 use crate::execute::gates::closed;
@@ -110,9 +111,12 @@ impl Core {
         let mut taken = 0;
         while taken < count {
             self.make_room_if_needed(access);
+            let db = DbIndex::new(sink.db as u16);
+            self.make_room_in_databases(access, Affected::One(db));
             let inside = access.enter();
             self.follow();
-            if self.is_full() || self.are_writes_paused() || self.shared.load.is_on() {
+            let is_full = self.is_full() || self.is_database_full(db);
+            if is_full || self.are_writes_paused() || self.shared.load.is_on() {
                 access.leave();
                 return Poured::Full { taken };
             }

@@ -3,11 +3,12 @@
 
 use crate::shared::Shared;
 use crate::worker::message::Message;
+use base::DbIndex;
 use config::Config;
 use config::get_set::SetError;
 use config::load::io_text;
 use config::table::{Class, Effect, SETTINGS};
-use keyspace::Uses;
+use keyspace::{Evictable, Keyspace, Uses};
 
 /// Names and values, as a client gave them.
 pub type Pairs<'p> = [(&'p [u8], &'p [u8])];
@@ -45,13 +46,28 @@ pub fn set(
     Ok(())
 }
 
-/// Which uses of keys are recorded: as `maxmemory-policy` needs them.
+/// Which uses of keys are recorded: as `maxmemory-policy` or `db-limit` needs them.
 pub fn uses(config: &Config) -> Uses {
-    if config.maxmemory_policy.counts_uses {
+    if config.counts_uses() {
         let (log_factor, decay_minutes) = (config.lfu_log_factor, config.lfu_decay_time);
         Uses::Counts { log_factor, decay_minutes }
     } else {
         Uses::Times
+    }
+}
+
+/// Says which keys of each database may be evicted, whoever needs room: those that the policy of its
+/// budget allows.
+pub fn set_evictable(keyspace: &Keyspace, config: &Config) {
+    let mut limits = config.db_limits.iter().peekable();
+    for db in 0..keyspace.databases() {
+        let policy = limits.next_if(|limit| limit.db == db).map(|limit| limit.policy);
+        let evictable = match policy {
+            Some(policy) if !policy.evicts => Evictable::Nothing,
+            Some(policy) if policy.is_volatile => Evictable::Volatile,
+            _ => Evictable::All,
+        };
+        keyspace.set_evictable(DbIndex::new(db), evictable);
     }
 }
 
@@ -108,7 +124,10 @@ fn apply(effect: Effect, new: &Config, shared: &Shared) {
         Effect::Log => crate::log::follow(new),
         Effect::AppendOnly => shared.post(0, Message::AppendOnly),
         Effect::Import => shared.keyspace.set_importing(new.import_mode),
-        Effect::Uses => shared.keyspace.set_uses(uses(new)),
+        Effect::Uses => {
+            shared.keyspace.set_uses(uses(new));
+            set_evictable(&shared.keyspace, new);
+        }
         Effect::None | Effect::FileLimit | Effect::Folder | Effect::Port | Effect::Bind => {}
     }
 }

@@ -9,10 +9,10 @@ pub(crate) mod rewriting;
 use crate::execute::sizes::LARGE_REPLY_MIN;
 use crate::shared::Shared;
 use crate::worker::quotas::NOTED_NS;
-use base::MonoNs;
+use base::{DbIndex, MonoNs};
 use command::Settings;
-use config::WorkerCopy;
 use config::value::BufferLimit;
+use config::{Config, DbLimit, MaxmemoryPolicy, WorkerCopy};
 use resp::Limits;
 use std::ops::Deref;
 
@@ -29,6 +29,10 @@ pub struct WorkerSettings {
     copy: WorkerCopy,
     /// `maxmemory` in bytes; 0 for none.
     pub memory_limit: u64,
+    /// `db-limit`, by database.
+    pub budgets: Vec<Budget>,
+    /// There is a `maxmemory` or a `db-limit`: all that is asked for each window without one.
+    pub limits_memory: bool,
     /// What handlers read.
     pub command: Settings,
     /// Framing limits of authenticated and unauthenticated sessions.
@@ -43,6 +47,34 @@ pub struct WorkerSettings {
     pub ingest_idle_ns: Option<u64>,
     /// `ingest-producer-timeout`, nanoseconds; `None` for never.
     pub ingest_forget_ns: Option<u64>,
+}
+
+/// What one database may take (`db-limit`).
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// The database.
+    pub db: DbIndex,
+    /// Its limit, bytes.
+    pub bytes: u64,
+    /// Which of its keys go at the limit.
+    pub policy: MaxmemoryPolicy,
+    /// The limit is exceeded, and this worker has found no key that may be evicted.
+    pub is_out_of_room: bool,
+}
+
+/// The budgets of a configuration, by database.
+pub fn budgets(config: &Config) -> Vec<Budget> {
+    if config.db_limits.is_empty() {
+        return Vec::new();
+    }
+    let whole = config.db_limits_whole(driver::allowed_memory_bytes);
+    let budget = |limit: &DbLimit| Budget {
+        db: DbIndex::new(limit.db),
+        bytes: limit.memory.of(|| whole),
+        policy: limit.policy,
+        is_out_of_room: false,
+    };
+    config.db_limits.iter().map(budget).collect()
 }
 
 impl Deref for WorkerSettings {
@@ -97,9 +129,13 @@ impl WorkerSettings {
             ms => ms.saturating_mul(1_000_000),
         };
         let bulk_len_max = c.command.bulk_len_max;
+        let memory_limit = c.maxmemory.of(driver::allowed_memory_bytes);
+        let budgets = budgets(&c);
         Self {
             copy: WorkerCopy::of(&c),
-            memory_limit: c.maxmemory.of(driver::allowed_memory_bytes),
+            memory_limit,
+            limits_memory: memory_limit > 0 || !budgets.is_empty(),
+            budgets,
             command: c.command.clone(),
             limits: [Limits::new(bulk_len_max, false), Limits::new(bulk_len_max, true)],
             output_limit: c.output_limits[0].into(),
@@ -113,6 +149,11 @@ impl WorkerSettings {
     /// Takes over a changed configuration.
     pub fn refresh(&mut self, shared: &Shared) {
         *self = Self::new(shared);
+    }
+
+    /// Where the budget of a database stands in `budgets`.
+    pub fn budget_of(&self, db: DbIndex) -> Option<usize> {
+        self.budgets.binary_search_by_key(&db.index(), |budget| budget.db.index()).ok()
     }
 
     /// Framing limits.

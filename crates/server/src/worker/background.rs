@@ -77,6 +77,9 @@ impl Core {
         if self.has_limit() && self.is_full_in_turn() {
             gates |= closed::MEMORY;
         }
+        if self.has_budgets() {
+            gates |= before & closed::BUDGET;
+        }
         if self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0 {
             gates |= closed::PAUSE;
         }
@@ -299,7 +302,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.close_now(conn);
         }
         self.core.measure_memory(HOUSEKEEPING_NS / 2);
-        if self.core.id == 0 && self.core.follow_limit(&mut self.access) {
+        if self.core.id == 0 && self.core.follow_limits(&mut self.access) {
             self.core.timers.is_busy = true;
             self.core.timers.housekeeping_at = self.core.turn.now();
         }

@@ -2,6 +2,7 @@
 //! whenever it is full. A request too large for the receive area is assembled beside it, and runs
 //! alone.
 
+use crate::execute::budgets::Affected;
 use crate::execute::outcome::Outcome;
 use crate::execute::window::{self, COMMANDS_PER_TURN, Framed, Window};
 use crate::sessions::session::InParts;
@@ -199,8 +200,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if args.is_empty() {
             return;
         }
-        if self.core.has_limit() {
+        if self.core.settings.limits_memory {
             self.core.make_room_if_needed(&mut self.access);
+            self.core.make_room_in_databases(&mut self.access, Affected::All);
         }
         let (_, out) = self.driver.io();
         let outcome = self.core.execute_alone(&mut self.access, out, conn, args);

@@ -155,8 +155,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if self.window.is_empty() {
             return;
         }
-        if self.core.has_limit() {
-            self.make_room_for_window();
+        if self.core.settings.limits_memory {
+            self.core.make_room_for(&mut self.access, &self.window);
         }
         let (input, out) = self.driver.io();
         self.core.execute_window(&mut self.access, &mut self.window, input, out);
@@ -166,14 +166,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         if arena > ARENA_FLUSH_BYTES {
             self.flush();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn make_room_for_window(&mut self) {
-        if self.core.needs_room() && self.window.takes_memory() {
-            self.core.make_room(&mut self.access);
         }
     }
 

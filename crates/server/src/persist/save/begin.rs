@@ -160,7 +160,7 @@ impl Core {
             version: config.rdb_version,
             compress: config.rdb_compression,
             checksum: config.rdb_checksum,
-            recorded: match (config.maxmemory_policy.evicts, live::uses(&config)) {
+            recorded: match (config.evicts(), live::uses(&config)) {
                 (false, _) => Recorded::Nothing,
                 (true, Uses::Times) => Recorded::Idle,
                 (true, uses) => Recorded::Frequency(uses),

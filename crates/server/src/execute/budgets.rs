@@ -1,0 +1,192 @@
+//! Budgets of databases (`db-limit`): room is made in a database that is above its limit before
+//! commands that may take memory there, by the policy of its budget and at the cost of its own
+//! keys.
+//!
+//! | commands that may take memory in a database | what happens |
+//! |---|---|
+//! | below its limit, or without one | they run |
+//! | above, and its policy evicts | its keys are evicted first, as for `maxmemory` |
+//! | above, and no key of it may go | OOM; commands on other databases run |
+//!
+//! A window names its databases by what was read at framing. Where that does not decide (SELECT,
+//! EXEC, COPY, MOVE), room is made in every database that has a budget. Who is refused is decided
+//! at the gate, by the database in which the command runs then.
+
+use crate::execute::eviction::eviction;
+use crate::execute::gates::closed;
+use crate::execute::window::Window;
+use crate::sessions::session::Session;
+use crate::worker::core::Core;
+use base::DbIndex;
+use command::spec::{CommandSpec, Flags, Traits};
+use command::{Handler, SessionOp};
+use keyspace::Access;
+use resp::Args;
+
+/// Databases in which commands may take memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Affected {
+    /// None.
+    Nothing,
+    /// This one.
+    One(DbIndex),
+    /// Any.
+    All,
+}
+
+impl Affected {
+    fn and(self, db: DbIndex) -> Self {
+        match self {
+            Self::Nothing => Self::One(db),
+            Self::One(one) if one == db => self,
+            _ => Self::All,
+        }
+    }
+}
+
+/// Whether a command may add to the database that it names, or to its caller's.
+fn takes_memory(spec: &CommandSpec) -> bool {
+    spec.flags.contains(Flags::DENYOOM) || spec.into.is_some()
+}
+
+/// The database that a command of a queue selects for those behind it.
+fn selected(spec: &CommandSpec, args: Args<'_>) -> Option<DbIndex> {
+    let Handler::Session(parse) = spec.handler else { return None };
+    match parse(args) {
+        Ok(SessionOp::Select(db)) => u16::try_from(db).ok().map(DbIndex::new),
+        _ => None,
+    }
+}
+
+impl Core {
+    /// Whether a database has a limit.
+    #[inline]
+    pub(crate) fn has_budgets(&self) -> bool {
+        !self.settings.budgets.is_empty()
+    }
+
+    /// Where a window may take memory.
+    pub(super) fn budgets_of(&self, window: &Window) -> Affected {
+        let (mut affected, mut is_moved) = (Affected::Nothing, false);
+        for c in &window.commands {
+            let Some(spec) = c.id.map(command::CommandId::spec) else { continue };
+            is_moved |= matches!(spec.handler, Handler::Session(_));
+            if spec.traits.contains(Traits::RUNS_QUEUE) || spec.into.is_some() {
+                return Affected::All;
+            }
+            if spec.flags.contains(Flags::DENYOOM) {
+                affected = if is_moved { Affected::All } else { affected.and(c.db) };
+            }
+            if affected == Affected::All {
+                break;
+            }
+        }
+        affected
+    }
+
+    /// Evicts keys of the affected databases that are above their limits. Afterwards the gate is
+    /// closed if one of them is full: its commands leave the short path and are refused by
+    /// [`Self::denied_by_budget`].
+    #[cold]
+    pub(crate) fn make_room_in_databases(&mut self, access: &mut Access, affected: Affected) {
+        let mut is_full = false;
+        for at in 0..self.settings.budgets.len() {
+            // (To make room may take over changed settings.)
+            let Some(db) = self.settings.budgets.get(at).map(|budget| budget.db) else { break };
+            let is_affected = match affected {
+                Affected::Nothing => false,
+                Affected::One(one) => one == db,
+                Affected::All => true,
+            };
+            if is_affected {
+                self.make_room_in(access, db);
+                is_full |= self.is_database_full(db);
+            }
+        }
+        if is_full {
+            self.gates |= closed::BUDGET;
+        } else {
+            self.gates &= !closed::BUDGET;
+        }
+    }
+
+    /// By how much a database is above its limit, bytes.
+    fn excess_of(&self, db: DbIndex) -> u64 {
+        self.settings.budget_of(db).map_or(0, |at| {
+            let budget = &self.settings.budgets[at];
+            self.shared.keyspace.db_bytes(db).saturating_sub(budget.bytes)
+        })
+    }
+
+    /// Evicts keys of a database that is above its limit, if its policy evicts. True if some went.
+    fn make_room_in(&mut self, access: &mut Access, db: DbIndex) -> bool {
+        let evicts = |core: &Self| {
+            let budget = core.settings.budget_of(db).map(|at| core.settings.budgets[at]);
+            budget.map(|budget| budget.policy).filter(|policy| policy.evicts)
+        };
+        if evicts(self).is_none() || self.excess_of(db) == 0 {
+            return false;
+        }
+        let made = self.evict_inside(access, |core, access| {
+            let Some(policy) = evicts(core) else { return false };
+            let how = eviction(Some(db), policy, core.settings.maxmemory_samples);
+            let own_bytes = |access: &Access| access.own_bytes_of(db);
+            core.evict_while(access, how, own_bytes, |core| core.excess_of(db))
+        });
+        let Some(has_made) = made else { return false };
+        if let Some(at) = self.settings.budget_of(db) {
+            self.settings.budgets[at].is_out_of_room = !has_made;
+        }
+        has_made
+    }
+
+    /// Limits that were lowered are followed although nobody writes. True if there is more to be
+    /// evicted. Called by housekeeping.
+    pub(super) fn follow_budgets(&mut self, access: &mut Access) -> bool {
+        let mut has_more = false;
+        for at in 0..self.settings.budgets.len() {
+            let Some(db) = self.settings.budgets.get(at).map(|budget| budget.db) else { break };
+            has_more |= self.make_room_in(access, db) && self.excess_of(db) > 0;
+        }
+        has_more
+    }
+
+    /// True while commands that may take memory in a database are refused: it is above its limit,
+    /// and no key of it goes.
+    pub(crate) fn is_database_full(&self, db: DbIndex) -> bool {
+        self.settings.budget_of(db).is_some_and(|at| {
+            let budget = &self.settings.budgets[at];
+            let may_be_full = budget.is_out_of_room || !budget.policy.evicts;
+            may_be_full && self.excess_of(db) > 0
+        })
+    }
+
+    /// True if a command may take memory in a database that is full. EXEC is denied if any queued
+    /// command would be; each counts for the database that is selected then.
+    #[cold]
+    pub(super) fn denied_by_budget(
+        &self,
+        session: &Session,
+        spec: &'static CommandSpec,
+        args: Args<'_>,
+    ) -> bool {
+        let is_denied = |db: DbIndex, spec: &CommandSpec, args: Args<'_>| {
+            let into = spec.into.and_then(|into| into(args)).unwrap_or(db);
+            // (MOVE within a database fails anyway.)
+            takes_memory(spec) && self.is_database_full(into)
+        };
+        match &session.multi {
+            None => is_denied(session.db, spec, args),
+            Some(multi) if spec.traits.contains(Traits::RUNS_QUEUE) => {
+                let mut db = session.db;
+                multi.queue.iter().any(|(id, request)| {
+                    let (spec, args) = (id.spec(), request.args());
+                    db = selected(spec, args).unwrap_or(db);
+                    is_denied(db, spec, args)
+                })
+            }
+            // What is queued is judged when it runs.
+            Some(_) => false,
+        }
+    }
+}
