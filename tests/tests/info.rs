@@ -66,7 +66,7 @@ fn ours_alone(lines: &[String]) -> Vec<String> {
     let mut own_section = false;
     for (at, line) in lines.iter().enumerate() {
         if line.starts_with('#') {
-            own_section = matches!(&**line, "# Io" | "# Ingest" | "# Longest");
+            own_section = matches!(&**line, "# Io" | "# Ingest" | "# Longest" | "# Databases");
             if own_section && kept.last().is_some_and(String::is_empty) {
                 kept.pop();
             }

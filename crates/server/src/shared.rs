@@ -39,10 +39,8 @@ pub struct WorkerCounters {
     pub epoch: AtomicU64,
     /// Commands executed.
     pub processed: Counter,
-    /// Reads that found their key.
-    pub hits: Counter,
-    /// Reads that did not.
-    pub misses: Counter,
+    /// Per database, by its number.
+    pub databases: Box<[DatabaseCounters]>,
     /// Nanoseconds spent in the expiry sweep.
     pub expire_ns: Counter,
     /// The longest step of it, nanoseconds.
@@ -68,15 +66,29 @@ pub struct WorkerCounters {
     pub published: Counter,
 }
 
+/// What a worker has done in one database.
+#[derive(Debug, Default)]
+pub struct DatabaseCounters {
+    /// Commands executed.
+    pub commands: Counter,
+    /// Reads that found their key.
+    pub hits: Counter,
+    /// Reads that did not.
+    pub misses: Counter,
+}
+
 impl WorkerCounters {
     /// Forgets everything; only its own worker may.
     pub fn reset(&self) {
         self.commands.reset();
         self.errors.reset();
         let times = [&self.expire_ns, &self.expire_step_max_ns, &self.longest_turn_ns];
-        for c in [&self.processed, &self.published, &self.hits, &self.misses, &self.windows]
+        let of_databases =
+            self.databases.iter().flat_map(|db| [&db.commands, &db.hits, &db.misses]);
+        for c in [&self.processed, &self.published, &self.windows]
             .into_iter()
             .chain(times)
+            .chain(of_databases)
         {
             c.set(0);
         }
@@ -212,7 +224,7 @@ pub struct Shared {
 }
 
 /// Totals that INFO counts from.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct StatsBase {
     /// Sums over the drivers.
     pub io: IoTotals,
@@ -222,6 +234,8 @@ pub struct StatsBase {
     pub expired_fields: u64,
     /// Keys evicted.
     pub evicted: u64,
+    /// Keys evicted of each database.
+    pub evicted_from: Vec<u64>,
     /// Clients evicted.
     pub evicted_clients: u64,
     /// Milliseconds for which `maxmemory` was exceeded.

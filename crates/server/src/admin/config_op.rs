@@ -58,6 +58,9 @@ impl Core {
                 expired: expiry.expired,
                 expired_fields: expiry.expired_fields,
                 evicted: self.shared.keyspace.evicted(),
+                evicted_from: (0..self.shared.keyspace.databases())
+                    .map(|db| self.shared.keyspace.db_evicted(base::DbIndex::new(db)))
+                    .collect(),
                 evicted_clients: self.shared.limits.evicted_clients.load(Relaxed),
                 exceeded_ms: self.shared.limits.exceeded.ms(self.turn.now()).1,
                 lazyfreed: self.shared.keyspace.reclaimer().freed(),

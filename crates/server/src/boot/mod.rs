@@ -21,7 +21,7 @@ use crate::persist::save::status::Saves;
 use crate::persist::save::threads::Walkers;
 use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
-use crate::shared::{Facts, Pause, Shared, VERSION, WorkerCounters};
+use crate::shared::{DatabaseCounters, Facts, Pause, Shared, VERSION, WorkerCounters};
 use crate::web::AdminPort;
 use crate::worker::Worker;
 use crate::worker::message::Message;
@@ -459,7 +459,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         safe_seq: AtomicU64::new(u64::MAX),
         mailboxes: OnceLock::new(),
         workers: (0..threads)
-            .map(|_| CachePadded(WorkerCounters::new(command::all().len())))
+            .map(|_| CachePadded(WorkerCounters::new(command::all().len(), databases)))
             .collect(),
         ingest: IngestPorts::new(threads),
         registry: crate::sessions::card::Registry::default(),
@@ -527,15 +527,14 @@ fn banner(shared: &Shared, threads: usize, admin: Option<&AdminPort>) {
 }
 
 impl WorkerCounters {
-    /// Counters at zero for a table of `commands` commands.
-    pub fn new(commands: usize) -> Self {
+    /// Counters at zero for a table of `commands` commands and so many databases.
+    pub fn new(commands: usize, databases: u16) -> Self {
         Self {
             commands: CommandStats::new(commands),
             errors: ErrorStats::default(),
             epoch: AtomicU64::new(0),
             processed: Counter::default(),
-            hits: Counter::default(),
-            misses: Counter::default(),
+            databases: (0..databases).map(|_| DatabaseCounters::default()).collect(),
             expire_ns: Counter::default(),
             expire_step_max_ns: Counter::default(),
             longest_turn_ns: Counter::default(),

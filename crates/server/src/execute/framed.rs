@@ -35,6 +35,7 @@ impl Core {
         window.prefetch_first(&self.shared.keyspace);
         let started = self.clock.now();
         self.batch.has_sample = self.sampler.has_next_in(window.commands.len());
+        self.batch.is_mixed = window.is_mixed;
         self.enter(access);
         self.run_from(access, window, input, out);
         access.leave();
@@ -72,7 +73,8 @@ impl Core {
         }
     }
 
-    /// While changes leave records, behind the World gate, or if some command is looked at.
+    /// While changes leave records, behind the World gate, in several databases, or if some command
+    /// is looked at.
     #[inline(never)]
     fn run_unusual(
         &mut self,
@@ -90,6 +92,9 @@ impl Core {
         } else {
             self.run_usual(access, window, c, input, out);
         }
+        if self.batch.is_mixed {
+            self.count_for_database(c);
+        }
     }
 
     /// One command of a window that is not behind the gate.
@@ -102,7 +107,7 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
-        if self.gates & closed::NUMBERED != 0 {
+        if self.batch.is_numbered {
             self.run_framed::<true>(access, window, c, input, out);
         } else {
             self.run_framed::<false>(access, window, c, input, out);
@@ -203,12 +208,17 @@ impl Core {
         let request = Request { caller: &caller, id: c.id, args, key: c.key };
         let started = self.clock.now();
         self.running.time_from(started);
+        self.count_lookups(window.db); // those of the commands before
         let outcome = self.execute(access, out, &request);
+        self.count_lookups(caller.db);
         if outcome != Outcome::Retry {
             let ns = self.clock.now().since(started);
             self.batch.timed_ns += ns;
             let sizes = self.sizes(u64::from(c.end - c.start), out);
             self.record_executed(&request, started, ns, outcome, sizes);
+        }
+        if caller.session(self).db != window.db {
+            self.mix_databases(window.db);
         }
         match outcome {
             Outcome::Done => {

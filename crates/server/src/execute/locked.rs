@@ -168,9 +168,11 @@ impl Core {
         if self.shared.keyspace.is_restricted() != (self.gates & closed::RESTRICTED != 0) {
             self.refresh_gates();
         }
+        self.batch.is_numbered = self.gates & closed::NUMBERED != 0;
         self.batch.is_unusual = self.batch.is_behind_gate
-            || self.batch.has_sample
-            || self.gates & closed::NUMBERED != 0;
+            || self.batch.is_numbered
+            || self.batch.is_mixed
+            || self.batch.has_sample;
     }
 
     /// Suspends a session until its way is free.

@@ -10,7 +10,7 @@ use crate::execute::window::{Framed, Window};
 use crate::sessions::session::{Blocked, HeldRequest, LongCommand, Suspended};
 use crate::settings::LONG_RUN_NS;
 use crate::worker::core::Core;
-use base::MonoNs;
+use base::{DbIndex, MonoNs};
 use command::CommandId;
 use command::spec::{Flags, LockClass};
 use observe::{Spike, SpikeEvent};
@@ -69,7 +69,7 @@ impl Core {
                 Suspended::Blocked(ref mut blocked) => {
                     blocked.ns = ns;
                     blocked.request = sizes.request;
-                    return self.record_blocked(id, args, ns);
+                    return self.record_blocked(caller.db, id, args, ns);
                 }
                 _ => {}
             }
@@ -105,13 +105,53 @@ impl Core {
             self.note_long_window(window, ns);
         }
         self.count_for_clients(window, window.commands.len());
+        let uncounted = if self.batch.is_mixed { 0 } else { short };
         self.batch.end();
         let counters = &self.shared.workers[self.id];
         counters.windows.add(1);
         counters.processed.add(short);
-        counters.hits.add(std::mem::take(&mut self.tally.hits));
-        counters.misses.add(std::mem::take(&mut self.tally.misses));
+        let of_database = &counters.databases[window.db.index()];
+        of_database.commands.add(uncounted);
+        of_database.hits.add(std::mem::take(&mut self.tally.hits));
+        of_database.misses.add(std::mem::take(&mut self.tally.misses));
         self.timers.is_busy = true;
+    }
+
+    /// Counts a command of any path for its database, with the lookups since the last count.
+    fn count_command(&mut self, db: DbIndex) {
+        let counters = self.counters();
+        counters.processed.add(1);
+        counters.databases[db.index()].commands.add(1);
+        self.count_lookups(db);
+    }
+
+    /// Counts the lookups since the last count for a database.
+    pub(super) fn count_lookups(&mut self, db: DbIndex) {
+        let of_database = &self.shared.workers[self.id].databases[db.index()];
+        of_database.hits.add(std::mem::take(&mut self.tally.hits));
+        of_database.misses.add(std::mem::take(&mut self.tally.misses));
+    }
+
+    /// Counts a command of a window with several databases, if it took the short path, and its
+    /// lookups.
+    pub(super) fn count_for_database(&mut self, c: &Framed) {
+        let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
+        let db = session.db;
+        if self.batch.is_on_short_path(c) {
+            self.counters().databases[db.index()].commands.add(1);
+        }
+        self.count_lookups(db);
+    }
+
+    /// A session of the window has changed its database: from here on commands are counted one by
+    /// one. Those so far were executed in `db`.
+    #[cold]
+    pub(super) fn mix_databases(&mut self, db: DbIndex) {
+        if !self.batch.is_mixed {
+            let short = self.batch.counted.commands() - self.batch.off_path.len();
+            self.counters().databases[db.index()].commands.add(short as u64);
+            (self.batch.is_mixed, self.batch.is_unusual) = (true, true);
+        }
     }
 
     /// A window took long without the commands which were timed by themselves.
@@ -197,10 +237,10 @@ impl Core {
     }
 
     /// Counts a command that begins to wait.
-    fn record_blocked(&self, id: Option<CommandId>, args: Args<'_>, ns: u64) {
+    fn record_blocked(&mut self, db: DbIndex, id: Option<CommandId>, args: Args<'_>, ns: u64) {
         let Some(id) = id else { return };
         let id = command::resolve(id, args).unwrap_or(id);
-        self.counters().processed.add(1);
+        self.count_command(db);
         self.counters().commands.executed(id.index(), ns);
     }
 
@@ -245,8 +285,8 @@ impl Core {
     ) {
         let Some(id) = id else { return };
         let id = command::resolve(id, args).unwrap_or(id);
+        self.count_command(caller.db);
         let counters = &self.shared.workers[self.id];
-        counters.processed.add(1);
         counters.commands.executed(id.index(), ns);
         if let Some(session) = &self.sessions[caller.conn().index as usize] {
             session.card.commands.add(1);

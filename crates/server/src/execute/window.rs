@@ -100,6 +100,11 @@ impl Counted {
     pub fn skip_to(&mut self, command: usize) {
         self.commands = command;
     }
+
+    /// Commands that are counted.
+    pub fn commands(&self) -> usize {
+        self.commands
+    }
 }
 
 /// Framed commands waiting for execution.
@@ -113,6 +118,10 @@ pub struct Window {
     pub blobs: Vec<BigArg>,
     /// True if some command names a member of a collection.
     pub has_members: bool,
+    /// The database of its first command, and whether others have another one, as framing guesses.
+    pub db: DbIndex,
+    /// See `db`.
+    pub is_mixed: bool,
     /// Which session sent which commands.
     runs: Vec<Run>,
 }
@@ -125,14 +134,21 @@ impl Window {
             spans: Vec::with_capacity(WINDOW * 8),
             blobs: Vec::new(),
             has_members: false,
+            db: DbIndex(0),
+            is_mixed: false,
             runs: Vec::with_capacity(WINDOW),
         }
     }
 
-    /// Assigns the commands framed since the last call to this session.
-    pub fn end_run(&mut self, session: u32) {
+    /// Assigns the commands framed since the last call to this session, which is in this database.
+    pub fn end_run(&mut self, session: u32, db: DbIndex) {
         let end = self.commands.len();
-        if self.runs.last().map_or(0, |run| run.end) < end {
+        let from = self.runs.last().map_or(0, |run| run.end);
+        if from < end {
+            if from == 0 {
+                self.db = db;
+            }
+            self.is_mixed |= self.db != db;
             self.runs.push(Run { session, end });
         }
     }
@@ -259,6 +275,7 @@ impl Window {
             self.blobs.clear();
         }
         self.has_members = false;
+        self.is_mixed = false;
     }
 }
 

@@ -4,6 +4,7 @@
 //! Gathering adds up counters which each worker writes on cache lines of its own. No worker waits
 //! for a reader, except for the copy of a driver's figures, which it replaces ten times a second.
 
+pub mod databases;
 pub mod hot;
 pub mod ingest;
 pub mod io;
@@ -13,6 +14,7 @@ pub mod saves;
 pub mod totals;
 pub mod used;
 
+use crate::figures::databases::DatabaseUse;
 use crate::figures::ingest::IngestFigures;
 use crate::figures::io::IoFigures;
 use crate::figures::rates::{Rates, totals};
@@ -49,6 +51,8 @@ pub struct Figures {
     pub cpu: driver::ProcessTimes,
     /// Databases that hold keys, and how many there are.
     pub databases: Vec<Database>,
+    /// Databases that hold keys, have a limit or were used.
+    pub database_uses: Vec<DatabaseUse>,
     /// Commands that were called or refused.
     pub commands: Vec<Command>,
     /// Error replies by their first word.
@@ -243,6 +247,7 @@ impl Figures {
             stats: Stats::gather(shared, now, unix_ms),
             cpu: driver::process_times(),
             databases: databases(shared, settings.databases, unix_ms).collect(),
+            database_uses: DatabaseUse::gather(shared, now),
             commands: commands.collect(),
             errors: errors(shared),
             io: IoFigures::gather(shared),
@@ -345,7 +350,7 @@ impl Stats {
     /// The current figures.
     pub fn gather(shared: &Shared, now: MonoNs, unix_ms: UnixMs) -> Self {
         // The base first: what is added up after it is not less.
-        let base = *shared.stats_base.lock().expect("no panic while the base is held");
+        let base = shared.stats_base.lock().expect("no panic while the base is held").clone();
         let io = totals(shared);
         let rates = shared.rates(now, &io);
         let expiry = shared.keyspace.expiry();
@@ -374,8 +379,8 @@ impl Stats {
             expire_lag_ms: expiry.lag_last_ms,
             expire_lag_max_ms: expiry.lag_max_ms,
             expire_step_max_us: step.unwrap_or(0) / 1000,
-            hits: shared.sum(|w| w.hits.get()),
-            misses: shared.sum(|w| w.misses.get()),
+            hits: shared.sum(|w| w.databases.iter().map(|db| db.hits.get()).sum()),
+            misses: shared.sum(|w| w.databases.iter().map(|db| db.misses.get()).sum()),
             error_replies: shared.sum(|w| w.errors.all()),
         }
     }

@@ -1,9 +1,10 @@
 //! Rates for INFO: commands and bytes per second over the last second or so; and the totals of now
 //! that they come from.
 
+use crate::figures::databases::DatabaseUse;
 use crate::figures::totals::{IoTotals, Sample};
 use crate::shared::Shared;
-use base::MonoNs;
+use base::{DbIndex, MonoNs};
 
 /// Per second.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,14 +25,28 @@ impl Shared {
     /// Takes a sample.
     pub fn sample_rates(&self, now: MonoNs) {
         let (commands, io) = (self.sum(|w| w.processed.get()), totals(self));
+        let of_all = (0..self.keyspace.databases()).map(|db| self.commands_of(DbIndex::new(db)));
+        let mut databases: Vec<u64> = of_all.collect();
+        databases.truncate(databases.iter().rposition(|n| *n > 0).map_or(0, |last| last + 1));
         let mut samples = self.samples.lock().expect("no panic while the samples are held");
-        samples.push(Sample { at: now, commands, io });
+        samples.push(Sample { at: now, commands, databases, io });
+    }
+
+    /// The commands per second of these databases since the oldest recent sample.
+    pub(super) fn rate_databases(&self, now: MonoNs, all: &mut [DatabaseUse]) {
+        let samples = self.samples.lock().expect("no panic while the samples are held");
+        let Some(Sample { at, databases, .. }) = samples.oldest_recent(now) else { return };
+        let s = (now.since(*at) as f64 / 1e9).max(0.001);
+        for f in all {
+            let then = databases.get(f.db.index()).copied().unwrap_or(0);
+            f.ops = f.commands.saturating_sub(then) as f64 / s;
+        }
     }
 
     /// Rates since the oldest recent sample.
     pub fn rates(&self, now: MonoNs, io: &IoTotals) -> Rates {
         let samples = self.samples.lock().expect("no panic while the samples are held");
-        let Some(Sample { at, commands, io: then }) = samples.oldest_recent(now) else {
+        let Some(Sample { at, commands, io: then, .. }) = samples.oldest_recent(now) else {
             return Rates::default();
         };
         let s = (now.since(*at) as f64 / 1e9).max(0.001);

@@ -36,12 +36,14 @@ impl IoTotals {
 }
 
 /// Totals at a past moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Sample {
     /// When it was taken.
     pub at: MonoNs,
     /// Commands executed.
     pub commands: u64,
+    /// The same of each database, up to the last one that was used.
+    pub databases: Vec<u64>,
     /// What the drivers did.
     pub io: IoTotals,
 }

@@ -1,6 +1,7 @@
 //! The figures which the live page fetches each second: counts since the start, and current states.
 //! The page computes differences itself, so that the server keeps nothing for a visitor.
 
+use crate::figures::databases::{DATABASES_SHOWN_MAX, DatabaseUse};
 use crate::figures::ingest::ListenerFigures;
 use crate::figures::io::WorkerFigures;
 use crate::figures::{Command, Figures};
@@ -33,6 +34,8 @@ struct Live<'a> {
     memory: Memory,
     counts: Counts,
     keys: Keys,
+    /// Those that have keys or a limit, or were used.
+    databases: Vec<Database>,
     saves: Saves,
     /// The append-only file, while there is one.
     journal: Option<Journal>,
@@ -105,6 +108,20 @@ struct Keys {
     all: u64,
     expiring: u64,
     databases: usize,
+}
+
+#[derive(Serialize)]
+struct Database {
+    db: u32,
+    keys: u64,
+    bytes: u64,
+    /// 0: none.
+    limit: u64,
+    policy: &'static str,
+    commands: u64,
+    hits: u64,
+    misses: u64,
+    evicted: u64,
 }
 
 #[derive(Serialize)]
@@ -243,6 +260,7 @@ pub(crate) fn json(
         memory: memory(f),
         counts: counts(f),
         keys: keys(f),
+        databases: f.database_uses.iter().take(DATABASES_SHOWN_MAX).map(database).collect(),
         saves: saves(f),
         journal: shared.journal.is_on().then(|| journal(f, &shared.journal)),
         expire_lag_ms: f.stats.expire_lag_ms,
@@ -319,6 +337,12 @@ fn keys(f: &Figures) -> Keys {
         expiring: f.databases.iter().map(|d| d.expires).sum(),
         databases: f.databases.len(),
     }
+}
+
+fn database(f: &DatabaseUse) -> Database {
+    let DatabaseUse { keys, bytes, commands, hits, misses, evicted, .. } = *f;
+    let (limit, policy) = f.limit.unwrap_or((0, ""));
+    Database { db: f.db.0, keys, bytes, limit, policy, commands, hits, misses, evicted }
 }
 
 fn saves(f: &Figures) -> Saves {

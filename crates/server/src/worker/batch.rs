@@ -28,8 +28,12 @@ pub struct Batch {
     pub is_behind_gate: bool,
     /// It has a command that is looked at for the view of hot keys.
     pub has_sample: bool,
-    /// One of these, or changes leave records: commands are not executed as usual.
+    /// One of these, or of the next two: commands are not executed as usual.
     pub is_unusual: bool,
+    /// Changes leave records.
+    pub is_numbered: bool,
+    /// Its commands run in several databases, and are counted one by one for these.
+    pub is_mixed: bool,
     /// Up to here the members of its commands are prefetched.
     pub warmed: usize,
     /// Time of its commands that were timed by themselves.
@@ -60,6 +64,7 @@ impl Batch {
     pub fn end(&mut self) {
         self.timed_ns = 0;
         self.has_sample = false;
+        self.is_mixed = false;
         self.off_path.clear();
         self.counted = Counted::default();
     }

@@ -239,7 +239,9 @@ impl Core {
         budget: &mut usize,
     ) -> Framing {
         let framing = self.frame_while_room(window, conn, input, at, budget);
-        window.end_run(conn.index);
+        if let Some(last) = window.commands.last() {
+            window.end_run(conn.index, last.db);
+        }
         if let Some(last) = window.commands.last().filter(|c| c.session == conn.index)
             && let Some(session) = self.session_mut(conn)
         {

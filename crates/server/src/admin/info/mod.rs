@@ -14,6 +14,7 @@ use crate::admin::info::memory::memory_section;
 use crate::admin::info::text::{field, line};
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
+use crate::figures::databases::DatabaseUse;
 use crate::figures::saves::SaveFigures;
 use crate::figures::{self, os_name};
 use crate::persist::load::state::Progress;
@@ -22,13 +23,14 @@ use crate::shared::VERSION;
 use crate::worker::core::Core;
 use crate::worker::turn::Turn;
 use ::journal::Position;
+use base::MonoNs;
 use command::REDIS_VERSION;
 use config::table::HZ;
 use resp::OutBuf;
 use std::fmt::Write;
 
 /// Sections in the order in which they are shown, and whether a bare INFO shows them.
-const SECTIONS: [(&str, bool); 16] = [
+const SECTIONS: [(&str, bool); 17] = [
     ("server", true),
     ("clients", true),
     ("memory", true),
@@ -45,6 +47,7 @@ const SECTIONS: [(&str, bool); 16] = [
     ("io", true),
     ("ingest", false),
     ("longest", false),
+    ("databases", false),
 ];
 
 /// Whether INFO shows a section.
@@ -121,6 +124,7 @@ impl Core {
             "longest" => longest(&mut t, shared),
             "cluster" => t.push_str("# Cluster\ncluster_enabled:0\n"),
             "keyspace" => self.keyspace_section(&mut t),
+            "databases" => databases_section(&mut t, shared, self.turn.now()),
             "ingest" => crate::admin::info::ingest::ingest_section(&mut t, shared),
             _ => crate::admin::info::io::io_section(&mut t, shared),
         }
@@ -243,6 +247,21 @@ impl Core {
             }
             t.push('\n');
         }
+    }
+}
+
+/// A name of its own for each line, because clients put all sections into one map.
+fn databases_section(t: &mut String, shared: &Shared, now: MonoNs) {
+    line(t, "# Databases", "");
+    for f in DatabaseUse::gather(shared, now) {
+        let DatabaseUse { keys, expires, bytes, hits, misses, evicted, .. } = f;
+        let (limit, policy) = f.limit.unwrap_or((0, "none"));
+        let _ = writeln!(
+            t,
+            "database{}:keys={keys},expires={expires},bytes={bytes},limit={limit},policy={policy},\
+             hits={hits},misses={misses},evicted={evicted},ops_per_sec={:.0}",
+            f.db.0, f.ops
+        );
     }
 }
 

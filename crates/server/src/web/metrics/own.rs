@@ -2,6 +2,7 @@
 //! listeners.
 
 use crate::figures::Figures;
+use crate::figures::databases::{DATABASES_SHOWN_MAX, DatabaseUse};
 use crate::figures::ingest::{ListenerFigures, label};
 use crate::figures::io::WorkerFigures as Worker;
 use crate::web::metrics::Kind::{Counter, Gauge, Histogram};
@@ -18,6 +19,48 @@ const BYTE_BUCKETS: usize = 21;
 /// The metrics.
 pub(crate) const METRICS: &[Metric] = &[
     many("sheafdb_info", Gauge, &["version", "io_backend"], info, "1, with facts as labels"),
+    many(
+        "sheafdb_db_bytes",
+        Gauge,
+        &["db"],
+        |r, put| databases(r, put, |d| d.bytes),
+        "what entries, values and tables of each database take",
+    ),
+    many(
+        "sheafdb_db_limit_bytes",
+        Gauge,
+        &["db", "policy"],
+        limits,
+        "what each database with a `db-limit` may take",
+    ),
+    many(
+        "sheafdb_db_commands_total",
+        Counter,
+        &["db"],
+        |r, put| databases(r, put, |d| d.commands),
+        "commands executed in each database",
+    ),
+    many(
+        "sheafdb_db_hits_total",
+        Counter,
+        &["db"],
+        |r, put| databases(r, put, |d| d.hits),
+        "reads in each database that found their key",
+    ),
+    many(
+        "sheafdb_db_misses_total",
+        Counter,
+        &["db"],
+        |r, put| databases(r, put, |d| d.misses),
+        "reads in each database that did not",
+    ),
+    many(
+        "sheafdb_db_evicted_keys_total",
+        Counter,
+        &["db"],
+        |r, put| databases(r, put, |d| d.evicted),
+        "keys of each database that were evicted",
+    ),
     one(
         "sheafdb_save_keys",
         Gauge,
@@ -448,6 +491,28 @@ fn info(r: &Read<'_>, put: &mut Samples<'_>) {
 fn each(r: &Read<'_>, put: &mut Samples<'_>, of: fn(&Worker) -> u64) {
     for (n, w) in r.figures.io.each.iter().enumerate() {
         put.put("", &[("worker", &n.to_string())], of(w) as f64);
+    }
+}
+
+/// The databases that are shown, with their labels.
+fn shown<'a>(r: &Read<'a>) -> impl Iterator<Item = (String, &'a DatabaseUse)> {
+    let uses = r.figures.database_uses.iter().take(DATABASES_SHOWN_MAX);
+    uses.map(|d| (format!("db{}", d.db.0), d))
+}
+
+/// One sample for each database that has keys or a limit, or was used.
+fn databases(r: &Read<'_>, put: &mut Samples<'_>, of: fn(&DatabaseUse) -> u64) {
+    for (name, d) in shown(r) {
+        put.put("", &[("db", &name)], of(d) as f64);
+    }
+}
+
+/// One sample for each database with a limit.
+fn limits(r: &Read<'_>, put: &mut Samples<'_>) {
+    for (name, d) in shown(r) {
+        if let Some((bytes, policy)) = d.limit {
+            put.put("", &[("db", &name), ("policy", policy)], bytes as f64);
+        }
     }
 }
 
