@@ -40,6 +40,7 @@ const STEPS: &[Step] = &[
     ("lines", BUILT, |root| lines::run(root, &[])),
     ("ingest", BUILT, |root| both(root, "ingest", &[])),
     ("eviction", BUILT, |root| suite(root, "eviction", &[])),
+    ("db_limit", BUILT, |root| suite(root, "db_limit", &[])),
     ("memory", BUILT, |root| suite(root, "memory", &[])),
     ("slow_reader", RELEASED, |root| both(root, "slow_reader", RELEASE)),
     ("differential", BUILT, |root| suite(root, "differential", &[])),
