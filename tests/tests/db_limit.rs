@@ -2,10 +2,14 @@
 //! limit at the cost of its own keys, and is refused alone when none of them may go.
 
 use sheafdb_tests::big::figure;
+use sheafdb_tests::http;
 use sheafdb_tests::in_time::until;
+use sheafdb_tests::ports::free_addr;
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 
 const MIB: i64 = 1 << 20;
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.";
@@ -340,4 +344,59 @@ fn settings_are_read_shown_and_checked() {
     assert_eq!((of(&mut wire, 1, "limit"), of(&mut wire, 2, "limit")), (500 * MIB, 0));
     assert_eq!(limit(&mut wire, ""), "+OK");
     assert_eq!(of(&mut wire, 1, "limit"), 0);
+}
+
+/// A sink in a full database accepts nothing until there is room; one in another database goes on.
+#[test]
+fn a_sink_in_a_full_database_waits() {
+    let listen = |db: usize| format!("127.0.0.1:0 strategy=async sink=list:q db={db}");
+    let (one, two) = (listen(1), listen(2));
+    let args = ["--db-limit", "2", "1mb", "noeviction", "--ingest-listen", &one];
+    each(&[&args[..], &["--ingest-listen", &two]].concat(), |server| {
+        let (mut wire, mut full, mut free) =
+            (server.connect(), select(&server, 2), select(&server, 1));
+        assert!(write(&mut full, "k:", 0..3_000, 500).len() > 100);
+        let Ok(Value::Bulk(info)) = wire.command(&["INFO", "ingest"]) else { panic!("a text") };
+        let info = String::from_utf8(info).expect("text");
+        let connect = |listener: usize| {
+            let line = info.lines().find(|l| l.starts_with(&format!("ingest_listener{listener}:")));
+            let address = line.and_then(|line| line.split("address=").nth(1)).expect("an address");
+            let address: SocketAddr =
+                address.split(',').next().expect("a field").parse().expect("an address");
+            TcpStream::connect(address).expect("it listens")
+        };
+        let message = |id: u64| [&id.to_le_bytes()[..], &3_u32.to_le_bytes(), b"abc"].concat();
+        let messages: Vec<u8> = (0..10).flat_map(message).collect();
+        let (mut into_free, mut into_full) = (connect(0), connect(1));
+        into_full.write_all(&messages).expect("sent");
+        into_free.write_all(&messages).expect("sent");
+        until("the other sink accepts", || ask(&mut free, "LLEN q") == ":10");
+        assert_eq!((ask(&mut full, "LLEN q"), ask(&mut full, "DBSIZE").len()), (":0".into(), 5));
+        for n in 0..100 {
+            ask(&mut full, &format!("DEL k:{n}"));
+        }
+        until("there is room", || ask(&mut full, "LLEN q") == ":10");
+    });
+}
+
+/// `/metrics` shows the first 256 databases, INFO all that were used.
+#[test]
+fn the_databases_that_are_shown_are_bounded() {
+    let admin = free_addr().expect("a free port");
+    let port = admin.port().to_string();
+    let args =
+        ["--databases", "300", "--admin-port", &port, "--db-limit", "0", "1gb", "noeviction"];
+    let Some(server) = start(&args) else { return };
+    let mut wire = server.connect();
+    for db in 0..300 {
+        ask(&mut wire, &format!("SELECT {db}"));
+        ask(&mut wire, "SET a b");
+    }
+    assert_eq!(of(&mut wire, 299, "keys"), 1);
+    let body = http::get(admin, "/metrics", &[]).expect("answered").body;
+    let shown = |name: &str| body.lines().filter(|line| line.starts_with(name)).count();
+    assert_eq!(shown("sheafdb_db_bytes{"), 256);
+    assert_eq!(shown("sheafdb_db_limit_bytes{db=\"db0\",policy=\"noeviction\"} 1073741824"), 1);
+    let page = http::get(admin, "/live.json", &[]).expect("answered").body;
+    assert_eq!(page.matches("\"policy\":").count(), 256, "{page}");
 }

@@ -107,9 +107,12 @@ fn parse_limit(text: &[u8]) -> Result<MemoryShare, String> {
         return Kind::Share.parse(text).map(|value| MemoryShare::new(&value));
     }
     let value = Kind::Memory(0, i64::MAX as u64).parse(text);
-    value.map(|value| MemoryShare::new(&value)).map_err(|why| match why.contains("memory value") {
-        true => "argument must be a memory or percent value".to_owned(),
-        false => why,
+    value.map(|value| MemoryShare::new(&value)).map_err(|why| {
+        if why.contains("memory value") {
+            "argument must be a memory or percent value".to_owned()
+        } else {
+            why
+        }
     })
 }
 

@@ -7,7 +7,7 @@ use config::{Config, WorkerCopy, docs, find, is_secret, refusal};
 use std::collections::BTreeSet;
 
 /// Settings which only this server has.
-const OWN: [&str; 24] = [
+const OWN: [&str; 25] = [
     "admin-bind",
     "admin-port",
     "admin-token",

@@ -710,3 +710,53 @@ fn operations_refused_by_a_long_holder_hold_nothing() {
     let all = other.free(NOW).scan(DB, cursor, 10, |_| shown += 1);
     assert_eq!((all, shown), (Ok(0), 3));
 }
+
+/// Keys that grow, move between databases, are replaced and removed by one and by two workers: the
+/// bytes of each database are those of a full count, and are negative nowhere.
+#[test]
+fn bytes_of_databases_are_those_of_a_full_count() {
+    const KEYS: usize = 200;
+    const ROUNDS: usize = 4_000;
+    for workers in [1, 2] {
+        let ks = keyspace(workers);
+        let databases = [DbIndex(0), DbIndex(1)];
+        run_all(workers, |worker| {
+            let mut access = Access::new(Arc::clone(&ks), worker);
+            let mut random = Random(worker as u64 + 77);
+            for _ in 0..ROUNDS {
+                let (from, to) = (random.below(KEYS), random.below(KEYS));
+                let names = [from, to].map(|n| format!("{{{}}}{n}", n % 7));
+                let [from, to] = [ks.key(names[0].as_bytes()), ks.key(names[1].as_bytes())];
+                let mut slots = vec![from.slot, to.slot];
+                slots.sort_unstable();
+                slots.dedup();
+                let (op, db) = (random.below(6), databases[random.below(2)]);
+                let text = vec![b'x'; random.below(40) * random.below(40) * random.below(20)];
+                let other = databases[random.below(2)];
+                with(&mut access, &slots, |guard| match op {
+                    0 | 1 => guard.insert(Event::SILENT, db, &from, value::encode(&text), None),
+                    2 => _ = guard.remove(Event::SILENT, db, &from),
+                    3 => {
+                        if let Some(mut entry) = guard.entry_mut(Event::SILENT, db, &from) {
+                            entry.append(&text);
+                        }
+                    }
+                    4 => _ = guard.move_entry([Event::SILENT; 2], db, &from, other, &to),
+                    _ => {
+                        guard.copy_entry(Event::SILENT, db, &from, other, &to);
+                        if text.len() % 3 == 0 {
+                            guard.rollback();
+                        }
+                    }
+                });
+            }
+        });
+        let mut access = Access::new(Arc::clone(&ks), 0);
+        assert!(access.enter());
+        for db in databases {
+            let measured = access.free(NOW).measure_bytes(db).expect("nobody holds a slot");
+            assert_eq!(ks.db_bytes(db), measured, "{db:?} of {workers} workers");
+            assert!(measured > 10_000, "{measured}");
+        }
+    }
+}

@@ -26,9 +26,9 @@ impl Shared {
     pub fn sample_rates(&self, now: MonoNs) {
         let (commands, io) = (self.sum(|w| w.processed.get()), totals(self));
         let of_all = (0..self.keyspace.databases()).map(|db| self.commands_of(DbIndex::new(db)));
-        let mut databases: Vec<u64> = of_all.collect();
-        databases.truncate(databases.iter().rposition(|n| *n > 0).map_or(0, |last| last + 1));
         let mut samples = self.samples.lock().expect("no panic while the samples are held");
+        let mut databases = samples.take_oldest();
+        databases.extend(of_all);
         samples.push(Sample { at: now, commands, databases, io });
     }
 

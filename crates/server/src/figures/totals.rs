@@ -42,7 +42,7 @@ pub struct Sample {
     pub at: MonoNs,
     /// Commands executed.
     pub commands: u64,
-    /// The same of each database, up to the last one that was used.
+    /// The same of each database.
     pub databases: Vec<u64>,
     /// What the drivers did.
     pub io: IoTotals,
@@ -58,12 +58,19 @@ const HORIZON_NS: u64 = 2_000_000_000;
 pub struct Samples(VecDeque<Sample>);
 
 impl Samples {
-    /// Adds one; the oldest leaves when there are too many.
+    /// Removes the oldest one if there is no place for another. Returns its memory for the counts of
+    /// databases, empty: so samples allocate nothing once there are enough of them.
+    pub fn take_oldest(&mut self) -> Vec<u64> {
+        let oldest = if self.0.len() < SAMPLES { None } else { self.0.pop_front() };
+        let mut databases = oldest.map_or_else(Vec::new, |sample| sample.databases);
+        databases.clear();
+        databases
+    }
+
+    /// Adds one; the caller has called [`Samples::take_oldest`].
     pub fn push(&mut self, sample: Sample) {
+        debug_assert!(self.0.len() < SAMPLES, "there is a place for it");
         self.0.push_back(sample);
-        if self.0.len() > SAMPLES {
-            self.0.pop_front();
-        }
     }
 
     /// The oldest one that is recent, or else the last.
