@@ -29,7 +29,7 @@ const SHUTDOWN: Kind = Kind::Flags(&["default", "save", "nosave", "now", "force"
 
 const ACL: &str = "for ACL users, which this version does not have";
 const CLUSTER: &str = "for cluster mode, which is refused";
-const DEFRAG: &str = "for active defragmentation, which this server does not do";
+const DEFRAG: &str = "a step of defragmentation lasts 200 microseconds at most, and moves whole entries";
 const REPLICATION: &str = "for replication, which this version does not have";
 const NODE_BYTES: &str =
     "Bytes per node of a stream, as Redis would pack it. Trimming with ~ removes whole nodes.";
@@ -137,17 +137,36 @@ settings! {
         Kind::Text, &[""], "access control lists", "users and their rights from a file"
     ).start();
     "acllog-max-len" = inert(I64, "128", ACL);
-    "active-defrag-cycle-max" = inert(Kind::Int(1, 99), "25", DEFRAG);
-    "active-defrag-cycle-min" = inert(Kind::Int(1, 99), "1", DEFRAG);
+    "active-defrag-cycle-max" worker(defrag_cycle_max: u64) = wired(
+        Kind::Int(1, 99), "25",
+        "Percent of one processor's time that defragmentation takes at the upper threshold."
+    );
+    "active-defrag-cycle-min" worker(defrag_cycle_min: u64) = wired(
+        Kind::Int(1, 99), "1",
+        "Percent of one processor's time that defragmentation takes at the lower threshold."
+    );
     "active-defrag-cycle-us" = inert(Kind::Int(0, 100_000), "500", DEFRAG);
-    "active-defrag-ignore-bytes" = inert(Kind::Memory(1, i64::MAX as u64), "104857600", DEFRAG);
+    "active-defrag-ignore-bytes" worker(defrag_ignore_bytes: u64) = wired(
+        Kind::Memory(1, i64::MAX as u64), "104857600",
+        "Fewer free bytes between entries are no reason for defragmentation."
+    );
     "active-defrag-max-scan-fields" = inert(Kind::Int(1, i64::MAX), "1000", DEFRAG);
-    "active-defrag-threshold-lower" = inert(Kind::Int(0, 1000), "10", DEFRAG);
-    "active-defrag-threshold-upper" = inert(Kind::Int(0, 1000), "100", DEFRAG);
+    "active-defrag-threshold-lower" worker(defrag_lower_percent: u64) = wired(
+        Kind::Int(0, 1000), "10",
+        "Free bytes between entries, in percent of their bytes, from which on they are moved."
+    );
+    "active-defrag-threshold-upper" worker(defrag_upper_percent: u64) = wired(
+        Kind::Int(0, 1000), "100",
+        "Free bytes between entries, in percent, at which active-defrag-cycle-max is spent."
+    );
     "active-expire-effort" = inert(
         Kind::Int(1, 10), "1", "expired keys are removed in time, in steps between requests"
     );
-    "activedefrag" = inert(Kind::Bool, "no", DEFRAG);
+    "activedefrag" worker(activedefrag: bool) = wired(
+        Kind::Bool, "yes",
+        "Move entries together, in steps of at most 200 microseconds, so that memory between them \
+         goes back to the system."
+    );
     "activerehashing" = inert(Kind::Bool, "yes", "tables grow in bounded steps by themselves");
     "admin-bind" server(admin_bind: Bind) = wired(
         Kind::Text,

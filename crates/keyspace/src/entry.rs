@@ -526,6 +526,20 @@ impl EntryPtr {
         unsafe { source.free(self.0, size) };
     }
 
+    /// Copies the entry to another place of its class, with everything that it has. The copy owns
+    /// what the entry owned; the old place is to be freed as memory alone.
+    ///
+    /// # Safety
+    /// 1. `place` has the bytes of the entry's class, and only the caller uses it.
+    /// 2. There is no reference into this entry, and nobody uses it afterwards.
+    pub unsafe fn move_to(self, place: NonNull<u64>) -> Self {
+        let size = self.size(self.header());
+        // SAFETY: both places have as many bytes (point 1), and are two. What the entry owns
+        // outside is owned through a pointer, which does not say where it stands itself.
+        unsafe { ptr::copy_nonoverlapping(self.at::<u8>(0), place.as_ptr().cast(), size) };
+        Self(place)
+    }
+
     /// Where an inline value of `len` bytes can overwrite the present one: if the allocation has
     /// the right class, and the entry has at most `copy_max` bytes, so that copying the old value
     /// is cheap.

@@ -385,9 +385,22 @@ impl Keyspace {
         self.entries.pages()
     }
 
-    /// Returns the free memory of entries to the system.
+    /// Returns the free memory of entries and tables to the system, as far as no worker has it in
+    /// its cache.
     pub fn purge(&self) {
         self.entries.trim(true);
+        self.mem.trim();
+    }
+
+    /// Bytes of free bucket pages that may be resident. Takes a short mutex.
+    pub fn free_bucket_bytes(&self) -> u64 {
+        self.mem.free_bytes()
+    }
+
+    /// Returns memory of free bucket pages to the system, and how many bytes: for a thread that no
+    /// client waits for.
+    pub fn trim_buckets(&self) -> u64 {
+        self.mem.trim()
     }
 
     /// Bytes of entries and tables: the cheap form of [`Keyspace::memory`] for `maxmemory`.

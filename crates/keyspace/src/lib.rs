@@ -29,6 +29,7 @@ mod capture;
 mod chain;
 mod change;
 mod commit;
+mod defrag;
 mod directory;
 mod due;
 mod due_set;
@@ -83,6 +84,7 @@ mod world;
 pub use access::Access;
 pub use capture::{Census, Counted};
 
+pub use defrag::{Defrag, DefragNext, DefragReport};
 pub use due::Due;
 pub use entry_mut::EntryMut;
 pub use event::{Event, EventClass, KeyEvent};

@@ -15,12 +15,16 @@
 //!
 //! A free page is all zero: fresh memory is, and pages are emptied word by word before they are
 //! freed. Bucket 0 is never handed out: number 0 means "no page".
+//!
+//! Memory of free pages goes back to the system by [`BucketMem::trim`], which a thread calls that no
+//! client waits for. It reads as zeros, so these pages may be handed out again without more ado;
+//! they are the last to be.
 #![allow(unsafe_code)]
 
 use crate::bucket::{Bucket, WORDS, Word};
 use crate::range::{Range, machine_bytes};
 use base::sync::atomic::{AtomicBool, Ordering};
-use base::sync::{CachePadded, Mutex, PoisonError};
+use base::sync::{CachePadded, Mutex, MutexGuard, PoisonError};
 use std::ptr::NonNull;
 
 /// Page classes: class `c` is a page of `1 << c` buckets.
@@ -31,6 +35,9 @@ const CHUNK: u32 = 64;
 pub(crate) const BUCKET_BYTES: i64 = size_of::<Bucket>() as i64;
 /// Free pages of one class that a worker keeps to itself.
 const CACHED_MAX: usize = 256;
+/// Free chunks in a row whose memory goes back to the system: 64 KiB. Less would cost a call for
+/// little, and take huge pages apart for it.
+const RUN_MIN: usize = 16;
 /// The beginning of the range uses small memory pages, so that a small keyspace stays small; the
 /// rest uses huge ones.
 const PLAIN_BYTES: usize = 2 << 20;
@@ -39,8 +46,8 @@ const PLAIN_BYTES: usize = 2 << 20;
 pub(crate) struct BucketMem {
     base: NonNull<Bucket>,
     mask: u32,
-    /// Keeps the range that `base` points into.
-    _range: Range,
+    /// The range that `base` points into.
+    range: Range,
     /// Tables do not shrink when entries are removed.
     keeps_buckets: AtomicBool,
     /// On a line of its own: the fields above are read by every lookup.
@@ -49,7 +56,22 @@ pub(crate) struct BucketMem {
 
 struct Central {
     next: u32,
+    /// Free pages whose memory may be resident.
     free: [Vec<u32>; CLASSES],
+    /// Free pages whose memory was returned to the system.
+    returned: [Vec<u32>; CLASSES],
+}
+
+fn no_pages() -> [Vec<u32>; CLASSES] {
+    std::array::from_fn(|_| Vec::new())
+}
+
+/// Moves all pages to another list; the longer one keeps its memory.
+fn append(to: &mut Vec<u32>, mut from: Vec<u32>) {
+    if to.len() < from.len() {
+        std::mem::swap(to, &mut from);
+    }
+    to.append(&mut from);
 }
 
 // SAFETY: the range is plain memory of atomics, valid until drop on any thread.
@@ -69,11 +91,11 @@ impl BucketMem {
         assert!(bytes.is_power_of_two() && (1 << 13..=1 << 38).contains(&bytes));
         let range = Range::reserve(bytes);
         range.prefer_huge_from(PLAIN_BYTES);
-        let central = Central { next: CHUNK, free: std::array::from_fn(|_| Vec::new()) };
+        let central = Central { next: CHUNK, free: no_pages(), returned: no_pages() };
         Self {
             base: range.base().cast(),
             mask: (range.bytes() / size_of::<Bucket>() - 1) as u32,
-            _range: range,
+            range,
             keeps_buckets: AtomicBool::new(false),
             central: CachePadded(Mutex::new(central)),
         }
@@ -100,13 +122,14 @@ impl BucketMem {
     /// Fills a cache with a few pages of this class.
     #[cold]
     fn refill(&self, class: usize, into: &mut Vec<u32>) {
-        // A panic under this mutex leaves it whole: vectors and a number, changed one at a time.
-        let mut central = self.central.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = &mut central.free[class];
-        let keep = free.len().saturating_sub(CACHED_MAX / 2);
-        into.extend(free.drain(keep..));
-        if !into.is_empty() {
-            return;
+        let mut central = self.central();
+        let Central { free, returned, .. } = &mut *central;
+        for free in [&mut free[class], &mut returned[class]] {
+            let keep = free.len().saturating_sub(CACHED_MAX / 2);
+            into.extend(free.drain(keep..));
+            if !into.is_empty() {
+                return;
+            }
         }
         if central.next > self.mask - (CHUNK - 1) {
             // More buckets than physical memory holds: out of memory, as of any allocation.
@@ -118,8 +141,67 @@ impl BucketMem {
     }
 
     fn accept(&self, class: usize, from: &mut Vec<u32>) {
-        let mut central = self.central.lock().unwrap_or_else(PoisonError::into_inner);
-        central.free[class].extend(from.drain(..CACHED_MAX / 2));
+        self.central().free[class].extend(from.drain(..CACHED_MAX / 2));
+    }
+
+    fn central(&self) -> MutexGuard<'_, Central> {
+        // A panic under this mutex leaves it whole: vectors and a number, changed one at a time.
+        self.central.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of free pages whose memory may be resident, without those in the workers' caches.
+    pub fn free_bytes(&self) -> u64 {
+        let central = self.central();
+        let buckets = central.free.iter().enumerate().map(|(class, free)| free.len() << class);
+        buckets.sum::<usize>() as u64 * size_of::<Bucket>() as u64
+    }
+
+    /// Returns memory of free pages to the system, where at least [`RUN_MIN`] chunks in a row are
+    /// free, and returns how many bytes. O(n log n) in the free pages, with a system call for each
+    /// row: not for a thread that a client waits for. Until it is done, workers get fresh pages.
+    pub fn trim(&self) -> u64 {
+        let pages = std::mem::replace(&mut self.central().free, no_pages());
+        let (mut kept, mut free_chunks) = (no_pages(), Vec::new());
+        for (class, mut pages) in pages.into_iter().enumerate() {
+            pages.sort_unstable();
+            for chunk in pages.chunk_by(|a, b| a / CHUNK == b / CHUNK) {
+                if chunk.len() == CHUNK as usize >> class {
+                    free_chunks.push((chunk[0] / CHUNK, class));
+                } else {
+                    kept[class].extend_from_slice(chunk);
+                }
+            }
+        }
+        free_chunks.sort_unstable();
+        let (mut returned, mut bytes) = (no_pages(), 0);
+        for run in free_chunks.chunk_by(|a, b| a.0 + 1 == b.0) {
+            let is_long = run.len() >= RUN_MIN;
+            if is_long {
+                bytes += self.discard(run[0].0, run.len());
+            }
+            let to = if is_long { &mut returned } else { &mut kept };
+            for &(chunk, class) in run {
+                let start = chunk * CHUNK;
+                to[class].extend((start..start + CHUNK).step_by(1 << class));
+            }
+        }
+        let mut central = self.central();
+        for (class, pages) in kept.into_iter().enumerate() {
+            append(&mut central.free[class], pages);
+        }
+        for (class, pages) in returned.into_iter().enumerate() {
+            append(&mut central.returned[class], pages);
+        }
+        bytes
+    }
+
+    /// Returns the memory of free chunks, which the caller has taken out of the lists.
+    fn discard(&self, chunk: u32, count: usize) -> u64 {
+        const BYTES: usize = CHUNK as usize * size_of::<Bucket>();
+        // SAFETY: all pages of these chunks are free and in no list, so nobody writes them. Who
+        // follows a stale number reads zeros before, meanwhile and afterwards.
+        unsafe { self.range.discard(chunk as usize * BYTES, count * BYTES) };
+        (count * BYTES) as u64
     }
 }
 
@@ -167,9 +249,47 @@ impl PageCache {
 
     /// Shares every free page with the other workers.
     pub fn return_all(&mut self, mem: &BucketMem) {
-        let mut central = mem.central.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut central = mem.central();
         for (mine, all) in self.free.iter_mut().zip(&mut central.free) {
             all.append(mine);
         }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    /// Free pages in long rows are returned and handed out again, zero and each once; others stay.
+    #[test]
+    fn memory_of_free_pages_is_returned() {
+        let mem = BucketMem::with_bytes(64 << 20);
+        let mut cache = PageCache::new();
+        let pages: Vec<u32> = (0..8_000).map(|_| cache.alloc(&mem, 5)).collect();
+        let small: Vec<u32> = (0..64 * 40).map(|_| cache.alloc(&mem, 0)).collect();
+        let word = Word::link(7);
+        for &page in &pages {
+            mem.bucket(page).set(0, word);
+            mem.bucket(page).set(0, Word::EMPTY);
+            cache.free(&mem, 5, page);
+        }
+        for &page in small.iter().step_by(2) {
+            cache.free(&mem, 0, page); // half of each chunk
+        }
+        cache.return_all(&mem);
+        let free = mem.free_bytes();
+        let returned = mem.trim();
+        assert!(returned >= 7_900 * 32 * 64 && returned <= 8_000 * 32 * 64, "{returned}");
+        assert_eq!(mem.free_bytes(), free - returned);
+        assert_eq!(mem.trim(), 0, "once");
+        let next = mem.central().next;
+        let mut again: Vec<u32> = (0..8_000).map(|_| cache.alloc(&mem, 5)).collect();
+        assert_eq!(mem.central().next, next, "no fresh memory");
+        for &page in &again {
+            assert_eq!(mem.bucket(page).word(0), Word::EMPTY);
+        }
+        again.sort_unstable();
+        again.dedup();
+        assert_eq!(again.len(), 8_000);
     }
 }

@@ -15,16 +15,18 @@
 #![allow(unsafe_code)]
 
 mod classes;
+mod leaving;
 mod spans;
 
 use crate::range::{HUGE_PAGE, Range, machine_bytes};
-use base::sync::{CachePadded, Mutex, MutexGuard};
+use base::sync::{Arc, CachePadded, Mutex, MutexGuard};
 use classes::{CLASS_MAX, CLASSES};
 use spans::{Allocated, Run, SPAN, Spans};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
 pub(crate) use classes::{class_bytes, heap_bytes};
+pub(crate) use leaving::{Choice, Leaving};
 
 /// The first bytes of the range use small memory pages, so that a small keyspace stays small; the
 /// others use huge pages.
@@ -85,6 +87,54 @@ impl EntryMem {
     pub fn trim(&self, all: bool) {
         let surplus = self.spans().surplus(all);
         self.discard_runs(&surplus);
+    }
+
+    /// As [`EntryMem::trim`] of what exceeds the reserve, of at most `chunks_max` huge pages. False
+    /// if there was nothing to return.
+    pub fn trim_some(&self, chunks_max: usize) -> bool {
+        let surplus = self.spans().surplus_of(false, chunks_max);
+        self.discard_runs(&surplus);
+        !surplus.is_empty()
+    }
+
+    /// Begins to choose spans to leave; `None` if there are none to spare. Spans that are being left
+    /// already must be ended first ([`EntryMem::end_leaving`]).
+    pub fn begin_choice(&self) -> Option<Choice> {
+        self.spans().begin_choice()
+    }
+
+    /// Continues a choice by a bounded part. True if there is more.
+    pub fn choose(&self, choice: &mut Choice) -> bool {
+        self.spans().choose(choice)
+    }
+
+    /// The spans that are being left.
+    pub fn leaving(&self) -> Option<Arc<Leaving>> {
+        self.spans().leaving.clone()
+    }
+
+    /// Ends the leaving of spans, by a bounded part: those from number `from` on. Returns where the
+    /// next call begins, `None` at the end.
+    pub fn end_leaving(&self, from: u32) -> Option<u32> {
+        self.spans().end_leaving(from)
+    }
+
+    /// True if an entry at this address stands in a span that is being left.
+    #[inline]
+    pub fn is_left(&self, leaving: &Leaving, address: u64) -> bool {
+        self.offset(address).is_some_and(|offset| leaving.has((offset / SPAN as u64) as u32))
+    }
+
+    /// Frees places that entries were moved out of. They pass by every cache, so that nobody
+    /// allocates them again. No system call.
+    pub fn free_left(&self, addresses: &mut Vec<u64>) {
+        if addresses.is_empty() {
+            return;
+        }
+        let mut spans = self.spans();
+        for address in addresses.drain(..) {
+            spans.free_place(address - self.base);
+        }
     }
 
     fn discard_runs(&self, runs: &[Run]) {
@@ -154,6 +204,26 @@ impl EntryCache {
             bin.next = bin.end;
         }
     }
+
+    /// Returns the free places of spans that are being left. O(cached places): 8,000 at most.
+    pub fn return_left(&mut self, mem: &EntryMem, leaving: &Leaving) {
+        let mut left = Vec::new();
+        for (class, bin) in self.bins.iter_mut().enumerate() {
+            let is_left = |address: u64| mem.is_left(leaving, address);
+            bin.free.retain(|&address| {
+                let stays = !is_left(address);
+                if !stays {
+                    left.push(address);
+                }
+                stays
+            });
+            if bin.next < bin.end && is_left(bin.next) {
+                left.extend((bin.next..bin.end).step_by(classes::bytes(class)));
+                bin.next = bin.end;
+            }
+        }
+        mem.free_left(&mut left);
+    }
 }
 
 /// Allocates and frees places for one worker.
@@ -171,6 +241,16 @@ impl Source<'_> {
         if bytes > CLASS_MAX {
             return from_heap(bytes);
         }
+        match self.alloc_place(bytes) {
+            Some(place) => place,
+            None => from_heap(bytes),
+        }
+    }
+
+    /// Allocates a place in the range, for the bytes of a class that has spans; `None` if the range
+    /// is full.
+    #[inline(always)]
+    pub fn alloc_place(&mut self, bytes: usize) -> Option<NonNull<u64>> {
         let class = classes::index(bytes);
         let bin = &mut self.cache.bins[class];
         let address = if let Some(address) = bin.free.pop() {
@@ -180,13 +260,16 @@ impl Source<'_> {
             bin.next += bytes as u64;
             address
         } else {
-            match self.refill(class) {
-                Some(address) => address,
-                None => return from_heap(bytes),
-            }
+            self.refill(class)?
         };
         self.cache.bytes += bytes as i64;
-        NonNull::new(ptr::with_exposed_provenance_mut(address as usize)).expect("inside the range")
+        let place = NonNull::new(ptr::with_exposed_provenance_mut(address as usize));
+        Some(place.expect("inside the range"))
+    }
+
+    /// Notes that a place of so many bytes was vacated, which [`EntryMem::free_left`] will free.
+    pub fn vacate(&mut self, bytes: usize) {
+        self.cache.bytes -= bytes as i64;
     }
 
     /// Refills the cache of a class with a few places or a whole span; returns one place.

@@ -382,11 +382,27 @@ impl<'a> HeldTable<'a> {
         reversed: u64,
         mut entry: impl FnMut(EntryPtr),
     ) -> Option<u64> {
+        self.visit_found(mem, reversed, |found| entry(found.entry))
+    }
+
+    /// As [`HeldTable::visit`], with the places of the entries, which the caller may replace
+    /// ([`Found::replace`]).
+    pub fn visit_found<'m>(
+        self,
+        mem: &'m BucketMem,
+        reversed: u64,
+        mut each: impl FnMut(Found<'m>),
+    ) -> Option<u64> {
         let home = home_of(self.buckets(), reversed.reverse_bits());
         let mut bucket = self.bucket(mem, home.index);
         loop {
-            // SAFETY: 1. The bucket is this table's, which is held. 2. `HeldTable::new`'s point 2.
-            (0..WORDS).filter_map(|at| unsafe { bucket.word(at).as_entry() }).for_each(&mut entry);
+            for at in 0..WORDS {
+                // SAFETY: 1. The bucket is this table's, which is held. 2. `HeldTable::new`'s point
+                // 2.
+                if let Some(entry) = unsafe { bucket.word(at).as_entry() } {
+                    each(Found { bucket, at, entry });
+                }
+            }
             let last = bucket.word(WORDS - 1);
             if !last.is_link() {
                 break;

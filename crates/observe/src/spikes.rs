@@ -18,6 +18,8 @@ pub enum SpikeEvent {
     FastCommand,
     /// A step of the removal of expired keys.
     ExpireCycle,
+    /// A step of defragmentation.
+    ActiveDefragCycle,
     /// A write to the append-only file.
     AofWrite,
     /// The same, while nothing else kept the disk busy.
@@ -34,11 +36,12 @@ pub enum SpikeEvent {
 
 impl SpikeEvent {
     /// All of them, in the order of LATENCY LATEST.
-    pub const ALL: [SpikeEvent; 10] = [
+    pub const ALL: [SpikeEvent; 11] = [
         SpikeEvent::Command,
         SpikeEvent::CommandUnblocking,
         SpikeEvent::FastCommand,
         SpikeEvent::ExpireCycle,
+        SpikeEvent::ActiveDefragCycle,
         SpikeEvent::AofWrite,
         SpikeEvent::AofWriteAlone,
         SpikeEvent::AofWritePendingFsync,
@@ -54,6 +57,7 @@ impl SpikeEvent {
             SpikeEvent::FastCommand => "fast-command",
             SpikeEvent::CommandUnblocking => "command-unblocking",
             SpikeEvent::ExpireCycle => "expire-cycle",
+            SpikeEvent::ActiveDefragCycle => "active-defrag-cycle",
             SpikeEvent::AofWrite => "aof-write",
             SpikeEvent::AofWriteAlone => "aof-write-alone",
             SpikeEvent::AofWritePendingFsync => "aof-write-pending-fsync",

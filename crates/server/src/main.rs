@@ -42,16 +42,30 @@ fn active() -> u64 {
     stats::active::read().map_or(0, |n| n as u64)
 }
 
-/// Gives the pages that are free in any arena back to the system; false if the allocator would not.
-fn purge() -> bool {
+/// Uses a control that reads and writes nothing; false if the allocator would not.
+fn control(name: &std::ffi::CStr) -> bool {
     use std::ptr::null_mut;
-    // 4096 stands for all arenas (MALLCTL_ARENAS_ALL in jemalloc's manual).
-    let name = c"arena.4096.purge";
-    // SAFETY: the name ends in zero; this control reads and writes nothing, so all pointers are
-    // null, as the manual says.
+    // SAFETY: the name ends in zero; all pointers are null, as the manual says of controls without
+    // values. Others refuse that.
     let result =
         unsafe { tikv_jemalloc_sys::mallctl(name.as_ptr(), null_mut(), null_mut(), null_mut(), 0) };
     result == 0
+}
+
+/// Gives the pages that are free in any arena back to the system; false if the allocator would not.
+fn purge() -> bool {
+    // 4096 stands for all arenas (MALLCTL_ARENAS_ALL in jemalloc's manual).
+    control(c"arena.4096.purge")
+}
+
+/// The same, of pages that have been free for long enough (`dirty_decay_ms`).
+fn decay() {
+    let _ = control(c"arena.4096.decay"); // it is tried again
+}
+
+/// Empties the cache of this thread.
+fn empty_thread_cache() {
+    let _ = control(c"thread.tcache.flush"); // a thread without a cache has nothing to empty
 }
 
 /// The allocator's own report.
@@ -113,9 +127,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let tools = AllocatorTools { active, purge, decay, empty_thread_cache, report };
     match server::boot::run(
         *config,
-        Allocator { memory, worker_started, tools: AllocatorTools { active, purge, report } },
+        Allocator { memory, worker_started, tools },
     ) {
         Ok(()) => ExitCode::SUCCESS,
         Err(line) => {

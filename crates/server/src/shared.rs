@@ -3,6 +3,7 @@
 
 use crate::boot::allocator::AllocatorTools;
 use crate::figures::hot::HotSessions;
+use crate::figures::defrag::DefragCounters;
 use crate::figures::limits::MemoryLimits;
 use crate::figures::totals::{IoTotals, Samples};
 use crate::ingest::ports::IngestPorts;
@@ -215,6 +216,8 @@ pub struct Shared {
     pub listen_overflows: AtomicU64,
     /// What is known of `maxmemory` and `maxmemory-clients`.
     pub limits: MemoryLimits,
+    /// Defragmentation, and memory that is being returned.
+    pub defrag: DefragCounters,
     /// Highest memory use seen, bytes.
     pub memory_peak: AtomicU64,
     /// Memory use after boot, bytes.

@@ -3,16 +3,21 @@
 //! A span is free, or belongs to a class and has a bit for each of its places: 1 = free. Lists link
 //! the spans of a class that have free places, by how empty they are. Places are allocated from the
 //! fullest spans first, so that the emptiest can become free. Free spans are allocated by ascending
-//! address, those that hold memory first.
+//! address, those that hold memory first. No place of a span that is being left is allocated
+//! (`leaving.rs`).
 
 use super::classes::{self, CLASSES};
+use super::leaving::Leaving;
+use base::sync::Arc;
 
 /// Bytes of a span.
 pub(crate) const SPAN: usize = 64 << 10;
 /// Spans of a chunk, which is a huge page.
 pub(crate) const CHUNK_SPANS: u32 = 32;
 /// Number of lists per class.
-const LISTS: usize = 8;
+pub(super) const LISTS: usize = 8;
+/// In place of a list: the span is being left.
+pub(super) const LEFT: u8 = LISTS as u8 + 1;
 /// Free spans that always may keep their memory: 4 MiB.
 const KEPT_MIN: u32 = 64;
 /// One more free span may keep its memory for each of this many spans in use.
@@ -21,14 +26,14 @@ const NONE: u32 = u32::MAX;
 
 /// A span in use.
 #[derive(Default)]
-struct Span {
+pub(super) struct Span {
     /// A bit per place: 1 = free.
-    bits: Box<[u64]>,
-    class: u16,
+    pub bits: Box<[u64]>,
+    pub class: u16,
     /// The number of free places.
-    free: u16,
-    /// The list that contains it; [`LISTS`]: none.
-    list: u8,
+    pub free: u16,
+    /// The list that contains it; [`LISTS`]: none; [`LEFT`]: none, because it is being left.
+    pub list: u8,
     before: u32,
     after: u32,
 }
@@ -43,10 +48,16 @@ struct Chunk {
 
 /// The spans of a class that have free places.
 #[derive(Clone, Copy)]
-struct Lists {
+pub(super) struct Lists {
     first: [u32; LISTS],
     /// A bit for each list that is not empty.
     some: u8,
+    /// Spans in each list.
+    pub lengths: [u32; LISTS],
+    /// Spans of the class, with and without free places.
+    pub spans: u32,
+    /// Their free places.
+    pub free: u64,
 }
 
 /// The result of an allocation.
@@ -65,22 +76,25 @@ pub(crate) type Run = (u32, u32);
 
 /// All spans.
 pub(crate) struct Spans {
-    all: Vec<Span>,
+    pub(super) all: Vec<Span>,
     chunks: Vec<Chunk>,
     chunks_max: usize,
     /// No chunk before this one has a free span.
     open_from: usize,
     /// No chunk before this one has a free span that holds memory.
     dirty_from: usize,
-    lists: Box<[Lists]>,
+    pub(super) lists: Box<[Lists]>,
     used: u32,
     dirty: u32,
+    /// The spans that are being left.
+    pub(super) leaving: Option<Arc<Leaving>>,
 }
 
 impl Spans {
     /// No spans; at most `chunks_max` chunks of them.
     pub fn new(chunks_max: usize) -> Self {
-        let none = Lists { first: [NONE; LISTS], some: 0 };
+        let (first, lengths) = ([NONE; LISTS], [0; LISTS]);
+        let none = Lists { first, some: 0, lengths, spans: 0, free: 0 };
         Self {
             all: Vec::new(),
             chunks: Vec::new(),
@@ -90,6 +104,7 @@ impl Spans {
             lists: vec![none; CLASSES].into_boxed_slice(),
             used: 0,
             dirty: 0,
+            leaving: None,
         }
     }
 
@@ -131,6 +146,7 @@ impl Spans {
             }
         }
         span.free -= (into.len() - from) as u16;
+        self.lists[class].free -= (into.len() - from) as u64;
         into[from..].reverse();
         self.relist(number);
         Allocated::Places
@@ -145,6 +161,7 @@ impl Spans {
         self.dirty -= chunk.dirty >> bit & 1;
         chunk.dirty &= !(1 << bit);
         self.used += 1;
+        self.lists[class].spans += 1;
         let number = at as u32 * CHUNK_SPANS + bit;
         let span = &mut self.all[number as usize];
         debug_assert!(span.bits.is_empty(), "a free span has no places");
@@ -190,6 +207,7 @@ impl Spans {
         assert!(*word & bit == 0, "a place is given back once");
         *word |= bit;
         span.free += 1;
+        self.lists[usize::from(span.class)].free += 1;
         if usize::from(span.free) == classes::places(span.class.into()) {
             self.release(number);
         } else {
@@ -197,9 +215,12 @@ impl Spans {
         }
     }
 
-    /// Moves a span to the list for its number of free places.
-    fn relist(&mut self, number: u32) {
+    /// Moves a span to the list for its number of free places, unless it is being left.
+    pub(super) fn relist(&mut self, number: u32) {
         let span = &self.all[number as usize];
+        if span.list == LEFT {
+            return;
+        }
         let places = classes::places(span.class.into());
         let list = match usize::from(span.free) {
             0 => LISTS,
@@ -219,6 +240,7 @@ impl Spans {
         let lists = &mut self.lists[usize::from(self.all[number as usize].class)];
         let after = std::mem::replace(&mut lists.first[list], number);
         lists.some |= 1 << list;
+        lists.lengths[list] += 1;
         if after != NONE {
             self.all[after as usize].before = number;
         }
@@ -226,11 +248,12 @@ impl Spans {
         (span.before, span.after) = (NONE, after);
     }
 
-    fn unlist(&mut self, number: u32) {
+    pub(super) fn unlist(&mut self, number: u32) {
         let Span { class, list, before, after, .. } = self.all[number as usize];
-        if usize::from(list) == LISTS {
+        if usize::from(list) >= LISTS {
             return;
         }
+        self.lists[usize::from(class)].lengths[usize::from(list)] -= 1;
         if after != NONE {
             self.all[after as usize].before = before;
         }
@@ -248,7 +271,15 @@ impl Spans {
     /// Frees a span whose places are all free.
     fn release(&mut self, number: u32) {
         self.unlist(number);
-        self.all[number as usize] = Span::default();
+        let Span { class, free, list, .. } = std::mem::take(&mut self.all[number as usize]);
+        let lists = &mut self.lists[usize::from(class)];
+        lists.spans -= 1;
+        lists.free -= u64::from(free);
+        if list == LEFT
+            && let Some(leaving) = &self.leaving
+        {
+            leaving.clear(number); // it may be allocated again
+        }
         self.used -= 1;
         self.dirty += 1;
         let (chunk, bit) = self.chunk_of(number);
@@ -266,21 +297,27 @@ impl Spans {
     /// Takes free spans whose memory exceeds the reserve, or all free spans: whole huge pages
     /// first, then the highest addresses. They are not allocated before [`Spans::mark_discarded`].
     pub fn surplus(&mut self, all: bool) -> Vec<Run> {
+        self.surplus_of(all, usize::MAX)
+    }
+
+    /// As [`Spans::surplus`], of at most so many huge pages.
+    pub fn surplus_of(&mut self, all: bool, chunks_max: usize) -> Vec<Run> {
         let kept = if all { 0 } else { KEPT_MIN.max(self.used / KEPT_PART) };
-        let mut runs = Vec::new();
+        let (mut runs, mut chunks) = (Vec::new(), 0);
         if self.dirty <= kept {
             return runs;
         }
         for whole in [true, false] {
             for at in (0..self.chunks.len()).rev() {
                 // Half of the reserve stays, so that the next freed span does not exceed it again.
-                if self.dirty <= kept / 2 {
+                if self.dirty <= kept / 2 || chunks == chunks_max {
                     return runs;
                 }
                 let chunk = &mut self.chunks[at];
                 if chunk.dirty == 0 || whole && chunk.free != u32::MAX {
                     continue;
                 }
+                chunks += 1;
                 let mut bits = if whole { u32::MAX } else { chunk.dirty };
                 self.dirty -= chunk.dirty.count_ones();
                 chunk.dirty = 0;

@@ -1,7 +1,8 @@
 //! Allocation against a model; several workers at once; memory that is returned to the system.
 #![allow(unsafe_code)]
 
-use super::{CLASS_MAX, EntryCache, EntryMem, EntryPages, SPAN, Source, class_bytes};
+use super::{CLASS_MAX, Choice, EntryCache, EntryMem, EntryPages, SPAN, Source, class_bytes};
+use super::leaving::EXAMINED_MAX;
 use base::sync::Mutex;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -207,5 +208,153 @@ fn every_free_place_of_a_partly_used_span_is_reallocated() {
         for held in again.iter().chain(&held[..1]) {
             free(&mem, &mut cache, held);
         }
+    }
+}
+
+/// Fills spans with places of 64 bytes and frees all but each tenth of some spans. Returns what is
+/// still held.
+fn sparse(mem: &EntryMem, cache: &mut EntryCache, spans: usize, full: usize) -> Vec<Held> {
+    let places = SPAN / 64;
+    let held: Vec<_> = (0..spans * places).map(|_| alloc(mem, cache, 64, 1)).collect();
+    let (kept, freed): (Vec<_>, Vec<_>) =
+        held.into_iter().enumerate().partition(|(at, _)| at / places < full || at % 10 == 0);
+    for (_, held) in &freed {
+        free(mem, cache, held);
+    }
+    cache.return_all(mem);
+    kept.into_iter().map(|(_, held)| held).collect()
+}
+
+fn choose(mem: &EntryMem) -> Option<Choice> {
+    let mut choice = mem.begin_choice()?;
+    while mem.choose(&mut choice) {}
+    Some(choice)
+}
+
+fn end(mem: &EntryMem) {
+    let mut from = Some(0);
+    while let Some(at) = from {
+        from = mem.end_leaving(at);
+    }
+}
+
+/// Moves what stands in spans that are left, as the walk does.
+fn move_all(mem: &EntryMem, cache: &mut EntryCache, held: &mut [Held]) -> usize {
+    let leaving = mem.leaving().expect("a choice was made");
+    cache.return_left(mem, &leaving);
+    let (mut left, mut moved) = (Vec::new(), 0);
+    for held in held {
+        let address = held.place.as_ptr().expose_provenance() as u64;
+        if mem.is_left(&leaving, address) {
+            let mut source = Source { mem, cache };
+            let place = source.alloc_place(64).expect("there is room");
+            source.vacate(64);
+            assert!(!mem.is_left(&leaving, place.as_ptr().expose_provenance() as u64));
+            // SAFETY: two places of 64 bytes, both of which are ours.
+            unsafe { place.copy_from_nonoverlapping(held.place, 8) };
+            held.place = place;
+            left.push(address);
+            moved += 1;
+        }
+    }
+    mem.free_left(&mut left);
+    moved
+}
+
+/// The full spans stay, and the others move together: the spans with the highest addresses are
+/// left.
+#[test]
+fn the_emptiest_spans_are_left_and_become_free() {
+    let mem = EntryMem::with_bytes(64 << 20);
+    let mut cache = EntryCache::continuing(0);
+    let mut held = sparse(&mem, &mut cache, 40, 10);
+    let choice = choose(&mem).expect("30 spans are nearly empty");
+    // The 30 have 10 % each: three spans full, and one in reserve.
+    assert_eq!(choice.chosen, 26);
+    let leaving = mem.leaving().expect("chosen");
+    assert!((0..14).all(|n| !leaving.has(n)) && (14..40).all(|n| leaving.has(n)));
+    let bytes = cache.bytes;
+    let moved = move_all(&mem, &mut cache, &mut held);
+    assert!(moved > 26 * SPAN / 64 / 11, "{moved}");
+    cache.return_all(&mem);
+    assert_eq!((mem.pages().active, cache.bytes), (14 * SPAN as u64, bytes));
+    assert!((14..40).all(|n| !leaving.has(n)), "a free span is not left");
+    end(&mem);
+    assert!(mem.leaving().is_none() && choose(&mem).is_none(), "nothing is to spare");
+    for held in &held {
+        free(&mem, &mut cache, held);
+    }
+    cache.return_all(&mem);
+    mem.trim(true);
+    assert_eq!(mem.pages(), EntryPages::default());
+}
+
+/// While a span is left its places are not allocated, not even those that were freed meanwhile, and
+/// a span that became free is. Afterwards all are.
+#[test]
+fn no_place_of_a_span_that_is_left_is_allocated() {
+    let mem = EntryMem::with_bytes(64 << 20);
+    let mut cache = EntryCache::continuing(0);
+    let mut held = sparse(&mem, &mut cache, 8, 0);
+    let leaving = choose(&mem).expect("they are nearly empty").leaving;
+    let is_left = |held: &Held| {
+        mem.is_left(&leaving, held.place.as_ptr().expose_provenance() as u64)
+    };
+    // Places that a worker frees meanwhile.
+    let at = held.iter().position(is_left).expect("most are");
+    free(&mem, &mut cache, &held.swap_remove(at));
+    cache.return_left(&mem, &leaving);
+    let more: Vec<_> = (0..4 * SPAN / 64).map(|_| alloc(&mem, &mut cache, 64, 2)).collect();
+    assert!(more.iter().all(|held| !is_left(held)), "none of them is handed out");
+    let active = mem.pages().active;
+    end(&mem);
+    let again: Vec<_> = (0..3 * SPAN / 64).map(|_| alloc(&mem, &mut cache, 64, 3)).collect();
+    assert_eq!(mem.pages().active, active, "free places of the spans are used again");
+    for held in held.iter().chain(&more).chain(&again) {
+        free(&mem, &mut cache, held);
+    }
+}
+
+#[test]
+#[should_panic(expected = "a place is given back once")]
+fn a_place_that_is_freed_twice_is_found() {
+    let mem = EntryMem::with_bytes(64 << 20);
+    let mut cache = EntryCache::continuing(0);
+    let held = sparse(&mem, &mut cache, 4, 0);
+    let address = held[0].place.as_ptr().expose_provenance() as u64;
+    mem.free_left(&mut vec![address, address]);
+}
+
+/// A choice and its end examine a bounded number of spans under the mutex.
+#[test]
+fn a_choice_is_made_in_bounded_steps() {
+    let mem = EntryMem::with_bytes(256 << 20);
+    let mut cache = EntryCache::continuing(0);
+    let spans = 3 * EXAMINED_MAX;
+    let held: Vec<_> = (0..spans * 8).map(|_| alloc(&mem, &mut cache, CLASS_MAX, 1)).collect();
+    for (at, held) in held.iter().enumerate() {
+        if at % 8 != 0 {
+            free(&mem, &mut cache, held);
+        }
+    }
+    cache.return_all(&mem);
+    let mut choice = mem.begin_choice().expect("seven of eight places are free");
+    let (mut steps, mut before) = (0, 0);
+    while mem.choose(&mut choice) {
+        steps += 1;
+        assert!(choice.chosen - before <= EXAMINED_MAX as u32);
+        before = choice.chosen;
+    }
+    assert!((2..=4).contains(&steps), "{steps}");
+    assert!(choice.chosen as usize > spans * 8 / 10, "{}", choice.chosen);
+    let mut ends = 0;
+    let mut from = Some(0);
+    while let Some(at) = from {
+        from = mem.end_leaving(at);
+        ends += 1;
+    }
+    assert!((3..=4).contains(&ends), "{ends}");
+    for held in held.iter().step_by(8) {
+        free(&mem, &mut cache, held);
     }
 }

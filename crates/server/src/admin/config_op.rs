@@ -66,6 +66,7 @@ impl Core {
                 lazyfreed: self.shared.keyspace.reclaimer().freed(),
                 since_ms: self.turn.unix_ms().0,
             };
+        self.shared.defrag.reset(self.turn.now());
         self.versions.stats = self.shared.stats_epoch.fetch_add(1, AcqRel) + 1;
         self.shared.ingest.reset(self.id);
         self.counters().reset();

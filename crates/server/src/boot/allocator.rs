@@ -18,6 +18,11 @@ pub struct AllocatorTools {
     pub active: fn() -> u64,
     /// Gives free pages back to the system; false if that failed.
     pub purge: fn() -> bool,
+    /// Gives pages back that have been free for long enough, in all of its arenas: what it does
+    /// by itself only while it allocates.
+    pub decay: fn(),
+    /// Empties the cache of the calling thread.
+    pub empty_thread_cache: fn(),
     /// What it tells of itself.
     pub report: fn() -> Vec<u8>,
 }
@@ -25,6 +30,12 @@ pub struct AllocatorTools {
 impl Default for AllocatorTools {
     /// Those of an allocator that can do nothing.
     fn default() -> Self {
-        Self { active: || 0, purge: || false, report: Vec::new }
+        Self {
+            active: || 0,
+            purge: || false,
+            decay: || {},
+            empty_thread_cache: || {},
+            report: Vec::new,
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::boot::vital::run_or_exit;
 use crate::figures::hot::HotSessions;
+use crate::figures::defrag::DefragCounters;
 use crate::figures::limits::MemoryLimits;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::persist::journal::status::JournalStatus;
@@ -488,6 +489,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         shutting_down: AtomicBool::new(false),
         listen_overflows: AtomicU64::new(0),
         limits: MemoryLimits::new(allocator().0),
+        defrag: DefragCounters::default(),
         memory_peak: AtomicU64::new(0),
         memory_startup: AtomicU64::new(allocator().0),
         facts,

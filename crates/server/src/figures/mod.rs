@@ -6,6 +6,7 @@
 
 pub mod databases;
 pub mod hot;
+pub mod defrag;
 pub mod ingest;
 pub mod io;
 pub mod limits;
@@ -15,6 +16,7 @@ pub mod totals;
 pub mod used;
 
 use crate::figures::databases::DatabaseUse;
+use crate::figures::defrag::DefragFigures;
 use crate::figures::ingest::IngestFigures;
 use crate::figures::io::IoFigures;
 use crate::figures::rates::{Rates, totals};
@@ -177,6 +179,8 @@ pub struct Stats {
     pub exceeded_ms: u64,
     /// The same, in all.
     pub exceeded_total_ms: u64,
+    /// Defragmentation.
+    pub defrag: DefragFigures,
     /// Of the keys that expire, how many are past their time and still there, in percent: by
     /// samples.
     pub stale_percent: f64,
@@ -374,6 +378,7 @@ impl Stats {
                 .saturating_sub(base.evicted_clients),
             exceeded_ms: exceeded.0,
             exceeded_total_ms: exceeded.1.saturating_sub(base.exceeded_ms),
+            defrag: shared.defrag.figures(now),
             stale_percent: stale_percent(shared),
             expire_ms: shared.sum(|w| w.expire_ns.get()) / 1_000_000,
             expire_lag_ms: expiry.lag_last_ms,

@@ -41,6 +41,7 @@ impl Core {
             self.tasks.next_wake(now),
             self.pause_ends_at(),
             self.timers.save_at,
+            self.tending.step_at,
         ];
         times.into_iter().flatten().min()
     }
@@ -182,6 +183,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.timers.expire_at = self.core.turn.now(); // what fell due meanwhile
         }
         self.expire();
+        if self.core.tending.step_at.is_some() {
+            self.step_defrag();
+        }
         if self.core.turn.now() >= self.core.timers.housekeeping_at {
             self.housekeeping();
         }

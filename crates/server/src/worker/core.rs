@@ -20,6 +20,7 @@ use crate::sessions::session::Session;
 use crate::settings::WorkerSettings;
 use crate::shared::{Shared, WorkerCounters};
 use crate::worker::batch::Batch;
+use crate::worker::memory::Tending;
 use crate::worker::message::Message;
 use crate::worker::quotas::Quotas;
 use crate::worker::recent::Recent;
@@ -85,6 +86,8 @@ pub struct Core {
     pub(crate) timers: Timers,
     /// Sessions whose share of the time is used up.
     pub(crate) quotas: Quotas,
+    /// Memory that is to come back.
+    pub(crate) tending: Tending,
 }
 
 /// The latest changes of others that this worker has taken over. At first it has none: what
@@ -133,6 +136,7 @@ impl Core {
             tasks: Tasks::default(),
             timers: Timers::new(now),
             quotas: Quotas::default(),
+            tending: Tending::default(),
             shared,
         }
     }

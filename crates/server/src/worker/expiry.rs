@@ -26,11 +26,12 @@ pub const STALE_NS: u64 = 100 * MS;
 impl<D: Driver<Message = Message>> Worker<D> {
     /// One step, if it is time for one.
     pub(super) fn expire(&mut self) {
-        let (core, access) = (&mut self.core, &mut self.access);
-        core.timers.expires_more = false;
-        if core.turn.now() < core.timers.expire_at {
+        self.core.timers.expires_more = false;
+        if self.core.turn.now() < self.core.timers.expire_at {
             return;
         }
+        self.tend_memory();
+        let (core, access) = (&mut self.core, &mut self.access);
         if core.shutdown.has_begun() {
             // They are due again behind the next start, and the journal would not come to its end.
             core.timers.expire_at = core.turn.now().plus(EXPIRE_NS);

@@ -23,6 +23,7 @@ pub mod expiry;
 pub(crate) mod files;
 pub(crate) mod framing;
 pub mod left;
+pub(crate) mod memory;
 pub mod message;
 pub(crate) mod quotas;
 pub(crate) mod recent;

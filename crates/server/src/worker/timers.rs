@@ -15,6 +15,8 @@ pub struct Timers {
     pub housekeeping_at: MonoNs,
     /// Something happened that housekeeping should publish.
     pub is_busy: bool,
+    /// When memory is looked at next, in the expiry tick.
+    pub memory_at: MonoNs,
     /// The next reading of listen-queue overflows.
     pub overflows_at: MonoNs,
     /// When save points and the schedule of backups are to be checked, if one may be due.
@@ -32,6 +34,7 @@ impl Timers {
             stale_at: now,
             housekeeping_at: now,
             is_busy: true,
+            memory_at: now,
             overflows_at: now,
             save_at: None,
             clients_at: now,

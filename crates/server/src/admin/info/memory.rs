@@ -3,6 +3,7 @@
 use crate::admin::info::text::{field, line};
 use crate::figures::Memory;
 use crate::shared::Shared;
+use base::sync::atomic::Ordering::Relaxed;
 use config::table::MAXMEMORY_POLICY;
 
 /// What the process holds, where it went, and what it may hold.
@@ -59,7 +60,8 @@ pub fn memory_section(t: &mut String, shared: &Shared) {
     field(t, "mem_producers", f.producers);
     t.push_str("mem_cluster_links:0\n");
     field(t, "mem_aof_buffer", f.journal);
-    t.push_str("mem_allocator:jemalloc\nactive_defrag_running:0\n");
+    t.push_str("mem_allocator:jemalloc\n");
+    field(t, "active_defrag_running", shared.defrag.running.load(Relaxed));
     field(t, "lazyfree_pending_objects", f.lazyfree_pending);
     field(t, "lazyfreed_objects", f.lazyfreed);
 }

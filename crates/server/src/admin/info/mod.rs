@@ -210,9 +210,20 @@ impl Core {
         field(t, "keyspace_misses", f.misses);
         t.push_str(
             "pubsub_channels:0\npubsub_patterns:0\npubsubshard_channels:0\nlatest_fork_usec:0\n\
-             total_forks:0\nmigrate_cached_sockets:0\nslave_expires_tracked_keys:0\nactive_defrag_hits:0\n\
-             active_defrag_misses:0\nactive_defrag_key_hits:0\nactive_defrag_key_misses:0\n\
-             total_active_defrag_time:0\ncurrent_active_defrag_time:0\ntracking_total_keys:0\n\
+             total_forks:0\nmigrate_cached_sockets:0\nslave_expires_tracked_keys:0\n",
+        );
+        // An entry is key and value in one allocation.
+        for name in ["active_defrag_hits", "active_defrag_key_hits"] {
+            field(t, name, f.defrag.moved);
+        }
+        for name in ["active_defrag_misses", "active_defrag_key_misses"] {
+            field(t, name, f.defrag.stayed);
+        }
+        field(t, "total_active_defrag_time", f.defrag.total_ms);
+        field(t, "current_active_defrag_time", f.defrag.current_ms);
+        field(t, "active_defrag_step_max_us", f.defrag.step_max_us);
+        t.push_str(
+            "tracking_total_keys:0\n\
              tracking_total_items:0\ntracking_total_prefixes:0\nunexpected_error_replies:0\n",
         );
         field(t, "total_error_replies", f.error_replies);

@@ -88,6 +88,11 @@ const fn advice(event: SpikeEvent) -> &'static str {
             "- expire-cycle: a step is cut short after 0.2 ms, so one key took long to take away, or the \
              machine stopped the worker. Spread the times at which large keys expire.\n"
         }
+        SpikeEvent::ActiveDefragCycle => {
+            "- active-defrag-cycle: a step is cut short after 0.2 ms, so the machine stopped the worker, or \
+             the system took long to take memory back. \"activedefrag no\" ends it, and the memory between \
+             entries stays.\n"
+        }
         SpikeEvent::AofWrite | SpikeEvent::AofWriteAlone => {
             "- aof-write: the disk took long to take what is appended. Workers do not wait for it, but \
              with \"appendfsync always\" clients do. A faster disk helps, and one that nobody else uses.\n"

@@ -351,6 +351,36 @@ pub(crate) const METRICS: &[Metric] = &[
         "in used pages of the allocator and not given out",
     ),
     one(
+        "redis_active_defrag_running",
+        Gauge,
+        |f| f.stats.defrag.running as f64,
+        "percent of a processor's time that defragmentation takes",
+    ),
+    one(
+        "redis_defrag_hits",
+        Gauge,
+        |f| f.stats.defrag.moved as f64,
+        "entries moved by defragmentation",
+    ),
+    one(
+        "redis_defrag_key_hits",
+        Gauge,
+        |f| f.stats.defrag.moved as f64,
+        "the same: an entry is a key with its value",
+    ),
+    one(
+        "redis_defrag_misses",
+        Gauge,
+        |f| f.stats.defrag.stayed as f64,
+        "entries that defragmentation met and left where they are",
+    ),
+    one(
+        "redis_defrag_key_misses",
+        Gauge,
+        |f| f.stats.defrag.stayed as f64,
+        "the same",
+    ),
+    one(
         "redis_allocator_rss_ratio",
         Gauge,
         |f| ratio(f.memory.resident, f.memory.active),
@@ -420,7 +450,6 @@ pub(crate) const METRICS: &[Metric] = &[
 ];
 
 const SCRIPTS: &str = "scripts";
-const DEFRAG: &str = "active defragmentation";
 const REPLICATION: &str = "replication";
 const PUBSUB: &str = "publish and subscribe";
 const TRACKING: &str = "client-side caching";
@@ -430,17 +459,12 @@ const IO_THREADS: &str = "threads for input and output alone: every worker does 
 
 /// What this version does not do; the values are those of a Redis in which the part is off.
 pub(crate) const OFF: &[Metric] = &[
-    off("redis_active_defrag_running", Gauge, 0.0, DEFRAG),
     off("redis_cluster_connections", Gauge, 0.0, CLUSTER),
     off("redis_cluster_enabled", Gauge, 0.0, CLUSTER),
     off("redis_config_io_threads", Gauge, 1.0, IO_THREADS),
     off("redis_connected_slaves", Gauge, 0.0, REPLICATION),
     off("redis_cpu_sys_children_seconds_total", Counter, 0.0, "child processes"),
     off("redis_cpu_user_children_seconds_total", Counter, 0.0, "child processes"),
-    off("redis_defrag_hits", Gauge, 0.0, DEFRAG),
-    off("redis_defrag_key_hits", Gauge, 0.0, DEFRAG),
-    off("redis_defrag_key_misses", Gauge, 0.0, DEFRAG),
-    off("redis_defrag_misses", Gauge, 0.0, DEFRAG),
     off("redis_dump_payload_sanitizations", Counter, 0.0, "deep checks of payloads"),
     off("redis_expired_time_cap_reached_total", Gauge, 0.0, "sampled expiry"),
     off("redis_io_threaded_reads_processed", Counter, 0.0, IO_THREADS),
