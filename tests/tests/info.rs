@@ -30,7 +30,7 @@ const NEWER: [(&str, &str); 19] = [
 ];
 
 /// Fields that only this server has. (Redis 7.2 has `listener0` and so on, too.)
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "backup",
     "server_name",
     "sheafdb_version",
@@ -39,6 +39,7 @@ const OWN: [&str; 9] = [
     "expire_lag_ms",
     "expire_lag_max_ms",
     "expire_step_max_us",
+    "active_defrag_step_max_us",
     "mem_producers",
 ];
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """How much memory comes back: resident over used bytes when keys of one size make place for others.
 
-    tools/perf/memory_back.py [--keys 5000000] NAME='COMMAND with {port} and {dir}' ...
+    tools/perf/memory_back.py [--keys 5000000] [--threads 1] NAME='COMMAND with {port}, {dir}, {threads}' ...
 
 For each server: fill with values of 150 bytes, delete 60 % of the keys at random, fill with values of
 500 bytes until as much is used as before; the same with hashes and with sorted sets of ten elements.
-Then FLUSHALL, and the resident memory ten seconds later, beside that of the fresh process.
+Then FLUSHALL, and the resident memory ten seconds later, beside that of the fresh process. With the
+longest step of defragmentation, where INFO stats says it, and the entries that it has moved.
 """
 
 import argparse
@@ -21,12 +22,12 @@ BATCH = 1000
 
 
 class Server:
-    def __init__(self, command):
+    def __init__(self, command, threads):
         self.folder = tempfile.TemporaryDirectory()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        words = shlex.split(command.format(port=self.port, dir=self.folder.name))
+        words = shlex.split(command.format(port=self.port, dir=self.folder.name, threads=threads))
         self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(200):
             try:
@@ -77,6 +78,11 @@ class Server:
         with open(f"/proc/{self.process.pid}/statm") as file:
             return used, int(file.read().split()[1]) * 4096
 
+    def stat(self, name):
+        """A field of INFO stats; "-" if the server has none of this name."""
+        found = re.search(rf"{name}:(\d+)", self.ask("INFO", "stats").decode())
+        return found.group(1) if found else "-"
+
     def end(self):
         self.process.kill()
         self.process.wait()
@@ -110,8 +116,8 @@ def zset_of(size):
     )
 
 
-def run(name, command, keys, kind, make):
-    server = Server(command)
+def run(name, command, threads, keys, kind, make):
+    server = Server(command, threads)
     fresh = server.memory()[1]
     small, large = make(150), make(500)
     server.all(small(n) for n in range(keys))
@@ -122,13 +128,15 @@ def run(name, command, keys, kind, make):
     fill_until(server, used, large, 0)
     time.sleep(2)
     full = server.memory()
+    step, moved = (server.stat(f"active_defrag_{name}") for name in ("step_max_us", "hits"))
     server.ask("FLUSHALL")
     time.sleep(10)
     left = server.memory()[1] - fresh
     ratio = lambda pair: pair[1] / pair[0]
     print(
         f"{name:8} {kind:8} after deletions {ratio(after):.2f}  filled again {ratio(full):.3f}  "
-        f"{left / 2**20:.1f} MiB above a fresh process after FLUSHALL  ({used / 2**20:.0f} MiB)",
+        f"{left / 2**20:.1f} MiB above a fresh process after FLUSHALL  ({used / 2**20:.0f} MiB)  "
+        f"longest step {step} us, {moved} moved",
         flush=True,
     )
     server.end()
@@ -137,12 +145,13 @@ def run(name, command, keys, kind, make):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--keys", type=int, default=5_000_000)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("servers", nargs="+", metavar="NAME=COMMAND")
     options = parser.parse_args()
     for kind, make, part in [("strings", string, 1), ("hashes", hash_of, 4), ("zsets", zset_of, 4)]:
         for server in options.servers:
             name, command = server.split("=", 1)
-            run(name, command, options.keys // part, kind, make)
+            run(name, command, options.threads, options.keys // part, kind, make)
 
 
 main()

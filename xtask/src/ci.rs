@@ -42,6 +42,7 @@ const STEPS: &[Step] = &[
     ("eviction", BUILT, |root| suite(root, "eviction", &[])),
     ("db_limit", BUILT, |root| suite(root, "db_limit", &[])),
     ("memory", BUILT, |root| suite(root, "memory", &[])),
+    ("defrag", BUILT, |root| both(root, "defrag", &[])),
     ("slow_reader", RELEASED, |root| both(root, "slow_reader", RELEASE)),
     ("differential", BUILT, |root| suite(root, "differential", &[])),
     ("examples", RELEASED, |root| suite(root, "examples", RELEASE)),

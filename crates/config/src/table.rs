@@ -29,7 +29,8 @@ const SHUTDOWN: Kind = Kind::Flags(&["default", "save", "nosave", "now", "force"
 
 const ACL: &str = "for ACL users, which this version does not have";
 const CLUSTER: &str = "for cluster mode, which is refused";
-const DEFRAG: &str = "a step of defragmentation lasts 200 microseconds at most, and moves whole entries";
+const DEFRAG: &str =
+    "a step of defragmentation lasts 200 microseconds at most, and moves whole entries";
 const REPLICATION: &str = "for replication, which this version does not have";
 const NODE_BYTES: &str =
     "Bytes per node of a stream, as Redis would pack it. Trimming with ~ removes whole nodes.";

@@ -11,6 +11,7 @@ use support::{Answer, Live};
 
 /// Names whose default differs, and the reason.
 const OTHER_DEFAULTS: &[(&str, &str)] = &[
+    ("activedefrag", "needs no changed allocator here, and memory comes back only with it"),
     ("bind", "this server listens on this machine only unless told otherwise"),
     ("dir", "each in its own folder"),
     ("enable-debug-command", "the server compared with is started with it"),
@@ -23,7 +24,7 @@ const OTHER_DEFAULTS: &[(&str, &str)] = &[
 
 /// Values which the two servers handle differently: setting, value (empty: any), reason.
 const OTHER_VALUES: &[(&str, &str, &str)] = &[
-    ("activedefrag", "", "needs a changed allocator there, changes nothing here"),
+    ("activedefrag", "", "needs a changed allocator there"),
     ("bind", "", "what cannot be bound is found by the server, not by the settings"),
     (
         "client-query-buffer-limit",

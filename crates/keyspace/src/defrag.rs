@@ -6,6 +6,9 @@
 //! marks spans   moves        what was not left is used again
 //! ```
 //!
+//! The memory of a span that became free goes back to the system by [`Keyspace::return_surplus`], in
+//! another thread: a step makes no system call.
+//!
 //! One worker drives a round, by steps of bounded time ([`Access::defrag_step`]). The walk passes
 //! every slot once, in each database. It takes a slot's lock for some moves at a time, and only if
 //! that is free: slots that are locked, held for long or frozen are skipped in this round. It ends
@@ -38,8 +41,6 @@ const BURST: usize = 16;
 const BUCKETS_PER_UNIT: usize = 2;
 /// Bytes of an entry which are one more unit.
 const BYTES_PER_UNIT: usize = 1024;
-/// Huge pages that a step returns to the system.
-const RETURNED_MAX: usize = 1;
 
 /// A round. It is driven to its end by [`Access::defrag_step`].
 pub struct Defrag {
@@ -145,7 +146,8 @@ impl Access {
                     }
                 }
                 Stage::Walking(walk) => {
-                    report.next = self.walk_to_move(&ks, walk, (now, until), &mut clock, &mut report);
+                    report.next =
+                        self.walk_to_move(&ks, walk, (now, until), &mut clock, &mut report);
                     if report.next != DefragNext::Complete {
                         return report;
                     }
@@ -174,7 +176,6 @@ impl Access {
         clock: &mut impl FnMut() -> MonoNs,
         report: &mut DefragReport,
     ) -> DefragNext {
-        ks.entries.trim_some(RETURNED_MAX);
         self.return_left_to(&Arc::clone(&walk.leaving));
         let mut left = Vec::with_capacity(BURST);
         let mut next = DefragNext::More;
@@ -238,6 +239,13 @@ impl Access {
         if let Some(leaving) = self.ks.entries.leaving() {
             self.return_left_to(&leaving);
         }
+    }
+
+    /// Returns all free places and bucket pages in this worker's cache: for a worker that has become
+    /// idle. They keep spans from becoming free.
+    pub fn return_cached(&mut self) {
+        self.w.entries.return_all(&self.ks.entries);
+        self.w.pages.return_all(&self.ks.mem);
     }
 
     fn return_left_to(&mut self, leaving: &Leaving) {
@@ -330,3 +338,6 @@ impl Guard<'_> {
         true
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod models;

@@ -33,6 +33,9 @@ use base::sync::{Arc, CachePadded, OnceLock};
 use base::{DbIndex, FenceNo, SLOTS, SlotId, UnixMs};
 use value::Big;
 
+/// Huge pages whose memory is returned to the system at a time, in the background.
+const SURPLUS_CHUNKS: usize = 16;
+
 /// How to make a keyspace.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -390,6 +393,17 @@ impl Keyspace {
     pub fn purge(&self) {
         self.entries.trim(true);
         self.mem.trim();
+    }
+
+    /// True if free spans of entries hold more memory than is kept for coming entries.
+    pub fn has_surplus(&self) -> bool {
+        self.entries.has_surplus()
+    }
+
+    /// Returns that memory to the system: for a thread that no client waits for. Workers may take
+    /// spans meanwhile.
+    pub fn return_surplus(&self) {
+        while self.entries.trim_some(SURPLUS_CHUNKS) {}
     }
 
     /// Bytes of free bucket pages that may be resident. Takes a short mutex.

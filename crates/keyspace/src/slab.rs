@@ -33,6 +33,9 @@ pub(crate) use leaving::{Choice, Leaving};
 const PLAIN_BYTES: usize = 8 << 20;
 /// The largest range: more memory than any machine has today.
 const RANGE_MAX: usize = 1 << 42;
+/// Huge pages whose memory a thread returns to the system at most when it frees places. What is
+/// left is for [`EntryMem::trim_some`].
+const RETURNED_MAX: usize = 4;
 /// Bytes of free places of one class that a worker caches; their number is clamped to the two
 /// bounds below.
 const CACHED_BYTES: usize = 16 << 10;
@@ -87,6 +90,11 @@ impl EntryMem {
     pub fn trim(&self, all: bool) {
         let surplus = self.spans().surplus(all);
         self.discard_runs(&surplus);
+    }
+
+    /// True if free spans hold more memory than the reserve.
+    pub fn has_surplus(&self) -> bool {
+        self.spans().has_surplus()
     }
 
     /// As [`EntryMem::trim`] of what exceeds the reserve, of at most `chunks_max` huge pages. False
@@ -163,7 +171,7 @@ impl EntryMem {
         for address in addresses {
             spans.free_place(address - self.base);
         }
-        let surplus = spans.surplus(false);
+        let surplus = spans.surplus_of(false, RETURNED_MAX);
         drop(spans);
         self.discard_runs(&surplus);
     }

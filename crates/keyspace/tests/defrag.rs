@@ -45,7 +45,12 @@ fn remove(access: &mut Access, db: DbIndex, n: usize, now: i64) -> bool {
 }
 
 /// Value, expiry and idle time of a key.
-fn read(access: &mut Access, db: DbIndex, n: usize, now: i64) -> Option<(Vec<u8>, Option<i64>, u64)> {
+fn read(
+    access: &mut Access,
+    db: DbIndex,
+    n: usize,
+    now: i64,
+) -> Option<(Vec<u8>, Option<i64>, u64)> {
     let ks = Arc::clone(access.keyspace());
     let name = format!("key:{n}");
     let key = ks.key(name.as_bytes());
@@ -70,6 +75,7 @@ fn round(access: &mut Access, reads: u64, now: i64) -> Option<(DefragReport, usi
     let (mut sum, mut steps) = (DefragReport::default(), 0);
     loop {
         let step = access.defrag_step(&mut round, UnixMs(now), 1_000_000, ticks(reads));
+        assert!(step.moved <= reads * 40, "a burst, and the rest of a bucket: {step:?}");
         sum.moved += step.moved;
         sum.moved_bytes += step.moved_bytes;
         sum.stayed += step.stayed;
@@ -106,8 +112,9 @@ fn memory_of_spans_falls_and_every_key_keeps_what_it_has() {
     let (ks, mut access) = store(1);
     let stays = sparse(&mut access, KEYS);
     let now = START + 200 * S;
-    let before: Vec<_> =
-        [DB, OTHER].map(|db| (0..KEYS).map(|n| read(&mut access, db, n, now)).collect::<Vec<_>>()).into();
+    let before: Vec<_> = [DB, OTHER]
+        .map(|db| (0..KEYS).map(|n| read(&mut access, db, n, now)).collect::<Vec<_>>())
+        .into();
     let (pages, memory, expires) = (ks.entry_pages().active, ks.memory(), ks.db_expires(DB));
     let (done, steps) = round(&mut access, 4, now).expect("most of the spans are superfluous");
     assert!(steps > 100, "a step ends when the clock says so: {steps}");
@@ -200,7 +207,7 @@ fn a_round_gives_way() {
 #[test]
 fn a_snapshot_ends_a_round() {
     let (ks, mut access) = store(1);
-    sparse(&mut access, 10_000);
+    let _ = sparse(&mut access, 10_000);
     let now = START + 200 * S;
     let mut round = access.begin_defrag().expect("superfluous spans");
     let step = access.defrag_step(&mut round, UnixMs(now), 1_000_000, ticks(10));
@@ -226,7 +233,7 @@ fn a_snapshot_ends_a_round() {
 #[test]
 fn a_round_that_was_dropped_is_ended() {
     let (_, mut access) = store(1);
-    sparse(&mut access, 10_000);
+    let _ = sparse(&mut access, 10_000);
     let now = START + 200 * S;
     let mut first = access.begin_defrag().expect("superfluous spans");
     let _ = access.defrag_step(&mut first, UnixMs(now), 1_000_000, ticks(10));
@@ -239,10 +246,20 @@ fn a_round_that_was_dropped_is_ended() {
 
 #[derive(Clone, Debug)]
 enum Act {
-    Insert { n: usize, count: usize, len: usize, expires: bool },
-    Remove { n: usize, count: usize },
+    Insert {
+        n: usize,
+        count: usize,
+        len: usize,
+        expires: bool,
+    },
+    Remove {
+        n: usize,
+        count: usize,
+    },
     /// So many steps of a round.
-    Move { steps: usize },
+    Move {
+        steps: usize,
+    },
     Wait,
 }
 

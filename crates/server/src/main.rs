@@ -128,10 +128,7 @@ fn main() -> ExitCode {
         }
     };
     let tools = AllocatorTools { active, purge, decay, empty_thread_cache, report };
-    match server::boot::run(
-        *config,
-        Allocator { memory, worker_started, tools },
-    ) {
+    match server::boot::run(*config, Allocator { memory, worker_started, tools }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(line) => {
             eprintln!("sheafdb: {line}");

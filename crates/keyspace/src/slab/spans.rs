@@ -294,6 +294,16 @@ impl Spans {
         (&mut self.chunks[chunk], 1 << (number % CHUNK_SPANS))
     }
 
+    /// Free spans that may keep their memory for coming allocations.
+    fn reserve(&self) -> u32 {
+        KEPT_MIN.max(self.used / KEPT_PART)
+    }
+
+    /// True if free spans hold more memory than the reserve.
+    pub fn has_surplus(&self) -> bool {
+        self.dirty > self.reserve()
+    }
+
     /// Takes free spans whose memory exceeds the reserve, or all free spans: whole huge pages
     /// first, then the highest addresses. They are not allocated before [`Spans::mark_discarded`].
     pub fn surplus(&mut self, all: bool) -> Vec<Run> {
@@ -302,7 +312,7 @@ impl Spans {
 
     /// As [`Spans::surplus`], of at most so many huge pages.
     pub fn surplus_of(&mut self, all: bool, chunks_max: usize) -> Vec<Run> {
-        let kept = if all { 0 } else { KEPT_MIN.max(self.used / KEPT_PART) };
+        let kept = if all { 0 } else { self.reserve() };
         let (mut runs, mut chunks) = (Vec::new(), 0);
         if self.dirty <= kept {
             return runs;

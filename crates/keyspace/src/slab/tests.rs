@@ -1,8 +1,8 @@
 //! Allocation against a model; several workers at once; memory that is returned to the system.
 #![allow(unsafe_code)]
 
-use super::{CLASS_MAX, Choice, EntryCache, EntryMem, EntryPages, SPAN, Source, class_bytes};
 use super::leaving::EXAMINED_MAX;
+use super::{CLASS_MAX, Choice, EntryCache, EntryMem, EntryPages, SPAN, Source, class_bytes};
 use base::sync::Mutex;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -297,9 +297,8 @@ fn no_place_of_a_span_that_is_left_is_allocated() {
     let mut cache = EntryCache::continuing(0);
     let mut held = sparse(&mem, &mut cache, 8, 0);
     let leaving = choose(&mem).expect("they are nearly empty").leaving;
-    let is_left = |held: &Held| {
-        mem.is_left(&leaving, held.place.as_ptr().expose_provenance() as u64)
-    };
+    let is_left =
+        |held: &Held| mem.is_left(&leaving, held.place.as_ptr().expose_provenance() as u64);
     // Places that a worker frees meanwhile.
     let at = held.iter().position(is_left).expect("most are");
     free(&mem, &mut cache, &held.swap_remove(at));

@@ -7,6 +7,7 @@ use crate::figures::Memory;
 use crate::shared::Shared;
 use crate::worker::core::Core;
 use base::DbIndex;
+use base::sync::atomic::Ordering::Relaxed;
 use command::ops::MemoryOp;
 use resp::{OutBuf, Reply};
 use std::fmt::Write;
@@ -35,7 +36,7 @@ impl Core {
         match op {
             MemoryOp::Doctor => {
                 let facts = Memory::gather(shared);
-                let text = diagnosis(&facts, shared.connections());
+                let text = diagnosis(&facts, &self.circumstances());
                 reply.verbatim(*b"txt", text.as_bytes());
             }
             MemoryOp::Stats => {
@@ -132,8 +133,54 @@ fn pair(reply: &mut Reply<'_>, ratio_name: &str, bytes_name: &str, a: u64, b: u6
     reply.integer(a as i64 - b as i64);
 }
 
+/// What the doctor knows beside the figures of memory.
+#[derive(Clone, Copy, Debug, Default)]
+struct Circumstances {
+    /// Connected clients.
+    clients: u64,
+    /// `activedefrag`.
+    defrag: bool,
+    /// Percent of a processor's time that defragmentation takes now.
+    defrag_percent: u64,
+    /// Bytes of values that wait to be freed.
+    backlog: u64,
+    /// Bytes of free pages of tables.
+    free_tables: u64,
+}
+
+impl Core {
+    fn circumstances(&self) -> Circumstances {
+        let shared = &*self.shared;
+        Circumstances {
+            clients: shared.connections(),
+            defrag: self.settings.activedefrag,
+            defrag_percent: shared.defrag.running.load(Relaxed),
+            backlog: shared.keyspace.reclaimer().pending_bytes(),
+            free_tables: shared.keyspace.free_bucket_bytes(),
+        }
+    }
+}
+
+impl Circumstances {
+    /// What becomes of the gaps between entries.
+    fn about_gaps(self) -> String {
+        match (self.defrag_percent, self.defrag) {
+            (1.., _) => format!(
+                "Entries are being moved together, with {} % of a processor.",
+                self.defrag_percent
+            ),
+            (0, true) => "Entries are moved together when the gaps exceed active-defrag-threshold-lower and \
+                          active-defrag-ignore-bytes; what stands outside of entries (large collections, \
+                          strings above 16 KiB) is not moved."
+                .to_owned(),
+            (0, false) => "\"activedefrag yes\" moves entries together.".to_owned(),
+        }
+    }
+}
+
 /// What is unusual about the memory, and what to do about it.
-fn diagnosis(facts: &Memory, clients: u64) -> String {
+fn diagnosis(facts: &Memory, around: &Circumstances) -> String {
+    let clients = around.clients;
     if facts.net() < WORTH_LOOKING {
         return format!(
             "There is little to look at: {} beyond what an empty server holds.\n",
@@ -155,9 +202,10 @@ fn diagnosis(facts: &Memory, clients: u64) -> String {
         let _ = writeln!(
             text,
             "- Fragmentation: {} are allocated in pages of {}. Values of many different sizes that come and go \
-             leave gaps; new values fill them.",
+             leave gaps; new values fill them. {}",
             human(facts.allocated),
-            human(facts.active)
+            human(facts.active),
+            around.about_gaps()
         );
     }
     if high(facts.resident, facts.active) {
@@ -168,12 +216,30 @@ fn diagnosis(facts: &Memory, clients: u64) -> String {
             human(facts.resident - facts.active)
         );
     }
-    let outside = facts.resident + facts.buckets;
+    if around.backlog > HIGH_BYTES {
+        let _ = writeln!(
+            text,
+            "- Backlog: {} of removed values wait for the thread that frees them. They count as used until \
+             then; INFO memory shows lazyfree_pending_objects.",
+            human(around.backlog)
+        );
+    }
+    if around.free_tables > HIGH_BYTES && around.free_tables > facts.buckets {
+        let _ = writeln!(
+            text,
+            "- Tables: {} of free pages of tables are kept for keys that come. They go back by themselves, or \
+             by MEMORY PURGE.",
+            human(around.free_tables)
+        );
+    }
+    let outside = facts.resident + facts.buckets + around.free_tables;
     if high(facts.rss, outside) {
         let _ = writeln!(
             text,
             "- The process: {} are resident beside the allocator's pages and the tables: receive areas, \
-             stacks of threads, the program itself.",
+             stacks of threads, the program itself, or free memory in huge pages: the system fills a huge page \
+             of which a part was given back, as max_ptes_none in \
+             /sys/kernel/mm/transparent_hugepage/khugepaged says.",
             human(facts.rss - outside)
         );
     }
@@ -198,6 +264,9 @@ mod tests {
 
     const MB: u64 = 1 << 20;
 
+    const AROUND: Circumstances =
+        Circumstances { clients: 50, defrag: false, defrag_percent: 0, backlog: 0, free_tables: 0 };
+
     fn healthy() -> Memory {
         Memory {
             used: 110 * MB,
@@ -217,9 +286,9 @@ mod tests {
 
     #[test]
     fn the_doctor_reports_each_unusual_figure_alone() {
-        assert_eq!(diagnosis(&healthy(), 50), "Nothing unusual was found.\n");
+        assert_eq!(diagnosis(&healthy(), &AROUND), "Nothing unusual was found.\n");
         let little = Memory { used: 3 * MB, ..healthy() };
-        assert!(diagnosis(&little, 50).starts_with("There is little to look at: 2.00M"));
+        assert!(diagnosis(&little, &AROUND).starts_with("There is little to look at: 2.00M"));
         let findings = [
             ("- Peak:", Memory { peak: 200 * MB, ..healthy() }),
             ("- Fragmentation:", Memory { active: 150 * MB, resident: 150 * MB, ..healthy() }),
@@ -228,10 +297,27 @@ mod tests {
             ("- Clients:", Memory { clients: 50 * MB, ..healthy() }),
         ];
         for (finding, facts) in findings {
-            let text = diagnosis(&facts, 50);
+            let text = diagnosis(&facts, &AROUND);
             assert!(text.contains(finding), "{finding} {text}");
             assert_eq!(text.matches("\n- ").count(), 1, "{text}");
         }
+    }
+
+    #[test]
+    fn the_doctor_says_what_becomes_of_gaps_and_of_what_waits() {
+        let gaps = Memory { active: 150 * MB, resident: 150 * MB, rss: 165 * MB, ..healthy() };
+        let says = |around: Circumstances, part: &str| {
+            let text = diagnosis(&gaps, &around);
+            assert!(text.contains(part), "{part}: {text}");
+        };
+        says(AROUND, "\"activedefrag yes\" moves entries together");
+        says(Circumstances { defrag: true, ..AROUND }, "is not moved");
+        says(
+            Circumstances { defrag: true, defrag_percent: 7, ..AROUND },
+            "with 7 % of a processor",
+        );
+        says(Circumstances { backlog: 20 * MB, ..AROUND }, "- Backlog: 20.00M");
+        says(Circumstances { free_tables: 20 * MB, ..AROUND }, "- Tables: 20.00M");
     }
 
     #[test]

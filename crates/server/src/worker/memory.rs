@@ -4,7 +4,7 @@
 //! | who | what | when |
 //! |---|---|---|
 //! | each worker | returns cached places of spans that are being left | while a round is on |
-//! | each worker | empties its thread's cache in the allocator | once when it has become idle |
+//! | each worker | empties its caches of free places, and its thread's in the allocator | once when it has become idle |
 //! | worker 0 | begins a round, and makes its steps | while the thresholds are exceeded |
 //! | worker 0 | asks the reclaimer's thread to return free memory | while there is much of it |
 //!
@@ -26,8 +26,7 @@ use observe::SpikeEvent;
 const MS: u64 = 1_000_000;
 /// How often memory is looked at.
 const TEND_NS: u64 = 250 * MS;
-/// What a step of defragmentation plans. With its last moves, and memory that it returns, it stays
-/// below 200 microseconds.
+/// What a step of defragmentation plans. With its last moves it stays below 200 microseconds.
 const STEP_NS: u64 = 150_000;
 /// After a step behind a closed gate, or one that gave way to it.
 const WAIT_NS: u64 = MS;
@@ -88,8 +87,7 @@ impl Thresholds {
 }
 
 fn gaps(shared: &Shared) -> Gaps {
-    let (active, places) =
-        (shared.keyspace.entry_pages().active, shared.keyspace.memory().places);
+    let (active, places) = (shared.keyspace.entry_pages().active, shared.keyspace.memory().places);
     let bytes = active.saturating_sub(places);
     Gaps { bytes, percent: bytes.saturating_mul(100) / places.max(1) }
 }
@@ -105,6 +103,7 @@ impl Parts for ReturnMemory {
 
 impl Drop for ReturnMemory {
     fn drop(&mut self) {
+        self.0.keyspace.return_surplus();
         self.0.keyspace.trim_buckets();
         (self.0.facts.tools.decay)();
         self.0.defrag.is_returning.store(false, Relaxed);
@@ -123,7 +122,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if core.shared.defrag.running.load(Relaxed) > 0 {
             self.access.return_left();
         }
-        core.empty_if_idle();
+        core.empty_if_idle(&mut self.access);
         if core.id == 0 {
             core.follow_gaps(&mut self.access);
             core.return_free_memory();
@@ -147,13 +146,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
 }
 
 impl Core {
-    /// Empties the thread's cache in the allocator when the worker has become idle: what is cached
-    /// there counts as allocated, and keeps pages from becoming free.
-    fn empty_if_idle(&mut self) {
+    /// Empties the worker's caches of places, and its thread's in the allocator, when the worker has
+    /// become idle: what is cached there keeps pages from becoming free.
+    fn empty_if_idle(&mut self, access: &mut Access) {
         let processed = self.counters().processed.get();
         let is_idle = processed == self.tending.processed;
         self.tending.processed = processed;
         if is_idle && !self.tending.is_emptied {
+            access.return_cached();
             (self.shared.facts.tools.empty_thread_cache)();
         }
         self.tending.is_emptied = is_idle;
@@ -258,7 +258,8 @@ impl Core {
         let free = resident.saturating_sub((shared.facts.tools.active)());
         let of_tables = shared.keyspace.free_bucket_bytes();
         let used = shared.keyspace.memory().buckets;
-        let has_much = free > FREE_MIN || of_tables > FREE_MIN.max(used / 8);
+        let has_much =
+            free > FREE_MIN || of_tables > FREE_MIN.max(used / 8) || shared.keyspace.has_surplus();
         if has_much && !shared.defrag.is_returning.swap(true, Relaxed) {
             let request = Box::new(ReturnMemory(Arc::clone(shared)));
             shared.keyspace.reclaimer().reclaim_parts(request);

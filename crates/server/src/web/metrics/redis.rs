@@ -374,12 +374,7 @@ pub(crate) const METRICS: &[Metric] = &[
         |f| f.stats.defrag.stayed as f64,
         "entries that defragmentation met and left where they are",
     ),
-    one(
-        "redis_defrag_key_misses",
-        Gauge,
-        |f| f.stats.defrag.stayed as f64,
-        "the same",
-    ),
+    one("redis_defrag_key_misses", Gauge, |f| f.stats.defrag.stayed as f64, "the same"),
     one(
         "redis_allocator_rss_ratio",
         Gauge,
