@@ -153,13 +153,13 @@ impl Access {
                     }
                     (round.stage, report.next) = (Stage::Ending(0), DefragNext::More);
                 }
-                Stage::Ending(from) => match ks.entries.end_leaving(*from) {
-                    Some(next) => *from = next,
-                    None => {
+                Stage::Ending(from) => {
+                    let Some(next) = ks.entries.end_leaving(*from) else {
                         report.next = DefragNext::Complete;
                         return report;
-                    }
-                },
+                    };
+                    *from = next;
+                }
             }
             if clock() >= until {
                 return report;
@@ -208,16 +208,16 @@ impl Access {
         left: &mut Vec<u64>,
         report: &mut DefragReport,
     ) {
-        let point = match self.try_lock_to_move(slot, now) {
-            Some(mut guard) => guard.move_out(walk, slot, units, left, report),
-            None => {
-                report.skipped += 1;
-                None
-            }
+        let point = if let Some(mut guard) = self.try_lock_to_move(slot, now) {
+            guard.move_out(walk, slot, units, left, report)
+        } else {
+            report.skipped += 1;
+            None
         };
-        match point {
-            Some(point) => walk.point = point,
-            None => (walk.slot, walk.point) = (slot.index() + 1, 0),
+        if let Some(point) = point {
+            walk.point = point;
+        } else {
+            (walk.slot, walk.point) = (slot.index() + 1, 0);
         }
         *units = units.saturating_sub(1);
     }

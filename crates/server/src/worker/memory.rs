@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | each worker | returns cached places of spans that are being left | while a round is on |
 //! | each worker | empties its caches of free places, and its thread's in the allocator | once when it has become idle |
+//! | each worker | empties its caches of free places | while there are more gaps than entries |
 //! | worker 0 | begins a round, and makes its steps | while the thresholds are exceeded |
 //! | worker 0 | asks the reclaimer's thread to return free memory | while there is much of it |
 //!
@@ -32,6 +33,10 @@ const STEP_NS: u64 = 150_000;
 const WAIT_NS: u64 = MS;
 /// After a round that has moved nothing.
 const REST_NS: u64 = 10_000 * MS;
+/// Gaps above which workers return the places that they have cached, busy or not: more than all of
+/// the entries, and so many bytes.
+const SPARSE_PERCENT: u64 = 100;
+const SPARSE_MIN: u64 = 4 << 20;
 /// Free pages of the allocator, or of tables, that are no reason to return any.
 const FREE_MIN: u64 = 8 << 20;
 
@@ -122,9 +127,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if core.shared.defrag.running.load(Relaxed) > 0 {
             self.access.return_left();
         }
-        core.empty_if_idle(&mut self.access);
+        let gaps = gaps(&core.shared);
+        core.empty_caches(&mut self.access, gaps);
         if core.id == 0 {
-            core.follow_gaps(&mut self.access);
+            core.follow_gaps(&mut self.access, gaps);
             core.return_free_memory();
         }
     }
@@ -147,13 +153,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
 impl Core {
     /// Empties the worker's caches of places, and its thread's in the allocator, when the worker has
-    /// become idle: what is cached there keeps pages from becoming free.
-    fn empty_if_idle(&mut self, access: &mut Access) {
+    /// become idle: what is cached there keeps pages from becoming free. Behind a FLUSHALL each
+    /// cached place has a span of its own; then busy workers return them, too.
+    fn empty_caches(&mut self, access: &mut Access, gaps: Gaps) {
         let processed = self.counters().processed.get();
         let is_idle = processed == self.tending.processed;
         self.tending.processed = processed;
-        if is_idle && !self.tending.is_emptied {
+        let is_first = is_idle && !self.tending.is_emptied;
+        if is_first || gaps.bytes > SPARSE_MIN && gaps.percent > SPARSE_PERCENT {
             access.return_cached();
+        }
+        if is_first {
             (self.shared.facts.tools.empty_thread_cache)();
         }
         self.tending.is_emptied = is_idle;
@@ -171,9 +181,9 @@ impl Core {
     }
 
     /// Begins a round if the thresholds are exceeded, and ends it early if it is not wanted.
-    fn follow_gaps(&mut self, access: &mut Access) {
+    fn follow_gaps(&mut self, access: &mut Access, gaps: Gaps) {
         let now = self.turn.now();
-        let effort = self.thresholds().effort(gaps(&self.shared));
+        let effort = self.thresholds().effort(gaps);
         let is_on = self.settings.activedefrag;
         self.shared.defrag.set_exceeded(is_on && effort > 0, now);
         let must_rest = !is_on || self.shutdown.has_begun() || self.shared.load.is_on();
