@@ -255,7 +255,9 @@ impl HotKeys {
     pub fn count(&self, of: &Use, keys: &[KeyUse<'_>]) {
         for period in self.lock().open(of.at_ms) {
             period.add_command(of);
-            keys.iter().for_each(|key| period.add_key(of, key));
+            for key in keys {
+                period.add_key(of, key);
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 //! worker writes on lines of its own.
 
 use crate::boot::allocator::AllocatorTools;
-use crate::figures::hot::HotSessions;
 use crate::figures::defrag::DefragCounters;
+use crate::figures::hot::HotSessions;
 use crate::figures::limits::MemoryLimits;
 use crate::figures::totals::{IoTotals, Samples};
 use crate::ingest::ports::IngestPorts;

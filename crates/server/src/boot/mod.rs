@@ -10,8 +10,8 @@ pub(crate) mod vital;
 use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::boot::vital::run_or_exit;
-use crate::figures::hot::HotSessions;
 use crate::figures::defrag::DefragCounters;
+use crate::figures::hot::HotSessions;
 use crate::figures::limits::MemoryLimits;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::persist::journal::status::JournalStatus;
@@ -430,17 +430,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
 ) -> Shared {
     let (databases, hash_secret) = (config.command.databases, driver.secret());
     let keyspace = Arc::new(Keyspace::new(&Options { databases, hash_secret, workers: threads }));
-    let facts = Facts {
-        run_id: random_id(|| driver.random()),
-        started_ms: driver.unix_ms().0,
-        io_backend: "epoll",
-        executable: std::env::current_exe()
-            .map_or_else(|_| "sheafdb".into(), |p| p.display().to_string()),
-        config_file: config.file.as_ref().map(|p| p.display().to_string()).unwrap_or_default(),
-        port: config.port,
-        allocator,
-        tools: AllocatorTools::default(),
-    };
+    let facts = facts(&config, driver, allocator);
     keyspace.set_uses(crate::settings::live::uses(&config));
     crate::settings::live::set_evictable(&keyspace, &config);
     keyspace.set_importing(config.import_mode);
@@ -493,6 +483,25 @@ pub fn make_shared<D: Driver<Message = Message>>(
         memory_peak: AtomicU64::new(0),
         memory_startup: AtomicU64::new(allocator().0),
         facts,
+    }
+}
+
+/// What does not change behind the start.
+fn facts<D: Driver<Message = Message>>(
+    config: &Config,
+    driver: &mut D,
+    allocator: fn() -> (u64, u64),
+) -> Facts {
+    Facts {
+        run_id: random_id(|| driver.random()),
+        started_ms: driver.unix_ms().0,
+        io_backend: "epoll",
+        executable: std::env::current_exe()
+            .map_or_else(|_| "sheafdb".into(), |p| p.display().to_string()),
+        config_file: config.file.as_ref().map(|p| p.display().to_string()).unwrap_or_default(),
+        port: config.port,
+        allocator,
+        tools: AllocatorTools::default(),
     }
 }
 

@@ -12,7 +12,7 @@
 //! | waiting for keys, and serving those that wait | `waiting`, `blocked`, `serving` |
 //! | waiting for a sync, and for a disk that fails | `synced`, `disk` |
 //! | several as one | `transaction`, `queue` |
-//! | what is recorded of it | `record`, `sizes`, `redact`, `sampling` |
+//! | what is recorded of it | `record`, `sizes`, `redact`, `sampling`, `sampler` |
 
 pub(crate) mod blocked;
 pub(crate) mod budgets;
@@ -35,6 +35,7 @@ pub(crate) mod record;
 pub(crate) mod redact;
 pub(crate) mod request;
 pub mod running;
+pub(crate) mod sampler;
 pub(crate) mod sampling;
 pub(crate) mod serving;
 pub mod sizes;

@@ -6,9 +6,9 @@
 //! be locked.
 
 use crate::execute::window::{Framed, Window};
-use crate::figures::hot::SAMPLE;
 use crate::worker::core::Core;
 use base::DbIndex;
+use base::sync::Arc;
 use command::CommandId;
 use keyspace::{Access, Intent};
 use observe::hot::{KeyUse, Name, Use, Value};
@@ -16,64 +16,6 @@ use resp::{Args, OutBuf};
 
 /// Keys of one command that are counted.
 const KEYS_MAX: usize = 16;
-/// Values that wait to be looked at.
-const LOOKS_MAX: usize = 8;
-/// A longer key's value is not looked at.
-const LOOK_BYTES_MAX: usize = 512;
-
-/// A key whose value is to be looked at.
-struct Look {
-    db: DbIndex,
-    id: CommandId,
-    len: usize,
-    key: [u8; LOOK_BYTES_MAX],
-}
-
-/// When a worker looks at its next command.
-pub(crate) struct Sampler {
-    /// Of the commands of windows, counted from the first of the next window.
-    next_framed: usize,
-    /// Of the others.
-    next_alone: usize,
-    /// One command in so many is looked at.
-    ratio: u32,
-    /// Of the sessions of HOTKEYS that are followed.
-    version: u64,
-    looks: Vec<Look>,
-}
-
-impl Sampler {
-    pub(crate) fn new() -> Self {
-        let next = SAMPLE as usize;
-        let looks = Vec::with_capacity(LOOKS_MAX);
-        Self { next_framed: next, next_alone: next, ratio: SAMPLE, version: 0, looks }
-    }
-
-    /// True if a window of `n` commands has one to be looked at.
-    #[inline]
-    pub(crate) fn has_next_in(&self, n: usize) -> bool {
-        self.next_framed < n
-    }
-
-    /// A window of `n` commands has ended.
-    #[inline]
-    pub(crate) fn pass(&mut self, n: usize) {
-        self.next_framed = self.next_framed.saturating_sub(n);
-    }
-
-    /// True if this command of the window is to be looked at.
-    pub(crate) fn is_next(&self, at: usize) -> bool {
-        self.next_framed == at
-    }
-
-    fn look_at(&mut self, db: DbIndex, id: CommandId, name: &[u8]) {
-        if self.looks.len() < LOOKS_MAX && name.len() <= LOOK_BYTES_MAX {
-            let mut key = [0; LOOK_BYTES_MAX];
-            key[..name.len()].copy_from_slice(name);
-            self.looks.push(Look { db, id, len: name.len(), key });
-        }
-    }
-}
 
 impl Core {
     /// Follows the sessions of HOTKEYS: another share of the commands may be looked at.
@@ -176,11 +118,11 @@ impl Core {
             return;
         }
         self.follow();
+        let ks = Arc::clone(&self.shared.keyspace);
         let mut looks = std::mem::take(&mut self.sampler.looks);
         let now = self.turn.unix_ms();
         for look in looks.drain(..) {
-            let ks = std::sync::Arc::clone(&self.shared.keyspace);
-            let key = ks.key(&look.key[..look.len]);
+            let key = ks.key(look.key());
             // Behind a long holder it is not looked at: it will be sampled again.
             let Ok(guard) = access.lock_one(key.slot, now, Intent::Read) else { continue };
             let bytes = guard.stored_memory(look.db, &key);

@@ -5,8 +5,8 @@
 //! for a reader, except for the copy of a driver's figures, which it replaces ten times a second.
 
 pub mod databases;
-pub mod hot;
 pub mod defrag;
+pub mod hot;
 pub mod ingest;
 pub mod io;
 pub mod limits;

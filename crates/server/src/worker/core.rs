@@ -14,7 +14,7 @@
 use crate::execute::hot::{Hot, hot_table};
 use crate::execute::keys::CommandKeys;
 use crate::execute::running::Running;
-use crate::execute::sampling::Sampler;
+use crate::execute::sampler::Sampler;
 use crate::sessions::outbox::Holding;
 use crate::sessions::session::Session;
 use crate::settings::WorkerSettings;
