@@ -35,6 +35,25 @@ pub(crate) enum Affected {
 }
 
 impl Affected {
+    /// Where a window may take memory.
+    pub(super) fn of_window(window: &Window) -> Self {
+        let (mut affected, mut is_moved) = (Self::Nothing, false);
+        for c in &window.commands {
+            let Some(spec) = c.id.map(command::CommandId::spec) else { continue };
+            is_moved |= matches!(spec.handler, Handler::Session(_));
+            if spec.traits.contains(Traits::RUNS_QUEUE) || spec.into.is_some() {
+                return Self::All;
+            }
+            if spec.flags.contains(Flags::DENYOOM) {
+                affected = if is_moved { Self::All } else { affected.and(c.db) };
+            }
+            if affected == Self::All {
+                break;
+            }
+        }
+        affected
+    }
+
     fn and(self, db: DbIndex) -> Self {
         match self {
             Self::Nothing => Self::One(db),
@@ -63,25 +82,6 @@ impl Core {
     #[inline]
     pub(crate) fn has_budgets(&self) -> bool {
         !self.settings.budgets.is_empty()
-    }
-
-    /// Where a window may take memory.
-    pub(super) fn budgets_of(&self, window: &Window) -> Affected {
-        let (mut affected, mut is_moved) = (Affected::Nothing, false);
-        for c in &window.commands {
-            let Some(spec) = c.id.map(command::CommandId::spec) else { continue };
-            is_moved |= matches!(spec.handler, Handler::Session(_));
-            if spec.traits.contains(Traits::RUNS_QUEUE) || spec.into.is_some() {
-                return Affected::All;
-            }
-            if spec.flags.contains(Flags::DENYOOM) {
-                affected = if is_moved { Affected::All } else { affected.and(c.db) };
-            }
-            if affected == Affected::All {
-                break;
-            }
-        }
-        affected
     }
 
     /// Evicts keys of the affected databases that are above their limits. Afterwards the gate is

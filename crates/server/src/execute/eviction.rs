@@ -14,6 +14,7 @@
 //! Keys are evicted for what keys take, and clients' buffers, but not for what is being freed or
 //! kept for a save: it is gone soon, and to evict for it would empty the keyspace.
 
+use crate::execute::budgets::Affected;
 use crate::execute::gates::closed;
 use crate::execute::panics::Panicked;
 use crate::execute::window::Window;
@@ -75,7 +76,7 @@ impl Core {
             self.make_room(access);
         }
         if self.has_budgets() {
-            self.make_room_in_databases(access, self.budgets_of(window));
+            self.make_room_in_databases(access, Affected::of_window(window));
         }
     }
 
