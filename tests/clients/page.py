@@ -139,7 +139,7 @@ def main():
              "-n", "400000", "-l"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait("throughput under load", lambda: browser.js("charts.ops.data[0].at(-1)") > 1000)
-        moving = ["ops", "p50", "p99", "connections", "memory", "commands-per-receive", "replies-per-send", "events-per-poll"]
+        moving = ["ops", "p50", "p99", "service-p50", "service-p99", "connections", "memory", "commands-per-receive", "replies-per-send", "events-per-poll"]
         for id in moving:
             wait(f"{id} has a value", lambda: text(id) not in ("–", "0"))
         for line, what in ((1, "receive"), (2, "send")):
@@ -150,6 +150,15 @@ def main():
             wait(f"{id} moves by the second", lambda: text(id) != before[id], 10)
         first = "document.querySelector('#top tbody tr').cells[0].textContent"
         wait("the top command", lambda: browser.js(first) in ("SET", "GET", "INCR", "LPUSH"))
+        browser.js("heated = 0")  # the map is asked for every half minute
+        label = "document.querySelector('#heat canvas').getAttribute('aria-label')"
+        wait("the map of service times", lambda: browser.js(label).startswith("from "))
+        painted = "heat.canvas.getContext('2d').getImageData(0, 0, 288, 24).data.some(x => x > 0)"
+        assert browser.js(painted), "the map is empty"
+        browser.js("""(() => { const box = heat.host.getBoundingClientRect();
+            heat.host.dispatchEvent(new PointerEvent("pointermove", { clientX: box.right - 1, clientY: box.top + 40 })); })()""")
+        assert "requests" in browser.js("heat.tip.textContent"), browser.js("heat.tip.textContent")
+        browser.js("heat.host.dispatchEvent(new PointerEvent('pointerleave'))")
         time.sleep(12)  # charts with something on them
         browser.picture("load-light")
         browser.look(True, WIDE)

@@ -179,10 +179,39 @@ fn request_during_shutdown_gets_503() -> bool {
     said.contains(&(503, "shutting down\n".into()))
 }
 
+/// Service times: the histogram agrees with INFO, and the map of 24 hours has what was asked.
+#[test]
+fn service_times_are_shown() {
+    let (server, admin) = start(&[]);
+    let mut client = server.connect();
+    for _ in 0..500 {
+        client.command(&["PING"]).expect("answered");
+    }
+    let Value::Bulk(info) = client.command(&["INFO", "service"]).expect("answered") else {
+        panic!("a text")
+    };
+    let info = String::from_utf8_lossy(&info).into_owned();
+    assert!(info.contains("service_time_percentiles_usec:p50="), "{info}");
+    let counted = "sheafdb_service_time_seconds_count 501\n";
+    until("all are counted", || get(admin, "/metrics", &[]).body.contains(counted));
+    let body = get(admin, "/metrics", &[]).body;
+    assert!(body.contains("sheafdb_service_time_seconds_bucket{le=\"+Inf\"} 501\n"), "{body}");
+    assert!(body.contains("sheafdb_service_time_seconds_bucket{le=\"0.001048576\"} "), "{body}");
+    assert!(get(admin, "/live.json", &[]).body.contains("\"service\":[["));
+    // Housekeeping fills the map, which may be in two columns.
+    until("the map has them", || {
+        let body = get(admin, "/heat.json", &[]).body;
+        let columns = body.split_once("\"columns\":").expect("columns").1;
+        let numbers = columns.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
+        let counts = numbers.filter(|n: &u64| *n < 1_000_000); // the others are minutes
+        counts.sum::<u64>() == 501
+    });
+}
+
 #[test]
 fn a_configured_token_is_required() {
     let (server, admin) = start(&["--admin-token", "s/p q"]);
-    for path in ["/", "/live.json", "/metrics"] {
+    for path in ["/", "/live.json", "/heat.json", "/metrics"] {
         for (query, headers, status) in [
             ("", &[][..], 401),
             ("?token=wrong", &[], 401),
@@ -374,7 +403,7 @@ fn without_a_tcp_port_the_admin_port_is_off_by_default() {
 #[test]
 fn the_page_on_a_public_address_needs_a_token() {
     let (server, admin) = start(&["--admin-bind", "0.0.0.0"]);
-    for path in ["/", "/live.json"] {
+    for path in ["/", "/live.json", "/heat.json"] {
         let answer = get(admin, path, &[]);
         assert_eq!(answer.status, 403, "{path}");
         assert!(answer.body.contains("admin-token"), "{}", answer.body);

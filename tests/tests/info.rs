@@ -67,7 +67,8 @@ fn ours_alone(lines: &[String]) -> Vec<String> {
     let mut own_section = false;
     for (at, line) in lines.iter().enumerate() {
         if line.starts_with('#') {
-            own_section = matches!(&**line, "# Io" | "# Ingest" | "# Longest" | "# Databases");
+            let own = ["# Io", "# Ingest", "# Longest", "# Databases", "# Service"];
+            own_section = own.contains(&&**line);
             if own_section && kept.last().is_some_and(String::is_empty) {
                 kept.pop();
             }

@@ -84,6 +84,7 @@ const WRONG: &[&str] = &[
     "SLOWLOG GET x",
     "SLOWLOG GET -2",
     "SLOWLOG get 1 2",
+    "SLOWLOG GET 1 2 3",
     "SLOWLOG GET 99999999999999999999",
     "SWAPDB a 1",
     "SWAPDB 1 a",
@@ -286,6 +287,7 @@ fn assert_server_operations(cases: impl IntoIterator<Item = (&'static str, Serve
 #[test]
 fn server_commands_are_parsed() {
     let end = |save, now, force| ServerOp::Shutdown(ShutdownOp::End { save, now, force });
+    let get = |count, waited| LogOp::Get { count, waited };
     assert_server_operations([
         ("CONFIG GET a b*", ServerOp::Config(ConfigOp::Get(vec![bytes("a"), bytes("b*")]))),
         (
@@ -310,15 +312,16 @@ fn server_commands_are_parsed() {
         ("SHUTDOWN nosave NOW force", end(Some(false), true, true)),
         ("SHUTDOWN SAVE save", end(Some(true), false, false)),
         ("SHUTDOWN ABORT", ServerOp::Shutdown(ShutdownOp::Abort)),
-        ("SLOWLOG GET", ServerOp::CommandLog(LogKind::Slow, LogOp::Get { count: Some(10) })),
-        ("SLOWLOG GET 0", ServerOp::CommandLog(LogKind::Slow, LogOp::Get { count: Some(0) })),
-        ("SLOWLOG GET -1", ServerOp::CommandLog(LogKind::Slow, LogOp::Get { count: None })),
+        ("SLOWLOG GET", ServerOp::CommandLog(LogKind::Slow, get(Some(10), false))),
+        ("SLOWLOG GET 0", ServerOp::CommandLog(LogKind::Slow, get(Some(0), false))),
+        ("SLOWLOG GET -1", ServerOp::CommandLog(LogKind::Slow, get(None, false))),
+        ("SLOWLOG GET 7 Waited", ServerOp::CommandLog(LogKind::Slow, get(Some(7), true))),
         ("SLOWLOG LEN", ServerOp::CommandLog(LogKind::Slow, LogOp::Len)),
         (
             "COMMANDLOG GET 5 Large-Reply",
-            ServerOp::CommandLog(LogKind::LargeReply, LogOp::Get { count: Some(5) }),
+            ServerOp::CommandLog(LogKind::LargeReply, get(Some(5), false)),
         ),
-        ("COMMANDLOG GET -1 slow", ServerOp::CommandLog(LogKind::Slow, LogOp::Get { count: None })),
+        ("COMMANDLOG GET -1 slow", ServerOp::CommandLog(LogKind::Slow, get(None, false))),
         ("COMMANDLOG LEN large-request", ServerOp::CommandLog(LogKind::LargeRequest, LogOp::Len)),
         ("COMMANDLOG RESET large-reply", ServerOp::CommandLog(LogKind::LargeReply, LogOp::Reset)),
         ("LATENCY LATEST", ServerOp::Latency(LatencyOp::Latest)),

@@ -458,7 +458,7 @@ settings! {
          so many milliseconds. 0: none.",
     );
     "latency-tracking" worker(latency_tracking: bool) = wired(
-        Kind::Bool, "yes", "Keep a latency histogram per command."
+        Kind::Bool, "yes", "Keep latency histograms: execution per command, and service time."
     );
     "latency-tracking-info-percentiles" server(latency_percentiles: Vec<f64>) = wired(
         Kind::Percentiles, "50 99 99.9", "Percentiles shown by INFO."

@@ -49,6 +49,8 @@ pub struct Loopback<M> {
     area: Vec<u8>,
     area_at: usize,
     out: OutBuf,
+    /// Nanoseconds that a send takes.
+    send_ns: u64,
     /// Reported at the end of a turn: ends of connections and of operations on files.
     last: VecDeque<Event<M>>,
     mailbox: Mailbox<M>,
@@ -74,6 +76,7 @@ impl<M: Send> Loopback<M> {
             area: vec![0; AREA],
             area_at: 0,
             out: OutBuf::new(),
+            send_ns: 0,
             last: VecDeque::new(),
             mailbox: Mailbox::new(Box::new(Nobody)),
             mail: VecDeque::new(),
@@ -125,6 +128,11 @@ impl<M: Send> Loopback<M> {
     /// Time passes.
     pub fn advance(&mut self, ns: u64) {
         self.now.fetch_add(ns, Relaxed);
+    }
+
+    /// Each send takes so long from now on.
+    pub fn set_send_ns(&mut self, ns: u64) {
+        self.send_ns = ns;
     }
 
     fn pipe(&mut self, conn: ConnId) -> &mut Pipe {
@@ -284,6 +292,7 @@ impl<M: Send> Driver for Loopback<M> {
         self.stats.sends += 1;
         self.stats.bytes_sent += sent;
         self.stats.bytes_per_send.record(sent);
+        self.now.fetch_add(self.send_ns, Relaxed);
         0
     }
 

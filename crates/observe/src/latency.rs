@@ -92,6 +92,30 @@ impl Latency {
     }
 }
 
+/// A latency histogram with the sum of its values, for service times.
+#[derive(Debug, Default)]
+pub struct ServiceTimes {
+    /// How many took how long.
+    pub times: Latency,
+    /// Nanoseconds of all of them.
+    pub sum_ns: Counter,
+}
+
+impl ServiceTimes {
+    /// Counts `n` requests of `ns` nanoseconds each.
+    #[inline]
+    pub fn record(&self, n: u64, ns: u64) {
+        self.times.record_times(n, ns);
+        self.sum_ns.add(n.wrapping_mul(ns));
+    }
+
+    /// Resets all counts. Only the writing worker may call it.
+    pub fn reset(&self) {
+        self.times.reset();
+        self.sum_ns.set(0);
+    }
+}
+
 impl LatencyTotals {
     /// Values counted.
     pub fn count(&self) -> u64 {

@@ -7,6 +7,7 @@
 pub mod command_stats;
 pub mod counter;
 pub mod error_stats;
+pub mod heat;
 pub mod histogram;
 pub mod hot;
 pub mod latency;
@@ -16,7 +17,8 @@ pub mod spikes;
 pub use command_stats::{CommandStats, CommandTotals, Longest};
 pub use counter::Counter;
 pub use error_stats::ErrorStats;
+pub use heat::{HeatMap, Unfolded};
 pub use histogram::{Histogram, HistogramTotals};
-pub use latency::{Latency, LatencyTotals};
+pub use latency::{Latency, LatencyTotals, ServiceTimes};
 pub use slowlog::{Entry, Slowlog};
 pub use spikes::{Series, SeriesFacts, Spike, SpikeEvent, Spikes};

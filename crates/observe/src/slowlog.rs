@@ -18,6 +18,8 @@ pub struct Entry {
     pub unix_s: i64,
     /// The logged quantity: microseconds, or bytes.
     pub value: u64,
+    /// How long it waited beside its execution, microseconds; 0 in the logs of sizes.
+    pub waited_us: u64,
     /// Its arguments, truncated.
     pub args: Vec<Vec<u8>>,
     /// Address of the client.
@@ -43,12 +45,13 @@ impl Slowlog {
         Slowlog(Mutex::new(Log { entries: VecDeque::new(), next_id: 0, len_max }))
     }
 
-    /// Adds a command; evicts the oldest entry if the log is full. Of each argument come its first
+    /// Adds a command: the logged quantity, and the time it waited in microseconds. Evicts the
+    /// oldest entry if the log is full. Of each argument come its first
     /// bytes, at least [`ARG_BYTES_MAX`] of a longer one, and its length. The name is cut, too.
     pub fn add<'a>(
         &self,
         unix_s: i64,
-        value: u64,
+        (value, waited_us): (u64, u64),
         args: impl ExactSizeIterator<Item = (&'a [u8], usize)>,
         client: &str,
         name: &[u8],
@@ -58,7 +61,7 @@ impl Slowlog {
         let mut log = self.lock();
         let id = log.next_id;
         log.next_id += 1;
-        log.entries.push_front(Entry { id, unix_s, value, args, client, name });
+        log.entries.push_front(Entry { id, unix_s, value, waited_us, args, client, name });
         let len_max = log.len_max;
         log.entries.truncate(len_max);
     }
@@ -131,7 +134,7 @@ mod tests {
 
     fn log_of(args: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let log = Slowlog::new(1);
-        log.add(1, 2, args.iter().map(|arg| (&arg[..], arg.len())), "127.0.0.1:1", b"bob");
+        log.add(1, (2, 0), args.iter().map(|arg| (&arg[..], arg.len())), "127.0.0.1:1", b"bob");
         log.newest(1).remove(0).args
     }
 
@@ -169,7 +172,7 @@ mod tests {
     fn the_newest_entries_come_first_and_the_oldest_are_dropped() {
         let log = Slowlog::new(4);
         for n in 0..6u64 {
-            log.add(n as i64, n, [(&b"ping"[..], 4)].into_iter(), "client", b"");
+            log.add(n as i64, (n, 0), [(&b"ping"[..], 4)].into_iter(), "client", b"");
         }
         let ids = |log: &Slowlog| log.newest(usize::MAX).iter().map(|e| e.id).collect::<Vec<_>>();
         assert_eq!(ids(&log), [5, 4, 3, 2]);
@@ -178,13 +181,13 @@ mod tests {
         assert_eq!(ids(&log), [5, 4]);
         log.reset();
         assert!(log.is_empty());
-        log.add(9, 9, [(&b"ping"[..], 4)].into_iter(), "client", b"name");
+        log.add(9, (9, 0), [(&b"ping"[..], 4)].into_iter(), "client", b"name");
         assert_eq!(ids(&log), [6], "numbers go on after a reset");
-        log.add(9, 9, [(&b"ping"[..], 4)].into_iter(), "client", &vec![b'n'; 1_000_000]);
+        log.add(9, (9, 0), [(&b"ping"[..], 4)].into_iter(), "client", &vec![b'n'; 1_000_000]);
         let name = log.newest(1).remove(0).name;
         assert!(name.ends_with(b"nnn... (999872 more bytes)") && name.capacity() < 1_000);
         log.set_len_max(0);
-        log.add(9, 9, [(&b"ping"[..], 4)].into_iter(), "client", b"");
+        log.add(9, (9, 0), [(&b"ping"[..], 4)].into_iter(), "client", b"");
         assert_eq!(log.len(), 0);
     }
 }

@@ -25,7 +25,7 @@ use config::Config;
 use driver::{DriverStats, MailboxSender};
 use keyspace::Keyspace;
 use observe::hot::HotKeys;
-use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
+use observe::{CommandStats, Counter, ErrorStats, HeatMap, ServiceTimes, Slowlog, Spikes};
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -36,6 +36,8 @@ pub struct WorkerCounters {
     pub commands: CommandStats,
     /// Error replies by their first word.
     pub errors: ErrorStats,
+    /// Times from the receive of a request to the send of its reply.
+    pub service: ServiceTimes,
     /// The statistics epoch these counts belong to; those of an older one are forgotten already.
     pub epoch: AtomicU64,
     /// Commands executed.
@@ -83,6 +85,7 @@ impl WorkerCounters {
     pub fn reset(&self) {
         self.commands.reset();
         self.errors.reset();
+        self.service.reset();
         let times = [&self.expire_ns, &self.expire_step_max_ns, &self.longest_turn_ns];
         let of_databases =
             self.databases.iter().flat_map(|db| [&db.commands, &db.hits, &db.misses]);
@@ -184,6 +187,8 @@ pub struct Shared {
     pub hot: HotSessions,
     /// Latency spikes.
     pub spikes: Spikes,
+    /// Service times of the last 24 hours; CONFIG RESETSTAT keeps them.
+    pub heat: HeatMap,
     /// Raised by CONFIG RESETSTAT; every worker then forgets its counts.
     pub stats_epoch: AtomicU64,
     /// Samples for the rates of INFO.

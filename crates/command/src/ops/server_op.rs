@@ -190,6 +190,8 @@ pub enum LogOp {
     Get {
         /// At most this many, `None` for all.
         count: Option<u64>,
+        /// With a seventh element: how long each command waited, microseconds.
+        waited: bool,
     },
     /// How many there are.
     Len,

@@ -26,14 +26,17 @@ fn kind(word: &[u8]) -> Result<LogKind, Error> {
     found.map(|(_, kind)| kind).ok_or(Error::CommandLogType)
 }
 
-/// `SLOWLOG GET [count]`.
+/// `SLOWLOG GET [count [WAITED]]`. Redis has no WAITED. It is asked for because some clients
+/// (go-redis) read six elements of each entry and lose their place in the reply if there are more.
 pub fn get(args: Args<'_>) -> Result<ServerOp, Error> {
+    let waited = args.len() == 4 && is(args.get(3), "waited");
     let count = match args.len() {
         2 => Some(SLOWLOG_GET_DEFAULT),
         3 => count(args.get(2))?,
+        4 if waited => count(args.get(2))?,
         _ => return Err(Error::subcommand_syntax("SLOWLOG", args.get(1))),
     };
-    Ok(ServerOp::CommandLog(LogKind::Slow, LogOp::Get { count }))
+    Ok(ServerOp::CommandLog(LogKind::Slow, LogOp::Get { count, waited }))
 }
 
 /// `SLOWLOG LEN`.
@@ -49,7 +52,7 @@ pub fn reset(_: Args<'_>) -> Result<ServerOp, Error> {
 /// `COMMANDLOG GET count type`.
 pub fn commandlog_get(args: Args<'_>) -> Result<ServerOp, Error> {
     let (count, kind) = (count(args.get(2))?, kind(args.get(3))?);
-    Ok(ServerOp::CommandLog(kind, LogOp::Get { count }))
+    Ok(ServerOp::CommandLog(kind, LogOp::Get { count, waited: false }))
 }
 
 /// `COMMANDLOG LEN type`.

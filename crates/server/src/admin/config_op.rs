@@ -82,7 +82,7 @@ impl Core {
         shared
             .change_config(|config| crate::settings::live::set(config, &pairs, local, &shared))
             .map_err(|e| Error::made(e.to_string()))?;
-        self.settings.refresh(&shared);
+        self.refresh_settings(&shared);
         self.publish_fence();
         Ok(())
     }

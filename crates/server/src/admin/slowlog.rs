@@ -27,12 +27,12 @@ impl Core {
                 log.reset();
                 reply.ok();
             }
-            LogOp::Get { count } => {
+            LogOp::Get { count, waited } => {
                 let entries = log
                     .newest(count.map_or(usize::MAX, |c| usize::try_from(c).unwrap_or(usize::MAX)));
                 reply.array(entries.len());
                 for entry in entries {
-                    reply.array(6);
+                    reply.array(6 + usize::from(waited));
                     reply.integer(entry.id as i64);
                     reply.integer(entry.unix_s);
                     reply.integer(entry.value as i64);
@@ -40,6 +40,9 @@ impl Core {
                     entry.args.iter().for_each(|a| reply.bulk(a));
                     reply.bulk(entry.client.as_bytes());
                     reply.bulk(&entry.name);
+                    if waited {
+                        reply.integer(entry.waited_us as i64);
+                    }
                 }
             }
         }

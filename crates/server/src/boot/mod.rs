@@ -39,7 +39,7 @@ use ingest::Strategy;
 use journal::ReplId;
 use keyspace::{Keyspace, Options};
 use observe::hot::HotKeys;
-use observe::{CommandStats, Counter, ErrorStats, Slowlog, Spikes};
+use observe::{CommandStats, Counter, ErrorStats, HeatMap, ServiceTimes, Slowlog, Spikes};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -465,6 +465,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         large_replies,
         hot: HotSessions::default(),
         spikes: Spikes::default(),
+        heat: HeatMap::default(),
         stats_epoch: AtomicU64::new(0),
         samples: Mutex::default(),
         migrations: AtomicUsize::new(0),
@@ -543,6 +544,7 @@ impl WorkerCounters {
         Self {
             commands: CommandStats::new(commands),
             errors: ErrorStats::default(),
+            service: ServiceTimes::default(),
             epoch: AtomicU64::new(0),
             processed: Counter::default(),
             databases: (0..databases).map(|_| DatabaseCounters::default()).collect(),

@@ -2,6 +2,7 @@
 //! sessions.
 
 use crate::sessions::session::Suspended;
+use crate::shared::Shared;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
 use base::sync::Arc;
@@ -25,13 +26,22 @@ impl Core {
         let version = shared.config_version.load(Acquire);
         if version != self.versions.config {
             self.versions.config = version;
-            self.settings.refresh(&shared);
+            self.refresh_settings(&shared);
             self.follow_appendfsync();
         }
         self.refresh_gates();
         self.stop_condemned();
         self.versions.fence = latest;
         shared.keyspace.fences().pass(self.id, latest, |w| shared.post(w, Message::Released));
+    }
+
+    /// Takes over the configuration.
+    pub(crate) fn refresh_settings(&mut self, shared: &Shared) {
+        let was_tracking = self.settings.latency_tracking;
+        self.settings.refresh(shared);
+        if self.settings.latency_tracking != was_tracking {
+            self.forget_unanswered();
+        }
     }
 
     /// Publishes a change of the rules by which commands are executed. Only the reply that is being

@@ -43,6 +43,9 @@ impl Core {
     ) {
         let Request { caller, id, args, .. } = *request;
         self.charge(caller.conn().index, run_ns);
+        if outcome == Outcome::Done && sizes.reply > 0 {
+            self.note_done(caller.conn());
+        }
         // Taken in any case: it is not the time of another command.
         let ahead_ns = self.running.take_time_ahead();
         if self.running.id().is_none() {
@@ -204,10 +207,14 @@ impl Core {
 
     /// Counts the window's commands of the short path, up to `end`, for their clients.
     fn count_for_clients(&mut self, window: &Window, end: usize) {
-        let (sessions, counted) = (&self.sessions, &mut self.batch.counted);
+        let tracks = self.settings.latency_tracking;
+        let (sessions, counted) = (&mut self.sessions, &mut self.batch.counted);
         window.count_runs(counted, end, |session, n| {
-            if let Some(session) = &sessions[session as usize] {
+            if let Some(session) = &mut sessions[session as usize] {
                 session.card.commands.add(n);
+                if tracks {
+                    session.unanswered.add_done(n as u32);
+                }
             }
         });
     }
@@ -341,19 +348,23 @@ impl Core {
         if slow.is_none() && request.is_none() && reply.is_none() {
             return;
         }
+        let now = self.clock.now();
         let s = caller.session(self);
         let (addr, name) = (s.card.addr.clone(), s.card.text().name.clone());
+        // What is not its execution since it was received, or since it was served.
+        let since_us = now.since(s.unanswered.received()) / 1000;
+        let waited_us = since_us.saturating_sub(us.unwrap_or_default());
         let at_s = self.turn.unix_ms().0 / 1000;
         let shared = &self.shared;
         let logs = [
-            (&shared.slowlog, slow),
-            (&shared.large_requests, request),
-            (&shared.large_replies, reply),
+            (&shared.slowlog, slow, waited_us),
+            (&shared.large_requests, request, 0),
+            (&shared.large_replies, reply, 0),
         ];
-        for (log, value) in logs {
+        for (log, value, waited_us) in logs {
             let Some(value) = value else { continue };
             let shown = redact::starts(id.spec(), args);
-            log.add(at_s, value, shown.into_iter(), &addr, name.as_bytes());
+            log.add(at_s, (value, waited_us), shown.into_iter(), &addr, name.as_bytes());
         }
     }
 

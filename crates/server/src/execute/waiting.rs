@@ -9,7 +9,7 @@ use crate::execute::request::Command;
 use crate::execute::steps::run_through;
 use crate::sessions::card::flag;
 use crate::sessions::session;
-use crate::sessions::session::{Blocked, Session, Suspended};
+use crate::sessions::session::{Blocked, ReplyMode, Session, Suspended};
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::{Message, Served};
@@ -116,6 +116,10 @@ impl Core {
         s.card.commands.add(1);
         *s.card.ticket.lock().expect("no panic while a card is held") = None;
         self.unlist(&blocked, conn);
+        let now = self.turn.now();
+        if let Some(s) = self.session_mut(conn) {
+            s.unanswered.restart(now);
+        }
         Some(blocked)
     }
 
@@ -239,9 +243,12 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// The reply of a command that has waited is written: its session goes on.
     pub(crate) fn end_answer(&mut self, conn: ConnId) {
         if let Some(s) = self.core.session_mut(conn) {
-            let seen = s.seen;
+            let (seen, is_wanted) = (s.seen, s.reply_mode == ReplyMode::On);
             s.end_reply();
             self.core.turn.output.hold(seen);
+            if is_wanted {
+                self.core.note_done(conn);
+            }
         }
         self.wake(conn);
     }

@@ -12,6 +12,7 @@ pub mod io;
 pub mod limits;
 pub mod rates;
 pub mod saves;
+pub mod service;
 pub mod totals;
 pub mod used;
 
@@ -21,6 +22,7 @@ use crate::figures::ingest::IngestFigures;
 use crate::figures::io::IoFigures;
 use crate::figures::rates::{Rates, totals};
 use crate::figures::saves::SaveFigures;
+use crate::figures::service::ServiceFigures;
 use crate::figures::totals::IoTotals;
 use crate::persist::load::state::Progress;
 use crate::sessions::card::flag;
@@ -57,6 +59,8 @@ pub struct Figures {
     pub database_uses: Vec<DatabaseUse>,
     /// Commands that were called or refused.
     pub commands: Vec<Command>,
+    /// Service times.
+    pub service: ServiceFigures,
     /// Error replies by their first word.
     pub errors: Vec<(String, u64)>,
     /// The batches of all workers, and of each.
@@ -253,6 +257,7 @@ impl Figures {
             databases: databases(shared, settings.databases, unix_ms).collect(),
             database_uses: DatabaseUse::gather(shared, now),
             commands: commands.collect(),
+            service: ServiceFigures::gather(shared),
             errors: errors(shared),
             io: IoFigures::gather(shared),
             ingest: IngestFigures::gather(shared),

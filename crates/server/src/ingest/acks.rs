@@ -44,7 +44,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             let is_fsynced = self.ingest.find(conn).is_some_and(|c| c.is_fsynced());
             let safe = if is_fsynced { fsynced } else { safe };
             while let Some(c) = self.ingest.find(conn)
-                && let Some(chunk) = c.outbox.as_mut().and_then(|outbox| outbox.pop(safe))
+                && let Some((chunk, _)) = c.outbox.as_mut().and_then(|outbox| outbox.pop(safe))
             {
                 let (_, out) = self.driver.io();
                 let from = out.bytes.len();

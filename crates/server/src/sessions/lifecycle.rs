@@ -263,6 +263,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if self.core.session_mut(conn).is_none() {
             return self.on_ingest_drained(conn);
         }
+        self.count_drained(conn);
         self.on_unsent(conn);
     }
 

@@ -25,6 +25,7 @@
 //! this.
 
 use crate::sessions::output::Hold;
+use crate::sessions::unanswered::Answers;
 use base::{FenceNo, MonoNs, SeqNo};
 use driver::ConnId;
 use keyspace::Numbers;
@@ -39,12 +40,13 @@ pub const HELD_BYTES_MAX: usize = 1 << 20;
 /// which have held replies.
 pub const HELD_WORKER_BYTES_MAX: usize = 64 << 20;
 /// Memory of a queued chunk beside its bytes.
-const CHUNK_BYTES: usize = size_of::<(OutBuf, Hold)>() + 16;
+const CHUNK_BYTES: usize = size_of::<(OutBuf, Hold, Answers)>() + 16;
 
 /// The replies which a session may not be sent yet.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    pub(crate) chunks: VecDeque<(OutBuf, Hold)>,
+    /// Bytes, their hold, and the requests that are answered when they have left.
+    pub(crate) chunks: VecDeque<(OutBuf, Hold, Answers)>,
     bytes: usize,
     /// Chunks that wait for a fence.
     fenced: usize,
@@ -76,23 +78,35 @@ impl Outbox {
     pub fn push(&mut self, chunk: OutBuf, hold: Hold) {
         self.bytes += chunk.len_between(OutPos::default(), chunk.position());
         self.fenced += usize::from(hold.fence > FenceNo(0));
-        self.chunks.push_back((chunk, hold));
+        self.chunks.push_back((chunk, hold, Answers::default()));
     }
 
-    /// The next chunk, if its hold is met.
-    pub fn pop(&mut self, safe: Safe) -> Option<OutBuf> {
+    /// These requests are answered when the last chunk has left.
+    pub fn answer_with_last(&mut self, answers: Answers) {
+        if let Some((.., last)) = self.chunks.back_mut() {
+            let before = last.count;
+            *last = if before == 0 {
+                answers
+            } else {
+                Answers { count: before + answers.count, ..*last }
+            };
+        }
+    }
+
+    /// The next chunk and the requests that it answers, if its hold is met.
+    pub fn pop(&mut self, safe: Safe) -> Option<(OutBuf, Answers)> {
         if !safe.meets(&mut self.chunks.front_mut()?.1) {
             return None;
         }
-        let (chunk, hold) = self.chunks.pop_front()?;
+        let (chunk, hold, answers) = self.chunks.pop_front()?;
         self.bytes -= chunk.len_between(OutPos::default(), chunk.position());
         self.fenced -= usize::from(hold.fence > FenceNo(0));
-        Some(chunk)
+        Some((chunk, answers))
     }
 
     /// The number which the first chunk waits for.
     pub fn awaits(&self) -> Option<SeqNo> {
-        self.chunks.front().map(|(_, hold)| hold.seq)
+        self.chunks.front().map(|(_, hold, _)| hold.seq)
     }
 
     /// True if nothing more is to be read from the client: too much waits, or something waits for a
@@ -156,7 +170,7 @@ mod tests {
 
     fn popped(outbox: &mut Outbox, up_to: Hold) -> Vec<u8> {
         let safe = Safe { up_to, last: SeqNo(7) };
-        std::iter::from_fn(|| outbox.pop(safe)).flat_map(|chunk| chunk.bytes).collect()
+        std::iter::from_fn(|| outbox.pop(safe)).flat_map(|(chunk, _)| chunk.bytes).collect()
     }
 
     /// A chunk without a hold of its own stays behind an earlier chunk which is held.

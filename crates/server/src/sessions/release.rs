@@ -3,6 +3,7 @@
 
 use crate::sessions::outbox::{HELD_WORKER_BYTES_MAX, Outbox, Safe, copy};
 use crate::sessions::output::{ARENA_FLUSH_BYTES, Hold, Segment};
+use crate::sessions::unanswered::Answers;
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
@@ -41,8 +42,9 @@ impl Core {
             let Some(session) = self.sessions[conn.index as usize].as_deref_mut() else { continue };
             let Some(outbox) = &mut session.outbox else { continue };
             while out.bytes.len() < room
-                && let Some(chunk) = outbox.pop(safe)
+                && let Some((chunk, answers)) = outbox.pop(safe)
             {
+                session.unanswered.leave(answers);
                 sorted.push(append(conn.index, chunk, out));
             }
             more |= out.bytes.len() >= room;
@@ -66,7 +68,20 @@ impl Core {
             outbox.push(copy(s.from(), s.to(), out), s.hold);
         }
         self.turn.output.segments = sorted;
+        self.hold_answers();
         more || (awaits_fence && self.await_fence(safe))
+    }
+
+    /// Requests whose replies were held in this turn are answered when the last of them has left.
+    fn hold_answers(&mut self) {
+        for conn in &self.holding.conns {
+            if let Some(session) = self.sessions[conn.index as usize].as_deref_mut()
+                && let Some(outbox) = &mut session.outbox
+                && let answers @ Answers { count: 1.., .. } = session.unanswered.take_done()
+            {
+                outbox.answer_with_last(answers);
+            }
+        }
     }
 
     /// Whether all sessions together hold more than their bound.
@@ -123,7 +138,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let Some(pushes) = session.pushes.take() else { return };
         let (_, out) = self.driver.io();
         self.core.turn.output.open(conn.index, out);
-        for (chunk, hold) in pushes.chunks {
+        for (chunk, hold, _) in pushes.chunks {
             out.append(chunk);
             self.core.turn.output.hold_at(hold);
         }

@@ -6,6 +6,7 @@ use crate::sessions::card::{CardText, ClientCard, flag};
 use crate::sessions::client_memory::{ClientMemory, Share};
 use crate::sessions::outbox::Outbox;
 use crate::sessions::quota::Quota;
+use crate::sessions::unanswered::Unanswered;
 use crate::sessions::watches::Watches;
 use crate::settings::rewriter::AwaitsRun;
 use crate::shared::Shared;
@@ -415,6 +416,8 @@ pub struct Session {
     pub quota: Quota,
     /// Since when the output is above the soft limit.
     pub soft_limit_since: Option<MonoNs>,
+    /// Its requests whose replies have not left.
+    pub unanswered: Unanswered,
 }
 
 impl Session {
@@ -462,6 +465,7 @@ impl Session {
             last_active: now,
             quota: Quota::default(),
             soft_limit_since: None,
+            unanswered: Unanswered::new(now),
         }
     }
 

@@ -45,6 +45,8 @@ struct Live<'a> {
     /// Execution times of all commands: `[largest nanoseconds, count]` of the buckets that hold
     /// something.
     latency: Vec<(u64, u64)>,
+    /// Service times of all requests, in the same form.
+    service: Vec<(u64, u64)>,
     commands: Vec<Top>,
     slow: Vec<Slow>,
     hot: Hot,
@@ -223,6 +225,8 @@ struct Slow {
     id: u64,
     unix_s: i64,
     us: u64,
+    /// Microseconds that it waited beside.
+    waited_us: u64,
     client: String,
     name: String,
     args: Vec<String>,
@@ -267,6 +271,7 @@ pub(crate) fn json(
         batches: batches(f),
         workers: f.io.each.iter().map(worker).collect(),
         latency: latency.occupied().collect(),
+        service: f.service.times.occupied().collect(),
         commands: f.commands.iter().map(top).collect(),
         slow: newest.map(|entry| slow(entry, args_shown)).collect(),
         hot: hot(&f.hot, hides_arguments),
@@ -438,6 +443,7 @@ fn slow(entry: observe::Entry, args_shown: usize) -> Slow {
         id: entry.id,
         unix_s: entry.unix_s,
         us: entry.value,
+        waited_us: entry.waited_us,
         client: entry.client,
         name: String::from_utf8_lossy(&entry.name).into_owned(),
         more: entry.args.len().saturating_sub(args_shown),
@@ -478,6 +484,7 @@ mod tests {
             id: 7,
             unix_s: 1,
             value: 2,
+            waited_us: 3,
             args: args.collect(),
             client: "c".into(),
             name: b"n".to_vec(),

@@ -7,6 +7,7 @@
 
 mod door;
 mod health;
+mod heat;
 mod live;
 pub mod metrics;
 mod visitors;
@@ -137,6 +138,7 @@ fn router(admin: Arc<Admin>) -> Router {
     let pages = Router::new()
         .route("/", get(page))
         .route("/live.json", get(live_json))
+        .route("/heat.json", get(heat_json))
         .route_layer(middleware::from_fn_with_state(admin.clone(), door::check_page));
     let guarded = pages
         .route("/metrics", get(metrics_text))
@@ -155,6 +157,14 @@ async fn page() -> Response {
 
 async fn live_json(State(admin): State<Arc<Admin>>) -> Response {
     match live::json(&admin.figures(), &admin.shared, admin.hides_arguments()) {
+        Ok(text) => answer(StatusCode::OK, "application/json", text),
+        Err(e) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{e}\n")),
+    }
+}
+
+async fn heat_json(State(admin): State<Arc<Admin>>) -> Response {
+    let unix_ms = UnixMs(driver::clock::unix_ns() / 1_000_000);
+    match heat::json(&admin.shared, unix_ms) {
         Ok(text) => answer(StatusCode::OK, "application/json", text),
         Err(e) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{e}\n")),
     }

@@ -3,7 +3,7 @@
 use crate::execute::caller::Caller;
 use crate::execute::gates::closed;
 use crate::sessions::card::flag;
-use crate::sessions::session::{Suspended, Task, gate};
+use crate::sessions::session::{ReplyMode, Suspended, Task, gate};
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
@@ -265,7 +265,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return self.wake(caller.conn());
         }
         s.built_held.set(0);
+        let is_wanted = s.reply_mode == ReplyMode::On;
         s.end_reply();
+        if is_wanted {
+            self.core.note_done(caller.conn());
+        }
         self.release_pushes(caller.conn());
         self.wake_in_turn(caller.conn());
     }
@@ -338,6 +342,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         counters.longest_turn_ns.raise(std::mem::take(&mut self.driver.stats().longest_turn_ns));
         counters.published.set(counters.processed.get());
         drop(io);
+        self.core.fold_service();
         if self.core.id == 0 && self.core.turn.now() >= self.core.timers.overflows_at {
             self.core.timers.overflows_at = self.core.turn.now().plus(OVERFLOWS_NS);
             self.core.shared.listen_overflows.store(self.driver.listener_overflows(), Relaxed);

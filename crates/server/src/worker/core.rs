@@ -33,6 +33,7 @@ use base::SeqNo;
 use base::sync::Arc;
 use command::Tally;
 use driver::{ConnId, Driver, ListenerId};
+use observe::Unfolded;
 
 /// Everything of a worker that knows no driver.
 pub struct Core {
@@ -53,6 +54,8 @@ pub struct Core {
     pub(crate) is_out_of_room: bool,
     /// What of the others' changes this worker has taken over.
     pub(crate) versions: Versions,
+    /// Service times that are not in the heat map yet.
+    pub(crate) unfolded: Unfolded,
     /// Keyspace hits and misses not yet published, and random numbers for handlers.
     pub tally: Tally,
     /// What the short path needs of every command.
@@ -119,6 +122,7 @@ impl Core {
             gates: 0,
             is_out_of_room: false,
             versions: Versions::default(),
+            unfolded: Unfolded::default(),
             tally: Tally::new(driver.random()),
             hot: hot_table(),
             recent: Recent::default(),

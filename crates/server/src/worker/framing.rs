@@ -41,12 +41,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
         session.note_received((end - start) as u64);
         if session.is_stopped() {
             if !session.close_after_reply {
-                self.put_back(conn, start, end);
+                self.keep(conn, start, end);
             }
             self.driver.pause(conn);
             return;
         }
         session.last_active = now;
+        session.unanswered.begin_input(now);
         session.card.last_s.store(unix_s, Ordering::Relaxed);
         let mut at = start;
         if session.assembler.is_some() {
@@ -77,7 +78,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 Framing::Exhausted => return,
                 Framing::Incomplete => return self.put_back(conn, at, end),
                 Framing::Budget => {
-                    self.put_back(conn, at, end);
+                    self.keep(conn, at, end);
                     return self.driver.redeliver(conn);
                 }
                 Framing::Big => {
@@ -131,7 +132,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 let stopped = self.core.is_stopped(conn);
                 if stopped {
                     if start + used < end {
-                        self.put_back(conn, start + used, end);
+                        self.keep(conn, start + used, end);
                     }
                     self.driver.pause(conn);
                     return None;

@@ -7,7 +7,7 @@
 //! | retry what was put off | `background` |
 //! | frame what has arrived into the window | `framing`, `recent` |
 //! | execute the window whenever it is full | here, then `crate::execute` |
-//! | send every session's replies at once | `sending` |
+//! | send every session's replies at once, count their requests | `sending`, `service` |
 //! | ingest connections: deadlines, messages that wait for memory | `crate::ingest::events` |
 //! | start operations on files, pass their outcomes on | `files` |
 //! | sessions whose share of the time is used up go on, one in a turn | `quotas` |
@@ -30,6 +30,7 @@ pub(crate) mod recent;
 pub mod releases;
 pub mod retry;
 pub(crate) mod sending;
+pub(crate) mod service;
 pub(crate) mod shutdown;
 pub mod tasks;
 pub mod timers;
@@ -174,11 +175,19 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let mut after = std::mem::take(&mut self.core.batch.after);
         for After::Stop { conn, from, to } in after.drain(..) {
             if from < to {
-                self.put_back(conn, from, to);
+                self.keep(conn, from, to);
             }
             self.driver.pause(conn);
         }
         self.core.batch.after = after;
+    }
+
+    /// Puts input back that may hold complete requests: they have been received.
+    pub(crate) fn keep(&mut self, conn: ConnId, from: usize, to: usize) {
+        self.put_back(conn, from, to);
+        if let Some(session) = self.core.session_mut(conn) {
+            session.unanswered.keep_input();
+        }
     }
 
     /// Puts input back, to be delivered in front of the next.

@@ -34,11 +34,14 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
         }
         self.driver.flush_output();
-        self.core.turn.output.segments = segments;
-        self.core.turn.output.segments.clear();
         while let Some((conn, _)) = self.driver.next_backlogged() {
             self.on_unsent(conn);
         }
+        if self.core.settings.latency_tracking {
+            self.count_answered(&segments);
+        }
+        self.core.turn.output.segments = segments;
+        self.core.turn.output.segments.clear();
         if !self.core.turn.closing.is_empty() {
             self.close_sent();
         }

@@ -66,9 +66,10 @@ impl Net {
 }
 
 fn echoes(count: usize) -> (Vec<u8>, String) {
-    let names = (0..count).map(|n| format!("{n:04}"));
-    let requests = names.clone().flat_map(|n| encode(&["ECHO", &n])).collect();
-    (requests, names.map(|n| format!("$4\r\n{n}\r\n")).collect())
+    let names: Vec<String> = (0..count).map(|n| format!("{n:04}")).collect();
+    let requests = names.iter().flat_map(|n| encode(&["ECHO", n])).collect();
+    let replies: Vec<String> = names.iter().map(|n| format!("$4\r\n{n}\r\n")).collect();
+    (requests, replies.concat())
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod load;
 mod monitor;
 mod rewrite;
 mod save;
+mod service;
 mod stop;
 mod turns;
 mod waitaof;

@@ -16,6 +16,7 @@ use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::figures::databases::DatabaseUse;
 use crate::figures::saves::SaveFigures;
+use crate::figures::service::ServiceFigures;
 use crate::figures::{self, os_name};
 use crate::persist::load::state::Progress;
 use crate::shared::Shared;
@@ -26,11 +27,12 @@ use ::journal::Position;
 use base::MonoNs;
 use command::REDIS_VERSION;
 use config::table::HZ;
+use observe::LatencyTotals;
 use resp::OutBuf;
 use std::fmt::Write;
 
 /// Sections in the order in which they are shown, and whether a bare INFO shows them.
-const SECTIONS: [(&str, bool); 17] = [
+const SECTIONS: [(&str, bool); 18] = [
     ("server", true),
     ("clients", true),
     ("memory", true),
@@ -48,6 +50,7 @@ const SECTIONS: [(&str, bool); 17] = [
     ("ingest", false),
     ("longest", false),
     ("databases", false),
+    ("service", false),
 ];
 
 /// Whether INFO shows a section.
@@ -122,6 +125,7 @@ impl Core {
             "errorstats" => errorstats(&mut t, shared),
             "latencystats" => latencystats(&mut t, shared),
             "longest" => longest(&mut t, shared),
+            "service" => service(&mut t, shared),
             "cluster" => t.push_str("# Cluster\ncluster_enabled:0\n"),
             "keyspace" => self.keyspace_section(&mut t),
             "databases" => databases_section(&mut t, shared, self.turn.now()),
@@ -375,6 +379,21 @@ fn longest(t: &mut String, shared: &Shared) {
     }
 }
 
+/// Times from the receive of a request to the send of its reply. Nothing without
+/// `latency-tracking`.
+fn service(t: &mut String, shared: &Shared) {
+    line(t, "# Service", "");
+    let Some(wanted) = percentiles(shared) else { return };
+    let f = ServiceFigures::gather(shared);
+    field(t, "service_time_count", f.times.count());
+    field(t, "service_time_usec", f.sum_ns / 1000);
+    if f.times.count() > 0 {
+        let max = format!("max={:.3}", f.times.percentile(100.0) as f64 / 1000.0);
+        let parts = [percentile_parts(&f.times, &wanted), vec![max]].concat();
+        field(t, "service_time_percentiles_usec", parts.join(","));
+    }
+}
+
 fn errorstats(t: &mut String, shared: &Shared) {
     line(t, "# Errorstats", "");
     for (name, count) in figures::errors(shared) {
@@ -384,20 +403,24 @@ fn errorstats(t: &mut String, shared: &Shared) {
 
 fn latencystats(t: &mut String, shared: &Shared) {
     line(t, "# Latencystats", "");
-    let config = shared.config.lock().expect("no panic while the configuration is held");
-    if !config.latency_tracking {
-        return;
-    }
+    let Some(wanted) = percentiles(shared) else { return };
     for id in command::all() {
         let h = figures::latency_of(shared, id);
         if h.count() == 0 {
             continue;
         }
-        let parts: Vec<String> = config
-            .latency_percentiles
-            .iter()
-            .map(|p| format!("p{p}={:.3}", h.percentile(*p) as f64 / 1000.0))
-            .collect();
-        let _ = writeln!(t, "latency_percentiles_usec_{}:{}", id.spec().full_name, parts.join(","));
+        let parts = percentile_parts(&h, &wanted).join(",");
+        let _ = writeln!(t, "latency_percentiles_usec_{}:{parts}", id.spec().full_name);
     }
+}
+
+/// The percentiles to show; none without `latency-tracking`.
+fn percentiles(shared: &Shared) -> Option<Vec<f64>> {
+    let config = shared.config.lock().expect("no panic while the configuration is held");
+    config.latency_tracking.then(|| config.latency_percentiles.clone())
+}
+
+/// Each percentile as `pN=microseconds`.
+fn percentile_parts(h: &LatencyTotals, wanted: &[f64]) -> Vec<String> {
+    wanted.iter().map(|p| format!("p{p}={:.3}", h.percentile(*p) as f64 / 1000.0)).collect()
 }

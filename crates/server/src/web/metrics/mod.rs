@@ -164,6 +164,18 @@ impl Samples<'_> {
     }
 }
 
+impl Samples<'_> {
+    /// A histogram whose bounds are no integers: `(bound, how many are not above it)`.
+    fn cumulative(&mut self, below: impl Iterator<Item = (f64, u64)>, count: u64, sum: f64) {
+        for (bound, n) in below {
+            self.put("_bucket", &[("le", &bound.to_string())], n as f64);
+        }
+        self.put("_bucket", &[("le", "+Inf")], count as f64);
+        self.put("_sum", &[], sum);
+        self.put("_count", &[], count as f64);
+    }
+}
+
 /// A label's text: the three characters that would end it are written with a backslash.
 fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
@@ -204,6 +216,8 @@ const METRICS_MD_HEAD: &str = "# Metrics\n\
      |---|---|\n\
      | `/` | the live page |\n\
      | `/live.json` | what the page reads each second; its form may change with every version |\n\
+     | `/heat.json` | service times of the last 24 hours: `row_max_ns` is the largest time of each row but the last, \
+     `columns` are `[minute since 1970, counts by row]`, for minutes with requests |\n\
      | `/healthz` | 200 if every worker answers within two seconds, otherwise 503 |\n\
      | `/readyz` | 200 while requests are taken, 503 once the server was told to end |\n\
      \n\

@@ -9,6 +9,7 @@ use crate::web::metrics::Kind::{Counter, Gauge, Histogram};
 use crate::web::metrics::{Metric, Read, Samples, many, one};
 use driver::stats::Pow2;
 use ingest::v2::Fault;
+use observe::heat::{ROWS, row_max};
 use observe::hot::Name;
 
 /// Buckets of batch sizes that are shown: up to 2^12 - 1.
@@ -139,6 +140,13 @@ pub(crate) const METRICS: &[Metric] = &[
         Gauge,
         |f| per(f.io.total.published, f.io.total.io.sends),
         "replies for each send, mean since the start",
+    ),
+    many(
+        "sheafdb_service_time_seconds",
+        Histogram,
+        &["le"],
+        service,
+        "time from the receive that completed a request to the send that took its reply's last byte",
     ),
     many(
         "sheafdb_events_per_poll",
@@ -485,6 +493,17 @@ fn share_of_first(f: &Figures, list: &[(Name, u64)]) -> f64 {
 fn info(r: &Read<'_>, put: &mut Samples<'_>) {
     let (version, backend) = (crate::shared::VERSION, r.shared.facts.io_backend);
     put.put("", &[("version", version), ("io_backend", backend)], 1.0);
+}
+
+/// Nothing while service times are not recorded.
+fn service(r: &Read<'_>, put: &mut Samples<'_>) {
+    let f = r.figures;
+    if f.settings.percentiles.is_empty() && f.service.times.count() == 0 {
+        return;
+    }
+    let bounds = (0..ROWS).filter_map(row_max);
+    let below = bounds.map(|ns| ((ns + 1) as f64 / 1e9, f.service.times.count_up_to(ns)));
+    put.cumulative(below, f.service.times.count(), f.service.sum_ns as f64 / 1e9);
 }
 
 /// One sample for each worker.
