@@ -744,7 +744,7 @@ fn bytes_of_databases_are_those_of_a_full_count() {
                     4 => _ = guard.move_entry([Event::SILENT; 2], db, &from, other, &to),
                     _ => {
                         guard.copy_entry(Event::SILENT, db, &from, other, &to);
-                        if text.len() % 3 == 0 {
+                        if text.len().is_multiple_of(3) {
                             guard.rollback();
                         }
                     }

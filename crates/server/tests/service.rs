@@ -61,7 +61,7 @@ impl World {
     /// Writes requests; nothing is received before the next turn.
     fn write(&mut self, client: usize, lines: &[&str]) {
         self.worker.driver().forget(client);
-        let text: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+        let text: String = lines.iter().flat_map(|line| [*line, "\r\n"]).collect();
         self.worker.driver().write(client, text.as_bytes());
     }
 

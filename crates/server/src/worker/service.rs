@@ -89,7 +89,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             session.unanswered.leave(done);
             if self.driver.backlog(session.conn) == 0 {
                 let left = session.unanswered.take_left();
-                left.into_iter().for_each(|answers| self.core.record_answers(answers, sent));
+                for answers in left {
+                    self.core.record_answers(answers, sent);
+                }
             }
         }
     }
@@ -100,7 +102,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let left = session.unanswered.take_left();
         if !left.is_empty() && self.core.settings.latency_tracking {
             let sent = self.core.clock.now();
-            left.into_iter().for_each(|answers| self.core.record_answers(answers, sent));
+            for answers in left {
+                self.core.record_answers(answers, sent);
+            }
         }
     }
 }
