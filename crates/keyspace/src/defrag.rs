@@ -179,7 +179,8 @@ impl Access {
         self.return_left_to(&Arc::clone(&walk.leaving));
         let mut left = Vec::with_capacity(BURST);
         let mut next = DefragNext::More;
-        while next == DefragNext::More && clock() < until {
+        // At least one burst, however slow the machine is.
+        loop {
             if ks.gate.is_closed() {
                 next = DefragNext::Waits;
                 break;
@@ -193,6 +194,9 @@ impl Access {
                 self.move_in_slot(walk, slot, now, &mut units, &mut left, report);
             }
             ks.entries.free_left(&mut left);
+            if next != DefragNext::More || clock() >= until {
+                break;
+            }
         }
         set(&ks.stats(self.w.index).entries, self.w.entries.bytes);
         next

@@ -84,7 +84,7 @@ fn fill(access: &mut Access) {
 fn run(access: &mut Access, mut round: Defrag) {
     loop {
         enter(access);
-        let step = access.defrag_step(&mut round, NOW, 0, || MonoNs(0));
+        let step = access.defrag_step(&mut round, NOW, 1, || MonoNs(1));
         access.leave();
         if step.next == DefragNext::Complete {
             return;
