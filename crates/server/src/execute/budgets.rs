@@ -36,7 +36,7 @@ pub(crate) enum Affected {
 
 impl Affected {
     /// Where a window may take memory.
-    pub(super) fn of_window(window: &Window) -> Self {
+    pub(super) fn by(window: &Window) -> Self {
         let (mut affected, mut is_moved) = (Self::Nothing, false);
         for c in &window.commands {
             let Some(spec) = c.id.map(command::CommandId::spec) else { continue };

@@ -76,7 +76,7 @@ impl Core {
             self.make_room(access);
         }
         if self.has_budgets() {
-            self.make_room_in_databases(access, Affected::of_window(window));
+            self.make_room_in_databases(access, Affected::by(window));
         }
     }
 
