@@ -12,7 +12,7 @@
 //!          changed or removed meanwhile is dropped
 //! ```
 //!
-//! A budget (`Keyspace::set_evictable`) says which keys of its database may go at all, whoever asks.
+//! A budget (`Keyspace::set_evictable`) says which keys of its database may go, whoever asks.
 //! One that asks for its own database names it in [`Eviction`], and gets no other's key.
 //!
 //! One slot is locked at a time, and no other lock is held. Slots with a long holder, and frozen

@@ -56,9 +56,9 @@ impl Guard<'_> {
         Ok(shape)
     }
 
-    /// Bytes of the entries of a database, of their values outside, and of the buckets of
-    /// tables with keys, counted one by one: what [`crate::Keyspace::db_bytes`] keeps count of. O(n), one slot at a time. The
-    /// guard covers no slot or all slots.
+    /// Bytes of the entries of a database, of their values outside, and of the buckets of tables
+    /// with keys, counted one by one: what [`crate::Keyspace::db_bytes`] keeps count of. O(n), one
+    /// slot at a time. The guard covers no slot or all slots.
     ///
     /// # Errors
     /// As [`Guard::table_shape`].

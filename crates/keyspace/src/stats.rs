@@ -46,8 +46,8 @@ pub(crate) struct WorkerStats {
 pub(crate) struct DatabaseStats {
     /// Keys.
     pub keys: AtomicI64,
-    /// Bytes of the entries in its tables, of their values outside, and of the tables' buckets. What
-    /// a table without keys keeps for its next ones is left out: it could not be evicted.
+    /// Bytes of the entries in its tables, of their values outside, and of the tables' buckets.
+    /// What a table without keys keeps for its next ones is left out: it could not be evicted.
     pub bytes: AtomicI64,
     /// Keys with an expiry.
     pub expires: AtomicI64,

@@ -431,8 +431,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
     let (databases, hash_secret) = (config.command.databases, driver.secret());
     let keyspace = Arc::new(Keyspace::new(&Options { databases, hash_secret, workers: threads }));
     let facts = facts(&config, driver, allocator);
-    keyspace.set_uses(crate::settings::live::uses(&config));
-    crate::settings::live::set_evictable(&keyspace, &config);
+    crate::settings::live::set_uses(&keyspace, &config);
     keyspace.set_importing(config.import_mode);
     let slowlog = Slowlog::new(config.slowlog_len_max);
     let large_requests = Slowlog::new(config.large_requests_len_max);

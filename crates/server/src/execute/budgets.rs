@@ -84,6 +84,18 @@ impl Core {
         !self.settings.budgets.is_empty()
     }
 
+    /// Before a window is executed.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn make_room_for(&mut self, access: &mut Access, window: &Window) {
+        if self.needs_room() && window.takes_memory() {
+            self.make_room(access);
+        }
+        if self.has_budgets() {
+            self.make_room_in_databases(access, Affected::by(window));
+        }
+    }
+
     /// Evicts keys of the affected databases that are above their limits. Afterwards the gate is
     /// closed if one of them is full: its commands leave the short path and are refused by
     /// [`Self::denied_by_budget`].

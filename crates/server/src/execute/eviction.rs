@@ -14,10 +14,8 @@
 //! Keys are evicted for what keys take, and clients' buffers, but not for what is being freed or
 //! kept for a save: it is gone soon, and to evict for it would empty the keyspace.
 
-use crate::execute::budgets::Affected;
 use crate::execute::gates::closed;
 use crate::execute::panics::Panicked;
-use crate::execute::window::Window;
 use crate::log;
 use crate::worker::core::Core;
 use base::DbIndex;
@@ -65,18 +63,6 @@ impl Core {
     pub(crate) fn make_room_if_needed(&mut self, access: &mut Access) {
         if self.needs_room() {
             self.make_room(access);
-        }
-    }
-
-    /// Before a window is executed.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn make_room_for(&mut self, access: &mut Access, window: &Window) {
-        if self.needs_room() && window.takes_memory() {
-            self.make_room(access);
-        }
-        if self.has_budgets() {
-            self.make_room_in_databases(access, Affected::by(window));
         }
     }
 

@@ -58,8 +58,8 @@ const HORIZON_NS: u64 = 2_000_000_000;
 pub struct Samples(VecDeque<Sample>);
 
 impl Samples {
-    /// Removes the oldest one if there is no place for another. Returns its memory for the counts of
-    /// databases, empty: so samples allocate nothing once there are enough of them.
+    /// Removes the oldest one if there is no place for another. Returns its memory for the counts
+    /// of databases, empty: so samples allocate nothing once there are enough of them.
     pub fn take_oldest(&mut self) -> Vec<u64> {
         let oldest = if self.0.len() < SAMPLES { None } else { self.0.pop_front() };
         let mut databases = oldest.map_or_else(Vec::new, |sample| sample.databases);

@@ -56,9 +56,10 @@ pub fn uses(config: &Config) -> Uses {
     }
 }
 
-/// Says which keys of each database may be evicted, whoever needs room: those that the policy of its
-/// budget allows.
-pub fn set_evictable(keyspace: &Keyspace, config: &Config) {
+/// Says what the keyspace records about uses, and which keys of each database may be evicted,
+/// whoever needs room: those that the policy of its budget allows.
+pub fn set_uses(keyspace: &Keyspace, config: &Config) {
+    keyspace.set_uses(uses(config));
     let mut limits = config.db_limits.iter().peekable();
     for db in 0..keyspace.databases() {
         let policy = limits.next_if(|limit| limit.db == db).map(|limit| limit.policy);
@@ -124,10 +125,7 @@ fn apply(effect: Effect, new: &Config, shared: &Shared) {
         Effect::Log => crate::log::follow(new),
         Effect::AppendOnly => shared.post(0, Message::AppendOnly),
         Effect::Import => shared.keyspace.set_importing(new.import_mode),
-        Effect::Uses => {
-            shared.keyspace.set_uses(uses(new));
-            set_evictable(&shared.keyspace, new);
-        }
+        Effect::Uses => set_uses(&shared.keyspace, new),
         Effect::None | Effect::FileLimit | Effect::Folder | Effect::Port | Effect::Bind => {}
     }
 }
