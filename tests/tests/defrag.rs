@@ -81,9 +81,10 @@ fn fill(wire: &mut Wire) {
             _ => format!("SET string:{n} {n}{text}"),
         }),
     );
-    let fields: String = (0..8).map(|at| format!(" field{at} value-{at}-of-it")).collect();
+    let fields =
+        (0..8).map(|at| format!(" field{at} value-{at}-of-it")).collect::<Vec<_>>().concat();
     all(wire, (0..OTHERS).map(|n| format!("HSET hash:{n} n {n}{fields}")));
-    let members: String = (0..8).map(|at| format!(" {at} member-{at}-of-it")).collect();
+    let members = (0..8).map(|at| format!(" {at} member-{at}-of-it")).collect::<Vec<_>>().concat();
     all(wire, (0..OTHERS).map(|n| format!("ZADD zset:{n} {n} n{members}")));
     all(wire, (0..OTHERS).map(|n| format!("XADD stream:{n} 1-{} n {n} text {text}", n + 1)));
     all(wire, (0..OTHERS).map(|n| format!("RPUSH list:{n} {n} {text} b c")));

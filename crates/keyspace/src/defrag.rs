@@ -6,8 +6,8 @@
 //! marks spans   moves        what was not left is used again
 //! ```
 //!
-//! The memory of a span that became free goes back to the system by [`Keyspace::return_surplus`], in
-//! another thread: a step makes no system call.
+//! The memory of a span that became free goes back to the system by [`Keyspace::return_surplus`],
+//! in another thread: a step makes no system call.
 //!
 //! One worker drives a round, by steps of bounded time ([`Access::defrag_step`]). The walk passes
 //! every slot once, in each database. It takes a slot's lock for some moves at a time, and only if
@@ -16,11 +16,11 @@
 //! keep places from being used for as long as that takes.
 //!
 //! A move copies the bytes of an entry and replaces its address in its bucket. So it keeps value,
-//! expiry, uses and flags. Whatever else belongs to a key (expiry index, watches, tickets) names it
-//! by its hash or its bytes. Addresses of entries stand in three other places, which a move need
-//! not know: the undo log and captured entries belong to a guard that holds the slot; candidates for
-//! eviction are looked up again under the lock; a prefetch reads nothing. A move is no change:
-//! nobody is notified, no record is written and no number is drawn.
+//! expiry, uses and flags. Whatever else belongs to a key (expiry index, watches, tickets) names
+//! it by its hash or its bytes. Addresses of entries stand in three other places, which a move
+//! need not know: the undo log and captured entries belong to a guard that holds the slot;
+//! candidates for eviction are looked up again under the lock; a prefetch reads nothing. A move is
+//! no change: nobody is notified, no record is written and no number is drawn.
 #![allow(unsafe_code)]
 
 use crate::access::Access;
@@ -237,16 +237,16 @@ impl Access {
         Some(Guard::new(&self.ks, &mut self.w, Mode::One(slot)))
     }
 
-    /// Returns the free places in this worker's cache whose spans are being left. Every worker calls
-    /// it now and then while a round is on: cached places keep a span from becoming free.
+    /// Returns the free places in this worker's cache whose spans are being left. Every worker
+    /// calls it now and then while a round is on: cached places keep a span from becoming free.
     pub fn return_left(&mut self) {
         if let Some(leaving) = self.ks.entries.leaving() {
             self.return_left_to(&leaving);
         }
     }
 
-    /// Returns all free places and bucket pages in this worker's cache: for a worker that has become
-    /// idle. They keep spans from becoming free.
+    /// Returns all free places and bucket pages in this worker's cache: for a worker that has
+    /// become idle. They keep spans from becoming free.
     pub fn return_cached(&mut self) {
         self.w.entries.return_all(&self.ks.entries);
         self.w.pages.return_all(&self.ks.mem);

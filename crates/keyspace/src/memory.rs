@@ -16,9 +16,9 @@
 //! A free page is all zero: fresh memory is, and pages are emptied word by word before they are
 //! freed. Bucket 0 is never handed out: number 0 means "no page".
 //!
-//! Memory of free pages goes back to the system by [`BucketMem::trim`], which a thread calls that no
-//! client waits for. It reads as zeros, so these pages may be handed out again without more ado;
-//! they are the last to be.
+//! Memory of free pages goes back to the system by [`BucketMem::trim`], which a thread calls that
+//! no client waits for. It reads as zeros, so these pages may be handed out again without more
+//! ado; they are the last to be.
 #![allow(unsafe_code)]
 
 use crate::bucket::{Bucket, WORDS, Word};
@@ -279,7 +279,7 @@ mod tests {
         cache.return_all(&mem);
         let free = mem.free_bytes();
         let returned = mem.trim();
-        assert!(returned >= 7_900 * 32 * 64 && returned <= 8_000 * 32 * 64, "{returned}");
+        assert!((7_900 * 32 * 64..=8_000 * 32 * 64).contains(&returned), "{returned}");
         assert_eq!(mem.free_bytes(), free - returned);
         assert_eq!(mem.trim(), 0, "once");
         let next = mem.central().next;

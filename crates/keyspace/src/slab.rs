@@ -105,8 +105,8 @@ impl EntryMem {
         !surplus.is_empty()
     }
 
-    /// Begins to choose spans to leave; `None` if there are none to spare. Spans that are being left
-    /// already must be ended first ([`EntryMem::end_leaving`]).
+    /// Begins to choose spans to leave; `None` if there are none to spare. Spans that are being
+    /// left already must be ended first ([`EntryMem::end_leaving`]).
     pub fn begin_choice(&self) -> Option<Choice> {
         self.spans().begin_choice()
     }

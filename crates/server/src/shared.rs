@@ -3,7 +3,7 @@
 
 use crate::boot::allocator::AllocatorTools;
 use crate::figures::defrag::DefragCounters;
-use crate::figures::hot::HotSessions;
+use crate::figures::hot_sessions::HotSessions;
 use crate::figures::limits::MemoryLimits;
 use crate::figures::totals::{IoTotals, Samples};
 use crate::ingest::ports::IngestPorts;

@@ -26,8 +26,9 @@ const RESERVE_PART: u64 = 32;
 
 /// A bit for each span: 1 = it is being left. Bits are changed under the mutex of the spans.
 ///
-/// A reader that holds the slot of an entry reads the right bit of the entry's span: the span cannot
-/// become free before the entry is moved, and whoever allocated the place did so behind the mutex.
+/// A reader that holds the slot of an entry reads the right bit of the entry's span: the span
+/// cannot become free before the entry is moved, and whoever allocated the place did so behind the
+/// mutex.
 #[derive(Debug)]
 pub(crate) struct Leaving {
     bits: Box<[AtomicU64]>,
@@ -87,8 +88,8 @@ fn superfluous(class: usize, spans: u32, free: u64) -> u32 {
 }
 
 impl Spans {
-    /// Begins to choose spans to leave; `None` if the classes have too few to spare. The ones that were
-    /// left before must be none. O(classes), and a bit for each span.
+    /// Begins to choose spans to leave; `None` if the classes have too few to spare. The ones that
+    /// were left before must be none. O(classes), and a bit for each span.
     pub fn begin_choice(&mut self) -> Option<Choice> {
         assert!(self.leaving.is_none(), "one choice at a time");
         let mut shares = vec![Share::default(); CLASSES].into_boxed_slice();

@@ -178,6 +178,26 @@ impl Circumstances {
     }
 }
 
+/// What is unusual about memory that is free, or will be.
+fn waiting_to_be_freed(text: &mut String, facts: &Memory, around: &Circumstances) {
+    if around.backlog > HIGH_BYTES {
+        let _ = writeln!(
+            text,
+            "- Backlog: {} of removed values wait for the thread that frees them. They count as used until \
+             then; INFO memory shows lazyfree_pending_objects.",
+            human(around.backlog)
+        );
+    }
+    if around.free_tables > HIGH_BYTES && around.free_tables > facts.buckets {
+        let _ = writeln!(
+            text,
+            "- Tables: {} of free pages of tables are kept for keys that come. They go back by themselves, or \
+             by MEMORY PURGE.",
+            human(around.free_tables)
+        );
+    }
+}
+
 /// What is unusual about the memory, and what to do about it.
 fn diagnosis(facts: &Memory, around: &Circumstances) -> String {
     let clients = around.clients;
@@ -216,22 +236,7 @@ fn diagnosis(facts: &Memory, around: &Circumstances) -> String {
             human(facts.resident - facts.active)
         );
     }
-    if around.backlog > HIGH_BYTES {
-        let _ = writeln!(
-            text,
-            "- Backlog: {} of removed values wait for the thread that frees them. They count as used until \
-             then; INFO memory shows lazyfree_pending_objects.",
-            human(around.backlog)
-        );
-    }
-    if around.free_tables > HIGH_BYTES && around.free_tables > facts.buckets {
-        let _ = writeln!(
-            text,
-            "- Tables: {} of free pages of tables are kept for keys that come. They go back by themselves, or \
-             by MEMORY PURGE.",
-            human(around.free_tables)
-        );
-    }
+    waiting_to_be_freed(&mut text, facts, around);
     let outside = facts.resident + facts.buckets + around.free_tables;
     if high(facts.rss, outside) {
         let _ = writeln!(

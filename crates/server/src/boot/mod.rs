@@ -11,7 +11,7 @@ use crate::boot::allocator::{Allocator, AllocatorTools};
 use crate::boot::io_backend::Drivers;
 use crate::boot::vital::run_or_exit;
 use crate::figures::defrag::DefragCounters;
-use crate::figures::hot::HotSessions;
+use crate::figures::hot_sessions::HotSessions;
 use crate::figures::limits::MemoryLimits;
 use crate::ingest::ports::{IngestPort, IngestPorts, Terms};
 use crate::persist::journal::status::JournalStatus;

@@ -31,8 +31,8 @@ impl Core {
         Sizes { request, reply: if has_reply { out.len_between(from, end) as u64 } else { 0 } }
     }
 
-    /// Counts a command which ran for so long, unless a gate stopped it, and charges its session. A command that continues in steps is counted when
-    /// it ends.
+    /// Counts a command which ran for so long, unless a gate stopped it, and charges its session.
+    /// A command that continues in steps is counted when it ends.
     pub(crate) fn record_executed(
         &mut self,
         request: &Request<'_>,

@@ -1,7 +1,7 @@
 //! When a worker looks at its next command for the view of hot keys, and whose values are to be
 //! looked at.
 
-use crate::figures::hot::SAMPLE;
+use crate::figures::hot_sessions::SAMPLE;
 use base::DbIndex;
 use command::CommandId;
 

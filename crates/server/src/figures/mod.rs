@@ -7,6 +7,7 @@
 pub mod databases;
 pub mod defrag;
 pub mod hot;
+pub mod hot_sessions;
 pub mod ingest;
 pub mod io;
 pub mod limits;

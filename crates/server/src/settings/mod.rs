@@ -7,8 +7,8 @@ pub mod rewriter;
 pub(crate) mod rewriting;
 
 use crate::execute::sizes::LARGE_REPLY_MIN;
+use crate::sessions::quota::NOTED_NS;
 use crate::shared::Shared;
-use crate::worker::quotas::NOTED_NS;
 use base::{DbIndex, MonoNs};
 use command::Settings;
 use config::value::BufferLimit;

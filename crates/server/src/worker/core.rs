@@ -8,7 +8,7 @@
 //! | `Running` | one command | `Running::begin`, the next command |
 //! | `CommandKeys` | one command's locks | `CommandKeys::collect`, the next command |
 //! | `Tasks` | until done, over many turns | a step a turn, in the background |
-//! | `Quotas` | while sessions have no share of the time left | the command that used it up, their turn |
+//! | `Quotas` | until sessions have a share of the time again | the command that used it up |
 //! | `Timers` | again and again | the work itself, each time |
 
 use crate::execute::hot::{Hot, hot_table};
@@ -16,16 +16,16 @@ use crate::execute::keys::CommandKeys;
 use crate::execute::running::Running;
 use crate::execute::sampler::Sampler;
 use crate::sessions::outbox::Holding;
+use crate::sessions::quota::Quotas;
 use crate::sessions::session::Session;
 use crate::settings::WorkerSettings;
 use crate::shared::{Shared, WorkerCounters};
 use crate::worker::batch::Batch;
-use crate::worker::memory::Tending;
 use crate::worker::message::Message;
-use crate::worker::quotas::Quotas;
 use crate::worker::recent::Recent;
 use crate::worker::shutdown::Shutdown;
 use crate::worker::tasks::Tasks;
+use crate::worker::tending::Tending;
 use crate::worker::timers::Timers;
 use crate::worker::turn::Turn;
 use base::FenceNo;

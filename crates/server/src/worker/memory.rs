@@ -4,7 +4,7 @@
 //! | who | what | when |
 //! |---|---|---|
 //! | each worker | returns cached places of spans that are being left | while a round is on |
-//! | each worker | empties its caches of free places, and its thread's in the allocator | once when it has become idle |
+//! | each worker | empties its caches of places and of its thread | once when it becomes idle |
 //! | each worker | empties its caches of free places | while there are more gaps than entries |
 //! | worker 0 | begins a round, and makes its steps | while the thresholds are exceeded |
 //! | worker 0 | asks the reclaimer's thread to return free memory | while there is much of it |
@@ -17,11 +17,10 @@ use crate::shared::Shared;
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
-use base::MonoNs;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use driver::Driver;
-use keyspace::{Access, Defrag, DefragNext, DefragReport, Parts};
+use keyspace::{Access, DefragNext, DefragReport, Parts};
 use observe::SpikeEvent;
 
 const MS: u64 = 1_000_000;
@@ -39,25 +38,6 @@ const SPARSE_PERCENT: u64 = 100;
 const SPARSE_MIN: u64 = 4 << 20;
 /// Free pages of the allocator, or of tables, that are no reason to return any.
 const FREE_MIN: u64 = 8 << 20;
-
-/// The defragmentation of worker 0, and what each worker remembers between two ticks.
-#[derive(Default)]
-pub(crate) struct Tending {
-    /// The round that is under way.
-    round: Option<Box<Defrag>>,
-    /// Entries that it has moved.
-    moved: u64,
-    /// When its next step is due.
-    pub(crate) step_at: Option<MonoNs>,
-    /// No round begins before.
-    rest_until: MonoNs,
-    /// Time from the end of a step to the next, for each nanosecond of the step, in percent.
-    pause_percent: u64,
-    /// Commands that this worker had executed at its last tick.
-    processed: u64,
-    /// Its thread's cache was emptied since its last command.
-    is_emptied: bool,
-}
 
 /// How much memory stands free between entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,9 +132,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
 }
 
 impl Core {
-    /// Empties the worker's caches of places, and its thread's in the allocator, when the worker has
-    /// become idle: what is cached there keeps pages from becoming free. Behind a FLUSHALL each
-    /// cached place has a span of its own; then busy workers return them, too.
+    /// Empties the worker's caches of places, and its thread's in the allocator, when the worker
+    /// has become idle: what is cached there keeps pages from becoming free. Behind a FLUSHALL
+    /// each cached place has a span of its own; then busy workers return them, too.
     fn empty_caches(&mut self, access: &mut Access, gaps: Gaps) {
         let processed = self.counters().processed.get();
         let is_idle = processed == self.tending.processed;
@@ -260,8 +240,8 @@ impl Core {
         }
     }
 
-    /// Asks the reclaimer's thread to return free memory of tables and of the allocator, if there is
-    /// much: no worker waits for the system calls.
+    /// Asks the reclaimer's thread to return free memory of tables and of the allocator, if there
+    /// is much: no worker waits for the system calls.
     fn return_free_memory(&self) {
         let shared = &self.shared;
         let (_, resident) = (shared.facts.allocator)();

@@ -33,6 +33,7 @@ pub(crate) mod sending;
 pub(crate) mod service;
 pub(crate) mod shutdown;
 pub mod tasks;
+pub(crate) mod tending;
 pub mod timers;
 pub mod turn;
 pub(crate) mod warm;

@@ -1,7 +1,7 @@
 //! Shares of a worker's time: a session whose share is used up stops, and goes on in a later turn.
 //!
 //! What is charged are clock readings that exist anyway: a command that is timed by itself, and a
-//! window of commands of the short path which took [`NOTED_NS`] or more. The command that used up
+//! window of commands of the short path which took `NOTED_NS` or more. The command that used up
 //! the share is executed; what its session has sent behind it goes back to the driver, as behind a
 //! command that waits, and the session waits among `left`.
 //!
@@ -19,42 +19,9 @@ use crate::worker::message::Message;
 use base::MonoNs;
 use base::sync::atomic::Ordering::Relaxed;
 use driver::{ConnId, Driver};
-use std::collections::VecDeque;
 
-/// A window of commands of the short path that takes less is not charged: 32 of them take about a
-/// third of it. So a session may have 512 of them in a turn for 0.4 ms at most.
-pub(crate) const NOTED_NS: u64 = 25_000;
 /// Shares that are given before one wait. One session gets all that it may owe.
 const SHARES_PER_TURN: usize = 1024;
-
-/// The sessions of a worker whose share is used up.
-#[derive(Default)]
-pub struct Quotas {
-    /// In the order in which they go on; each is suspended as [`Suspended::Spent`].
-    left: VecDeque<ConnId>,
-    /// Who was added in this turn.
-    added: usize,
-    /// Who goes on in this turn.
-    resumed: Option<ConnId>,
-}
-
-impl Quotas {
-    /// True if nobody waits to go on.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.left.is_empty()
-    }
-
-    /// A session is closed.
-    pub fn remove(&mut self, conn: ConnId) {
-        self.left.retain(|other| *other != conn);
-    }
-
-    fn add(&mut self, conn: ConnId) {
-        self.left.push_back(conn);
-        self.added += 1;
-    }
-}
 
 impl Core {
     /// Charges a session with the time of a command. It stops if nothing of its share is left.
