@@ -10,6 +10,7 @@ use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
+use std::thread::ScopedJoinHandle;
 
 const MIB: i64 = 1 << 20;
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.";
@@ -135,7 +136,9 @@ fn a_full_database_is_refused_alone() {
         // A transaction is judged by the databases that it selects.
         let exec = |wire: &mut Wire, lines: &[&str]| {
             assert_eq!(ask(wire, "MULTI"), "+OK");
-            lines.iter().for_each(|line| assert_eq!(ask(wire, line), "+QUEUED", "{line}"));
+            for line in lines {
+                assert_eq!(ask(wire, line), "+QUEUED", "{line}");
+            }
             ask(wire, "EXEC")
         };
         assert_eq!(exec(&mut free, &["SET b 1", "SELECT 2", "SET b 1", "SELECT 0"]), ABORT);
@@ -224,7 +227,7 @@ fn limits_that_move_under_load_are_followed() {
         };
         let loads = [load("a"), load("b"), load("c")];
         let mut low = false;
-        while !loads.iter().all(|load| load.is_finished()) {
+        while !loads.iter().all(ScopedJoinHandle::is_finished) {
             low = !low;
             let text = if low { "1 2mb allkeys-random" } else { "1 16mb allkeys-lru" };
             assert_eq!(limit(&mut wire, text), "+OK");
