@@ -43,7 +43,9 @@ fn number(wire: &mut Wire, name: &str) -> i64 {
 fn pipeline(wire: &mut Wire, commands: &[String]) {
     let requests = commands.iter().map(|c| encode(&c.split(' ').collect::<Vec<_>>()));
     wire.send(&requests.collect::<Vec<_>>().concat()).expect("sent");
-    commands.iter().for_each(|_| drop(wire.receive().expect("answered")));
+    for _ in commands {
+        wire.receive().expect("answered");
+    }
 }
 
 fn repeat(command: &str, times: usize) -> Vec<String> {
