@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn the_number_of_limits_is_bounded() {
         let text = |count: usize| -> String {
-            (0..count).map(|db| format!("{db} 5mb noeviction ")).collect()
+            (0..count).map(|db| format!("{db} 5mb noeviction ")).collect::<Vec<_>>().concat()
         };
         let mut config = Config::default();
         config.command.databases = 2000;

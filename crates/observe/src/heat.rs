@@ -116,7 +116,9 @@ mod tests {
     fn add(map: &HeatMap, minute: i64, values: &[(u64, u64)]) {
         let mut counts = Unfolded::default();
         let at = minute * MINUTE_MS + 59_999;
-        values.iter().for_each(|(n, ns)| counts.record(at, *n, *ns));
+        for (n, ns) in values {
+            counts.record(at, *n, *ns);
+        }
         map.fold(&mut counts);
         map.fold(&mut counts); // nothing is left in it
     }
