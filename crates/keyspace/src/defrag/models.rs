@@ -144,10 +144,10 @@ fn model(moves: Moves) {
             }
         }
     }
-    writer.join().expect("no panic leaves a thread");
+    writer.join().expect("no change is lost");
     for n in KEPT {
         locked(&mut mover, |guard| {
-            assert_eq!(value(guard, n), 2);
+            assert_eq!(value(guard, n), 2, "no change is lost");
             remove(guard, n);
         });
     }
@@ -161,7 +161,7 @@ fn no_change_is_lost_while_entries_move() {
 }
 
 #[test]
-#[should_panic(expected = "no panic leaves a thread")]
+#[should_panic(expected = "no change is lost")]
 fn a_move_that_lets_go_of_its_slot_is_found() {
     check_often(ITERATIONS, || model(Moves::InTwoParts));
 }
