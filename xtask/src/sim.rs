@@ -11,8 +11,8 @@ const TARGET: &str = "target/sim";
 /// milliseconds: half of the usual time, so that the step takes less than four minutes beside other
 /// steps. Of the first ones almost every fourth has an append-only file, of the others each.
 const SEEDS: &[&[&str]] = &[
-    &["--seeds", "0..1000", "--time", "250"],
-    &["--seeds", "1000..2000", "--time", "250", "--journal"],
+    &["--seeds", "0..700", "--time", "250"],
+    &["--seeds", "1000..1700", "--time", "250", "--journal"],
 ];
 /// Seeds that found something once; they run first, for the usual time.
 const KEPT: &str = "crates/sim/seeds.txt";

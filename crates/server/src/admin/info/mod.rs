@@ -217,11 +217,13 @@ impl Core {
              total_forks:0\nmigrate_cached_sockets:0\nslave_expires_tracked_keys:0\n",
         );
         // An entry is key and value in one allocation.
-        for name in ["active_defrag_hits", "active_defrag_key_hits"] {
-            field(t, name, f.defrag.moved);
-        }
-        for name in ["active_defrag_misses", "active_defrag_key_misses"] {
-            field(t, name, f.defrag.stayed);
+        let (moved, stayed) = (f.defrag.moved, f.defrag.stayed);
+        for (hits, misses) in [
+            ("active_defrag_hits", "active_defrag_misses"),
+            ("active_defrag_key_hits", "active_defrag_key_misses"),
+        ] {
+            field(t, hits, moved);
+            field(t, misses, stayed);
         }
         field(t, "total_active_defrag_time", f.defrag.total_ms);
         field(t, "current_active_defrag_time", f.defrag.current_ms);
