@@ -30,7 +30,7 @@ const SHUTDOWN: Kind = Kind::Flags(&["default", "save", "nosave", "now", "force"
 const ACL: &str = "for ACL users, which this version does not have";
 const CLUSTER: &str = "for cluster mode, which is refused";
 const DEFRAG: &str =
-    "a step of defragmentation lasts 200 microseconds at most, and moves whole entries";
+    "a step of defragmentation is planned for 150 microseconds, and moves whole entries";
 const REPLICATION: &str = "for replication, which this version does not have";
 const NODE_BYTES: &str =
     "Bytes per node of a stream, as Redis would pack it. Trimming with ~ removes whole nodes.";
@@ -165,7 +165,7 @@ settings! {
     );
     "activedefrag" worker(activedefrag: bool) = wired(
         Kind::Bool, "yes",
-        "Move entries together, in steps of at most 200 microseconds, so that memory between them \
+        "Move entries together, in steps planned for 150 microseconds, so that memory between them \
          goes back to the system."
     );
     "activerehashing" = inert(Kind::Bool, "yes", "tables grow in bounded steps by themselves");

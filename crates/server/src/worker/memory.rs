@@ -26,7 +26,7 @@ use observe::SpikeEvent;
 const MS: u64 = 1_000_000;
 /// How often memory is looked at.
 const TEND_NS: u64 = 250 * MS;
-/// What a step of defragmentation plans. With its last moves it stays below 200 microseconds.
+/// What a step of defragmentation plans. It is exceeded by its last moves.
 const STEP_NS: u64 = 150_000;
 /// After a step behind a closed gate, or one that gave way to it.
 const WAIT_NS: u64 = MS;
