@@ -181,16 +181,19 @@ fn names_count_until_their_client_is_gone() {
     }
 }
 
-/// EXEC, because its replies are made at once. A client which sends single requests and does not
-/// read waits behind the first turn that leaves unread replies.
+/// Replies of EXEC, because they are made at once: a client which sends single requests and does
+/// not read waits behind the first turn that leaves unread replies. Of small values, because these
+/// are copied: replies with a large value share its memory.
 #[test]
 fn unread_replies_are_counted() {
+    const KEYS: usize = 1 << 10;
     for threads in ["1", "2"] {
         let server = start(threads);
         let (mut wire, other) = (server.connect(), &mut server.connect());
-        ask(other, &["SET", "k", &"v".repeat(VALUE_BYTES)]);
+        ask(other, &["SET", "k", &"v".repeat(VALUE_BYTES / KEYS)]);
+        let mget = encode(&[&["MGET"][..], &["k"; KEYS]].concat());
         let mut requests = encode(&["MULTI"]);
-        (0..2 * LIMIT_BYTES / VALUE_BYTES).for_each(|_| requests.extend(encode(&["GET", "k"])));
+        (0..2 * LIMIT_BYTES / VALUE_BYTES).for_each(|_| requests.extend(&mget));
         requests.extend(encode(&["EXEC"]));
         wire.send(&requests).expect("open");
         await_refusal(other, true);
