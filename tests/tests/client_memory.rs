@@ -35,6 +35,14 @@ fn await_refusal(wire: &mut Wire, wanted: bool) {
     panic!("writes are {} refused", if wanted { "not" } else { "still" });
 }
 
+/// Bytes that are held for clients.
+fn clients(wire: &mut Wire) -> usize {
+    let Value::Bulk(info) = ask(wire, &["INFO", "memory"]) else { panic!("a text") };
+    let info = String::from_utf8(info).expect("text");
+    let line = info.lines().find_map(|line| line.strip_prefix("mem_clients_normal:"));
+    line.expect("a line").parse().expect("a number")
+}
+
 /// Queues ever smaller values until the smallest is refused.
 fn fill(wire: &mut Wire) {
     for bytes in [VALUE_BYTES, 1 << 10, 1] {
@@ -118,12 +126,6 @@ fn memory_of_unfinished_results_is_counted() {
             ["SADD", "s"].into_iter().chain(names.iter().map(String::as_str)).collect();
         ask(other, &words);
     }
-    let clients = |wire: &mut Wire| {
-        let Value::Bulk(info) = ask(wire, &["INFO", "memory"]) else { panic!("a text") };
-        let info = String::from_utf8(info).expect("text");
-        let line = info.lines().find_map(|line| line.strip_prefix("mem_clients_normal:"));
-        line.expect("a line").parse::<usize>().expect("a number")
-    };
     let before = clients(other);
     for words in [
         &["SUNIONSTORE", "d", "s", "s"][..],
@@ -200,4 +202,27 @@ fn unread_replies_are_counted() {
         drop(wire);
         await_refusal(other, false);
     }
+}
+
+/// Replies with large values share the memory of these. They count for their client, and take no
+/// room. (A write was refused until the next measurement of all memory, for a tenth of a second.)
+#[test]
+fn unread_replies_that_share_a_value_take_no_room() {
+    let server = start("1");
+    let (mut wire, other) = (server.connect(), &mut server.connect());
+    ask(other, &["SET", "k", &"v".repeat(VALUE_BYTES)]);
+    let mut requests = encode(&["MULTI"]);
+    (0..2 * LIMIT_BYTES / VALUE_BYTES).for_each(|_| requests.extend(encode(&["GET", "k"])));
+    requests.extend(encode(&["EXEC"]));
+    wire.send(&requests).expect("open");
+    for _ in 0..PATIENCE {
+        if clients(other) > LIMIT_BYTES {
+            // Longer than what passes between two measurements while nothing seems to be left.
+            std::thread::sleep(Duration::from_millis(5));
+            assert_eq!(ask(other, &["SET", "small", "v"]), Value::Simple(b"OK".to_vec()));
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("unread replies do not count for their client");
 }

@@ -100,6 +100,12 @@ impl Word {
 }
 
 impl Bucket {
+    /// Where it is, for a prefetch.
+    #[inline(always)]
+    pub fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     /// Reads a word.
     #[inline(always)]
     pub fn word(&self, at: usize) -> Word {

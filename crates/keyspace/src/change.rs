@@ -448,7 +448,7 @@ impl<'a> Guard<'a> {
 
     /// Removes an entry; the event `first` precedes that of its removal.
     #[allow(clippy::too_many_arguments)]
-    fn remove_found(
+    pub(crate) fn remove_found(
         &mut self,
         first: Event,
         event: Event,

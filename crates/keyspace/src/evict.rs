@@ -30,7 +30,6 @@ use crate::stats::{add, get};
 use crate::table::HeldTable;
 use crate::undo::Place;
 use crate::uses::{Uses, idle_seconds};
-use base::prefetch::prefetch;
 use base::sync::hint::Ordering::Relaxed;
 use base::{DbIndex, SLOTS, SlotId, UnixMs};
 
@@ -39,8 +38,14 @@ pub const EVICTED: Event = Event::new(&(EventClass::Evicted, "evicted"));
 
 /// Candidates that a worker remembers, as many as Redis says that it does.
 const POOL_MAX: usize = 16;
-/// The most keys that one call removes, and places that it samples.
+/// The most keys that one call removes.
 pub const EVICTIONS_MAX: usize = 8;
+/// Keys that go for each place that is sampled: what leads to its slot and to its buckets is read
+/// once for both.
+const FROM_EACH: usize = 2;
+const PLACES_MAX: usize = EVICTIONS_MAX / FROM_EACH;
+/// Buckets of a place which are fetched ahead.
+const FETCHED: usize = 2;
 /// Samples that may find nothing before there is nothing to be found.
 const TRIES: usize = 8;
 /// Draws of a slot that has keys.
@@ -237,7 +242,7 @@ impl Access {
         let max = max.clamp(1, EVICTIONS_MAX);
         let mut count = 0;
         for _ in 0..TRIES {
-            self.sample(how, now, max);
+            self.sample(how, now, max.div_ceil(FROM_EACH));
             self.fetch_candidates(max);
             while count < max
                 && let Some(candidate) = self.w.pool.candidates.pop()
@@ -271,7 +276,8 @@ impl Access {
         let draw = self.w.dice.draw();
         let Some(physical) = self.ks.draw_database(how, draw) else { return };
         let Some(how) = self.ks.eviction_of(physical, how) else { return };
-        let mut drawn = [Sample { physical, first: SlotId::new(0), point: 0 }; EVICTIONS_MAX];
+        let how = Eviction { samples: how.samples * FROM_EACH, ..how };
+        let mut drawn = [Sample { physical, first: SlotId::new(0), point: 0 }; PLACES_MAX];
         let drawn = &mut drawn[..places];
         for sample in &mut *drawn {
             let Some(first) = self.draw_slot(physical, how.is_volatile) else { return };
@@ -279,17 +285,21 @@ impl Access {
             *sample = Sample { physical, first, point: self.w.dice.draw() };
         }
         if !how.is_volatile {
-            for Sample { first, point, .. } in &*drawn {
-                self.ks.prefetch_bucket_of(*first, point.reverse_bits(), physical);
-            }
-            for sample in &*drawn {
-                let first = sample.first;
-                let Ok(guard) = self.lock_one(first, now, Intent::Write) else { continue };
-                guard.fetch_entries(sample, first, how.samples);
-            }
+            self.fetch_entries(drawn);
         }
         for sample in &*drawn {
             self.sample_from(how, now, sample);
+        }
+    }
+
+    /// Fetches what [`Guard::sample_slot`] will read.
+    fn fetch_entries(&self, drawn: &[Sample]) {
+        let mut buckets = [[0; FETCHED]; PLACES_MAX];
+        for (Sample { physical, first, point }, buckets) in drawn.iter().zip(&mut buckets) {
+            self.ks.prefetch_buckets(*first, *physical, *point, buckets);
+        }
+        for bucket in buckets[..drawn.len()].iter().flatten() {
+            self.ks.prefetch_entries(*bucket);
         }
     }
 
@@ -375,16 +385,6 @@ fn visit_some(
 }
 
 impl Guard<'_> {
-    /// Fetches what [`Guard::sample_slot`] will read.
-    fn fetch_entries(&self, sample: &Sample, slot: SlotId, max: usize) {
-        let Some(table) = self.owned(slot).table(sample.physical) else { return };
-        if table.len() > 0 {
-            visit_some(table, &self.ks.mem, sample.point, max, |entry| {
-                prefetch(entry.address() as usize);
-            });
-        }
-    }
-
     /// Adds up to `max` keys of a covered slot to the pool, and some more if they share a bucket.
     /// Returns how many.
     fn sample_slot(&mut self, sample: &Sample, slot: SlotId, how: Eviction, max: usize) -> usize {
@@ -455,19 +455,16 @@ impl Guard<'_> {
         // (The databases may have been swapped, and their budgets changed.)
         let Some(how) = self.ks.eviction_of(place.physical, how) else { return false };
         let Some(table) = self.owned(place.slot).table(place.physical) else { return false };
-        let mut found = None;
-        table.visit_tag(&self.ks.mem, place.hash, |entry| {
-            let is_same = entry.address() == candidate.entry && entry.uses() == candidate.uses;
-            if is_same && self.ks.hasher.hash(entry.key()) == place.hash {
-                found = Some(entry);
-            }
-        });
-        let Some(entry) = found.filter(|e| !how.is_volatile || e.expiry().is_some()) else {
-            return false;
+        let found = table.find_address(&self.ks.mem, place.hash, candidate.entry);
+        let may_go = |entry: EntryPtr| {
+            entry.uses() == candidate.uses
+                && (!how.is_volatile || entry.expiry().is_some())
+                && self.ks.hasher.hash(entry.key()) == place.hash
         };
+        let Some(found) = found.filter(|found| may_go(found.entry)) else { return false };
         let db = self.ks.logical(place.physical);
-        self.record(db, &[b"DEL", entry.key()]);
-        self.remove_entry(Event::SILENT, EVICTED, db, place, entry);
+        self.record(db, &[b"DEL", found.entry.key()]);
+        self.remove_found(Event::SILENT, EVICTED, db, place, table, &found);
         let stats = self.ks.stats(self.w.index);
         add(&stats.evicted, 1);
         add(&stats.evicted_from[db.index()], 1);

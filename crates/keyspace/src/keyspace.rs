@@ -20,6 +20,7 @@ use crate::slot::{Held, Slot};
 use crate::slots::Slots;
 use crate::snapshot::Current;
 use crate::stats::{self, Contention, ExpiryStats, Memory, WorkerStats};
+use crate::bucket::WORDS;
 use crate::table::HeldTable;
 use crate::turn::Turns;
 use crate::uses::{Uses, UsesKept};
@@ -276,11 +277,31 @@ impl Keyspace {
         let table = self.slot(slot).table_unheld(physical);
         match table.and_then(|table| table.prefetch_target(&self.mem, hash)) {
             Some((bucket, tag)) => {
-                prefetch(std::ptr::from_ref(self.mem.bucket(bucket)).addr());
+                prefetch(self.mem.bucket(bucket).address());
                 PrefetchTarget { bucket, tag }
             }
             None => PrefetchTarget::default(),
         }
+    }
+
+    /// Prefetches buckets of a slot from a point on ([`Table::prefetch_from`]), and notes which.
+    pub(crate) fn prefetch_buckets(
+        &self,
+        slot: SlotId,
+        physical: u16,
+        point: u64,
+        buckets: &mut [u32],
+    ) {
+        if let Some(table) = self.slot(slot).table_unheld(physical) {
+            table.prefetch_from(&self.mem, point, buckets);
+            buckets.iter().for_each(|bucket| prefetch(self.mem.bucket(*bucket).address()));
+        }
+    }
+
+    /// Prefetches the headers of a bucket's entries; reads the bucket without the lock.
+    pub(crate) fn prefetch_entries(&self, bucket: u32) {
+        let bucket = self.mem.bucket(bucket);
+        (0..WORDS).filter_map(|at| bucket.word(at).address()).for_each(|at| prefetch(at as usize));
     }
 
     /// Prefetches the entry; reads the bucket without the lock.
@@ -300,7 +321,7 @@ impl Keyspace {
 
     #[cold]
     fn prefetch_overflow(&self, bucket: u32) {
-        prefetch(std::ptr::from_ref(self.mem.bucket(bucket)).addr());
+        prefetch(self.mem.bucket(bucket).address());
     }
 
     /// Number of keys of a database.

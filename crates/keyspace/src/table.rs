@@ -117,6 +117,16 @@ fn home_of(n: u32, hash: u64) -> Home {
     Home { index, level: k + u32::from(split) }
 }
 
+impl Home {
+    /// The first point behind the bucket's interval, `None` if it is the last.
+    fn end(&self) -> Option<u64> {
+        if self.level == 0 {
+            return None;
+        }
+        u64::from(self.index).reverse_bits().checked_add(1 << (64 - self.level))
+    }
+}
+
 #[inline(always)]
 fn tag_of(n: u32, hash: u64) -> u16 {
     if n <= NARROW_BUCKETS_MAX { narrow_tag(hash) } else { tag_of_many(n, hash) }
@@ -160,6 +170,21 @@ impl Table {
         // The table may change meanwhile. An index of a page that is gone leads to bucket 0, which
         // is all zero.
         Some((self.directory.bucket_id(mem, index_of(n, hash)), tag_of(n, hash)))
+    }
+
+    /// The numbers of the bucket that contains a point and of the next ones, in the order of
+    /// [`HeldTable::visit`]. Read without the lock, for a prefetch.
+    pub fn prefetch_from(&self, mem: &BucketMem, reversed: u64, buckets: &mut [u32]) {
+        let (n, mut reversed) = (self.buckets(), reversed);
+        if n == 0 {
+            return;
+        }
+        for bucket in buckets {
+            let home = home_of(n, reversed.reverse_bits());
+            // (As in `prefetch_target`.)
+            *bucket = self.directory.bucket_id(mem, home.index);
+            reversed = home.end().unwrap_or(0);
+        }
     }
 }
 
@@ -223,15 +248,29 @@ impl<'a> HeldTable<'a> {
 
     /// The place of an entry that is known to be in the table.
     pub fn find_entry(self, mem: &BucketMem, hash: u64, entry: EntryPtr) -> Found<'_> {
-        let mut bucket = self.bucket(mem, index_of(self.buckets(), hash));
+        self.find_address(mem, hash, entry.address()).expect("the entry is in its home bucket")
+    }
+
+    /// The entry at this address, if the table has one there under this hash.
+    pub fn find_address(self, mem: &BucketMem, hash: u64, address: u64) -> Option<Found<'_>> {
+        let n = self.buckets();
+        if n == 0 {
+            return None;
+        }
+        let mut bucket = self.bucket(mem, index_of(n, hash));
         loop {
             for at in 0..WORDS {
-                if bucket.word(at).address() == Some(entry.address()) {
-                    return Found { bucket, at, entry };
+                let word = bucket.word(at);
+                if word.address() == Some(address) {
+                    // SAFETY: 1. The bucket is this table's, which is held. 2. `HeldTable::new`'s
+                    // point 2.
+                    return unsafe { word.as_entry() }.map(|entry| Found { bucket, at, entry });
                 }
             }
             let last = bucket.word(WORDS - 1);
-            assert!(last.is_link(), "the entry is in its home bucket");
+            if !last.is_link() {
+                return None;
+            }
             bucket = mem.bucket(last.link_id());
         }
     }
@@ -409,10 +448,7 @@ impl<'a> HeldTable<'a> {
             }
             bucket = mem.bucket(last.link_id());
         }
-        if home.level == 0 {
-            return None;
-        }
-        u64::from(home.index).reverse_bits().checked_add(1 << (64 - home.level))
+        home.end()
     }
 
     /// Buckets that the table has taken, counted one by one. O(n).

@@ -28,6 +28,8 @@ const STEP_NS: u64 = 50_000;
 const TENACITY_ENDLESS: u64 = 100;
 /// How often what is not counted is measured while little is left.
 const MEASURE_NS: u64 = 1_000_000;
+/// What one key gives at least; most give more, and then fewer go than are looked for.
+const ENTRY_BYTES: u64 = 64;
 /// The most keys that are compared for one.
 const SAMPLES_MAX: usize = 64;
 
@@ -75,10 +77,13 @@ impl Core {
     }
 
     /// Measures, the more often the less is left. True if commands that may take memory fail.
+    ///
+    /// All buffers are asked, not only those that keys go for: unread replies with large values
+    /// share the memory of these, which only a measurement tells.
     #[cold]
     pub(crate) fn is_full_in_turn(&self) -> bool {
         let max = self.settings.memory_limit;
-        match self.shared.evictable_memory(max) {
+        match self.shared.evictable_memory(max).max(self.shared.used_memory()) {
             used if used > max - max / 16 => self.measure_memory(MEASURE_NS),
             used if used > max - max / 4 => self.measure_memory(10 * MEASURE_NS),
             _ => {}
@@ -168,18 +173,17 @@ impl Core {
     ) -> bool {
         let tenacity = self.settings.eviction_tenacity;
         let (now, started) = (self.turn.unix_ms(), self.clock.now());
-        let mut most = 1;
         loop {
             let excess = excess(self);
             if excess == 0 {
                 return true;
             }
             let until = own_bytes(access).saturating_sub_unsigned(excess);
+            let most = (excess / ENTRY_BYTES + 1).min(EVICTIONS_MAX as u64) as usize;
             let count = access.evict(how, now, most, until);
             if count == 0 {
                 return false;
             }
-            most = EVICTIONS_MAX; // One may have been enough.
             let is_over = self.clock.now().since(started) >= tenacity * STEP_NS;
             if is_over && tenacity < TENACITY_ENDLESS {
                 return true;
