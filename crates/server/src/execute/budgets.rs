@@ -70,7 +70,7 @@ fn takes_memory(spec: &CommandSpec) -> bool {
 }
 
 /// Why commands which may take memory in a full database are refused.
-pub(super) fn database_full(db: DbIndex) -> Error {
+fn database_full(db: DbIndex) -> Error {
     DatabaseFull { db: db.index() as u32 }.into()
 }
 
@@ -104,7 +104,7 @@ impl Core {
 
     /// Evicts keys of the affected databases that are above their limits. Afterwards the gate is
     /// closed if one of them is full: its commands leave the short path and are refused by
-    /// [`Self::denied_by_budget`].
+    /// [`Self::denied_by_budgets`].
     #[cold]
     pub(crate) fn make_room_in_databases(&mut self, access: &mut Access, affected: Affected) {
         let mut is_full = false;
@@ -179,10 +179,22 @@ impl Core {
         })
     }
 
+    /// Why a command is refused that may take memory in a full database, if it is.
+    #[inline]
+    pub(super) fn denied_by_budgets(
+        &self,
+        session: &Session,
+        spec: &'static CommandSpec,
+        args: Args<'_>,
+    ) -> Option<Error> {
+        let is_asked = self.has_budgets();
+        is_asked.then(|| self.denied_by_budget(session, spec, args))?.map(database_full)
+    }
+
     /// The full database in which a command may take memory. EXEC is denied if any queued command
     /// would be; each counts for the database that is selected then.
     #[cold]
-    pub(super) fn denied_by_budget(
+    fn denied_by_budget(
         &self,
         session: &Session,
         spec: &'static CommandSpec,

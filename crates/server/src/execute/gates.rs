@@ -1,7 +1,6 @@
 //! The gates a command passes before it may touch data, in the order in which Redis checks them:
 //! existence, arity, authentication, memory, loading, pause, transaction queue.
 
-use crate::execute::budgets::database_full;
 use crate::execute::caller::Caller;
 use crate::sessions::session::{Session, gate};
 use crate::worker::core::Core;
@@ -101,10 +100,8 @@ impl Core {
         if self.gates & closed::MEMORY != 0 && denied_by_memory(session, spec) {
             return Verdict::Refuse(Some(id), Error::OutOfMemory);
         }
-        if self.has_budgets()
-            && let Some(db) = self.denied_by_budget(session, spec, args)
-        {
-            return Verdict::Refuse(Some(id), database_full(db));
+        if let Some(why) = self.denied_by_budgets(session, spec, args) {
+            return Verdict::Refuse(Some(id), why);
         }
         if self.gates & closed::UNSAVED != 0 && denied_unsaved(session, spec) {
             return Verdict::Refuse(Some(id), Error::MisconfiguredSave);
