@@ -38,14 +38,23 @@ fn redis_py() {
     assert_no_panic(&server);
 }
 
-/// What web frameworks do with a cache, on a server which evicts.
+/// What web frameworks do with a cache, on servers which evict.
 #[test]
 fn redis_py_as_a_cache() {
-    let server = start();
-    let mut command = python();
-    command.arg("tests/clients/cache.py").args(["127.0.0.1", &server.addr.port().to_string()]);
-    print!("{}", run(&mut command, b""));
-    assert_no_panic(&server);
+    for (threads, policy) in ["1", "2"]
+        .into_iter()
+        .flat_map(|threads| ["allkeys-lru", "volatile-lfu"].map(|policy| (threads, policy)))
+    {
+        let limit = ["--maxmemory", "24mb", "--maxmemory-policy", policy];
+        let server = ServerProcess::start(
+            &Binary::under_test(),
+            &[&["--threads", threads, "--maxmemory-eviction-tenacity", "100"], &limit[..]].concat(),
+        );
+        let mut command = python();
+        command.arg("tests/clients/cache.py").args(["127.0.0.1", &server.addr.port().to_string()]);
+        print!("{threads} threads, {}", run(&mut command, b""));
+        assert_no_panic(&server);
+    }
 }
 
 #[test]

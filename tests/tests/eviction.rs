@@ -5,8 +5,9 @@ use sheafdb_tests::folder::Folder;
 use sheafdb_tests::in_time::until;
 use sheafdb_tests::render;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
-use sheafdb_tests::wire::Wire;
+use sheafdb_tests::wire::{Wire, encode};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 const MIB: i64 = 1 << 20;
 
@@ -241,4 +242,151 @@ fn large_values_go_one_by_one() {
     until("it is followed", || figure(&mut wire, "memory", "used_memory") < 33 * MIB);
     let keys = ask(&mut wire, "DBSIZE");
     assert!(matches!(keys.trim_start_matches(':').parse(), Ok(15..32)), "{keys}");
+}
+
+/// Sets new keys in bursts of one window, all with values of so many bytes.
+fn set_keys(wire: &mut Wire, keys: std::ops::Range<usize>, bytes: usize) {
+    let value = vec![b'v'; bytes];
+    let all: Vec<usize> = keys.collect();
+    for burst in all.chunks(32) {
+        let key = |n: &usize| format!("key:{n}").into_bytes();
+        let requests = burst.iter().flat_map(|n| encode(&[&b"SET"[..], &key(n), &value]));
+        wire.send(&requests.collect::<Vec<_>>()).expect("sent");
+        for _ in burst {
+            assert_eq!(render::line(&wire.receive().expect("answered")), "+OK");
+        }
+    }
+}
+
+/// Keys that a stream of writes at the limit evicts, without or with a save under way on a disk
+/// that takes nothing meanwhile.
+fn evicted_beside(threads: &str, has_save: bool) -> i64 {
+    let folder = Folder::new("evicted-beside-a-save");
+    let limit = ["--maxmemory", "32mb", "--maxmemory-policy", "allkeys-lru", "--save", ""];
+    let own = ["--threads", threads, "--dir", folder.path()];
+    let all = [&own[..], &limit, &["--maxmemory-eviction-tenacity", "100"]].concat();
+    let server = ServerProcess::start(&Binary::under_test(), &all);
+    let mut wire = server.connect();
+    set_keys(&mut wire, 0..40_000, 1_000);
+    let before = figure(&mut wire, "stats", "evicted_keys");
+    assert!(before > 1_000, "{before}: it is full");
+    let under_way = |wire: &mut Wire| figure(wire, "persistence", "rdb_bgsave_in_progress");
+    if has_save {
+        assert_eq!(ask(&mut wire, "CONFIG SET rdb-key-save-delay 2000000000"), "+OK");
+        assert_eq!(ask(&mut wire, "BGSAVE"), "+Background saving started");
+        until("it has begun", || under_way(&mut wire) == 1);
+    }
+    set_keys(&mut wire, 40_000..70_000, 1_000);
+    assert_eq!(under_way(&mut wire), i64::from(has_save), "it has not ended");
+    let evicted = figure(&mut wire, "stats", "evicted_keys") - before;
+    assert_eq!(ask(&mut wire, "CONFIG SET rdb-key-save-delay 0"), "+OK");
+    until("the save ends", || under_way(&mut wire) == 0);
+    evicted
+}
+
+/// What a save keeps of keys that went is not a reason for as many more of them to go. (Its own
+/// buffers and lists are: 2 % here.)
+#[test]
+fn a_slow_save_at_the_limit_evicts_few_more_keys() {
+    if Binary::under_test().kind != Kind::SheafDb {
+        return;
+    }
+    for threads in ["1", "2"] {
+        let [without, with] = [false, true].map(|has_save| evicted_beside(threads, has_save));
+        println!("{threads} threads: {without} keys evicted, {with} beside a save");
+        assert!(without > 25_000, "{without}: one goes for each that comes");
+        assert!(with <= without + without / 20, "{without} without a save, {with} with one");
+    }
+}
+
+/// A limit of clients moves while these queue transactions on two workers. What exceeds the lower
+/// limit is closed, what fits into the higher one is executed, and who holds little is left alone.
+#[test]
+fn a_limit_of_clients_that_moves_under_load_is_followed() {
+    const CLIENTS: usize = 3;
+    let Some(server) = start(&[]) else { return };
+    let [closed, done] = [(); 2].map(|()| AtomicUsize::new(0));
+    let is_over = AtomicBool::new(false);
+    let value = "v".repeat(256 << 10);
+    let transaction = |wire: &mut Wire| {
+        let mut send = |words: &[&str]| wire.command(words).is_ok();
+        send(&["MULTI"]) && (0..8).all(|_| send(&["ECHO", &value])) && send(&["EXEC"])
+    };
+    let mut wire = server.connect();
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    let mut wire = server.connect();
+                    while !is_over.load(Relaxed) && transaction(&mut wire) {
+                        done.fetch_add(1, Relaxed);
+                    }
+                    closed.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        for _ in 0..10 {
+            for (limit, count) in [("1mb", &closed), ("64mb", &done)] {
+                let line = format!("CONFIG SET maxmemory-clients {limit}");
+                assert_eq!(ask(&mut wire, &line), "+OK");
+                let before = count.load(Relaxed);
+                until(&line, || count.load(Relaxed) >= before + CLIENTS);
+            }
+        }
+        is_over.store(true, Relaxed);
+    });
+    assert!(figure(&mut wire, "stats", "evicted_clients") >= 10 * CLIENTS as i64);
+    // A lower limit does not wait for the next request of who exceeds it.
+    let mut idle = server.connect();
+    assert!(queue(&mut idle, "idle", 1));
+    let before = figure(&mut wire, "stats", "evicted_clients");
+    assert_eq!(ask(&mut wire, "CONFIG SET maxmemory-clients 2mb"), "+OK");
+    until("it is closed", || figure(&mut wire, "stats", "evicted_clients") == before + 1);
+    assert!(!exec(&mut idle));
+}
+
+/// A command that waits was accepted when there was room. It is judged again when it is served.
+#[test]
+fn a_waiting_command_is_judged_when_it_is_served() {
+    for (set, reset, why) in [
+        ("maxmemory 1", "maxmemory 0", "used memory > 'maxmemory'"),
+        ("db-limit 0-1-noeviction", "db-limit ", "used memory of database 0 > 'db-limit'"),
+    ] {
+        let Some(server) = start(&[]) else { return };
+        let mut wire = server.connect();
+        let config = |text: &str, wire: &mut Wire| {
+            let (name, value) = text.split_once(' ').expect("two words");
+            let reply = wire.command(&["CONFIG", "SET", name, &value.replace('-', " ")]);
+            assert_eq!(render::line(&reply.expect("answered")), "+OK");
+        };
+        for move_command in ["BLMOVE a b LEFT RIGHT 0", "BRPOPLPUSH a b 0"] {
+            assert_eq!(ask(&mut wire, "RPUSH x 1"), ":1");
+            let (mut mover, mut popper) = (server.connect(), server.connect());
+            let blocked = |wire: &mut Wire| figure(wire, "clients", "blocked_clients");
+            for (count, (waiter, line)) in
+                [(&mut mover, move_command), (&mut popper, "BLPOP a 0")].into_iter().enumerate()
+            {
+                let words: Vec<&str> = line.split(' ').collect();
+                waiter.send(&encode(&words)).expect("sent");
+                until("it waits", || blocked(&mut wire) == count as i64 + 1);
+            }
+            config(set, &mut wire);
+            let oom = format!("-OOM command not allowed when {why}.");
+            until("there is no room", || ask(&mut wire, "SET y 1") == oom);
+            // (This takes no memory by itself.)
+            assert_eq!(ask(&mut wire, "RENAME x a"), "+OK");
+            assert_eq!(render::line(&mover.receive().expect("answered")), oom);
+            let popped = render::line(&popper.receive().expect("answered"));
+            assert_eq!(popped, r#"*2 "a" "1""#, "the next one gets it");
+            assert_eq!(ask(&mut wire, "EXISTS a b"), ":0");
+            config(reset, &mut wire);
+            // With room it is served.
+            let words: Vec<&str> = move_command.split(' ').collect();
+            mover.send(&encode(&words)).expect("sent");
+            until("it waits", || blocked(&mut wire) == 1);
+            assert_eq!(ask(&mut wire, "RPUSH a 2"), ":1");
+            assert_eq!(render::line(&mover.receive().expect("answered")), "\"2\"");
+            assert_eq!(ask(&mut wire, "DEL b"), ":1");
+        }
+    }
 }

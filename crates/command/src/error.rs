@@ -322,6 +322,9 @@ errors! {
     // The server: memory, COMMAND, CONFIG, SHUTDOWN, logs, DEBUG.
 
     OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+    /// As above, for the budget of a database.
+    DatabaseFull { db: u32 } =>
+        "OOM command not allowed when used memory of database {db} > 'db-limit'.",
     /// COMMAND GETKEYS, as the three below.
     InvalidCommand => "ERR Invalid command specified",
     NoKeyArguments => "ERR The command has no key arguments",

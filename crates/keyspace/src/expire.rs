@@ -127,6 +127,10 @@ enum What {
 /// The index of one database, made if it does not exist.
 fn set_of(sets: &mut Vec<(u16, DueSet)>, physical: u16) -> &mut DueSet {
     let at = sets.iter().position(|(p, _)| *p == physical).unwrap_or_else(|| {
+        if sets.is_empty() {
+            // Nearly every slot has one. By itself a vector makes room for four, in each slot.
+            sets.reserve_exact(1);
+        }
         sets.push((physical, DueSet::default()));
         sets.len() - 1
     });

@@ -18,8 +18,9 @@ use crate::execute::window::Window;
 use crate::sessions::session::Session;
 use crate::worker::core::Core;
 use base::DbIndex;
+use command::error::DatabaseFull;
 use command::spec::{CommandSpec, Flags, Traits};
-use command::{Handler, SessionOp};
+use command::{Error, Handler, SessionOp};
 use keyspace::Access;
 use resp::Args;
 
@@ -68,6 +69,11 @@ fn takes_memory(spec: &CommandSpec) -> bool {
     spec.flags.contains(Flags::DENYOOM) || spec.into.is_some()
 }
 
+/// Why commands which may take memory in a full database are refused.
+fn database_full(db: DbIndex) -> Error {
+    DatabaseFull { db: db.index() as u32 }.into()
+}
+
 /// The database that a command of a queue selects for those behind it.
 fn selected(spec: &CommandSpec, args: Args<'_>) -> Option<DbIndex> {
     let Handler::Session(parse) = spec.handler else { return None };
@@ -98,7 +104,7 @@ impl Core {
 
     /// Evicts keys of the affected databases that are above their limits. Afterwards the gate is
     /// closed if one of them is full: its commands leave the short path and are refused by
-    /// [`Self::denied_by_budget`].
+    /// [`Self::denied_by_budgets`].
     #[cold]
     pub(crate) fn make_room_in_databases(&mut self, access: &mut Access, affected: Affected) {
         let mut is_full = false;
@@ -173,32 +179,59 @@ impl Core {
         })
     }
 
-    /// True if a command may take memory in a database that is full. EXEC is denied if any queued
-    /// command would be; each counts for the database that is selected then.
-    #[cold]
-    pub(super) fn denied_by_budget(
+    /// Why a command is refused that may take memory in a full database, if it is.
+    #[inline]
+    pub(super) fn denied_by_budgets(
         &self,
         session: &Session,
         spec: &'static CommandSpec,
         args: Args<'_>,
-    ) -> bool {
-        let is_denied = |db: DbIndex, spec: &CommandSpec, args: Args<'_>| {
+    ) -> Option<Error> {
+        let is_asked = self.has_budgets();
+        is_asked.then(|| self.denied_by_budget(session, spec, args))?.map(database_full)
+    }
+
+    /// The full database in which a command may take memory. EXEC is denied if any queued command
+    /// would be; each counts for the database that is selected then.
+    #[cold]
+    fn denied_by_budget(
+        &self,
+        session: &Session,
+        spec: &'static CommandSpec,
+        args: Args<'_>,
+    ) -> Option<DbIndex> {
+        let denied = |db: DbIndex, spec: &CommandSpec, args: Args<'_>| {
             let into = spec.into.and_then(|into| into(args)).unwrap_or(db);
             // (MOVE within a database fails anyway.)
-            takes_memory(spec) && self.is_database_full(into)
+            (takes_memory(spec) && self.is_database_full(into)).then_some(into)
         };
         match &session.multi {
-            None => is_denied(session.db, spec, args),
+            None => denied(session.db, spec, args),
             Some(multi) if spec.traits.contains(Traits::RUNS_QUEUE) => {
                 let mut db = session.db;
-                multi.queue.iter().any(|(id, request)| {
+                multi.queue.iter().find_map(|(id, request)| {
                     let (spec, args) = (id.spec(), request.args());
                     db = selected(spec, args).unwrap_or(db);
-                    is_denied(db, spec, args)
+                    denied(db, spec, args)
                 })
             }
             // What is queued is judged when it runs.
-            Some(_) => false,
+            Some(_) => None,
         }
+    }
+
+    /// A command which has waited is judged again when it is served: there was no limit, or room,
+    /// when it began to wait.
+    pub(super) fn refuse_if_full(&self, spec: &CommandSpec, db: DbIndex) -> Result<(), Error> {
+        if !spec.flags.contains(Flags::DENYOOM) {
+            return Ok(());
+        }
+        if self.gates & closed::MEMORY != 0 {
+            return Err(Error::OutOfMemory);
+        }
+        if self.has_budgets() && self.is_database_full(db) {
+            return Err(database_full(db));
+        }
+        Ok(())
     }
 }

@@ -100,8 +100,8 @@ impl Core {
         if self.gates & closed::MEMORY != 0 && denied_by_memory(session, spec) {
             return Verdict::Refuse(Some(id), Error::OutOfMemory);
         }
-        if self.has_budgets() && self.denied_by_budget(session, spec, args) {
-            return Verdict::Refuse(Some(id), Error::OutOfMemory);
+        if let Some(why) = self.denied_by_budgets(session, spec, args) {
+            return Verdict::Refuse(Some(id), why);
         }
         if self.gates & closed::UNSAVED != 0 && denied_unsaved(session, spec) {
             return Verdict::Refuse(Some(id), Error::MisconfiguredSave);

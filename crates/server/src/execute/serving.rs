@@ -215,7 +215,11 @@ impl Core {
         let at = self.served_from(guard, ready, ticket);
         let request = request_of(ticket);
         let args = request.words.args();
-        self.arm(guard, command::lookup(args.get(0)));
+        let id = command::lookup(args.get(0));
+        if let Some(id) = id {
+            self.refuse_if_full(id.spec(), ready.db)?;
+        }
+        self.arm(guard, id);
         let full = Full::new(None, &[]);
         let mut ctx = self.ctx(guard, out, &request.caller, args, NO_KEY).with_full(&full);
         let taken = (request.take)(&mut ctx, &request.wait, at);
