@@ -103,9 +103,10 @@ impl Core {
         }
         if self.shared.keyspace.numbers().is_drawing() {
             gates |= closed::NUMBERED;
-            if self.shared.safe_seq.load(Relaxed) != u64::MAX {
-                gates |= closed::AWAITED;
-            }
+        }
+        // Also for a moment after the last number was drawn.
+        if self.shared.safe_seq.load(Relaxed) != u64::MAX {
+            gates |= closed::AWAITED;
         }
         if self.shared.journal.is_unwritten() {
             gates |= closed::UNWRITTEN;
