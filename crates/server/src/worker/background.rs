@@ -353,3 +353,26 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use base::sync::Arc;
+    use driver::loopback::Loopback;
+
+    /// A reply of the short path has no hold, so the path is closed as long as a number may be
+    /// awaited: an append-only file that was switched off is not durable yet.
+    #[test]
+    fn numbers_are_awaited_behind_the_last_one() {
+        let mut driver = Loopback::new(7);
+        let shared = crate::boot::make_shared(Config::default(), &mut driver, 1, || (0, 0));
+        let shared = Arc::new(shared);
+        let mut worker = Worker::new(driver, Arc::clone(&shared), 0, Vec::new());
+        worker.turn();
+        assert_eq!(worker.core.gates & (closed::AWAITED | closed::NUMBERED), 0);
+        shared.safe_seq.store(3, Relaxed);
+        worker.turn();
+        assert_eq!(worker.core.gates & (closed::AWAITED | closed::NUMBERED), closed::AWAITED);
+    }
+}
