@@ -69,38 +69,23 @@ impl Core {
             let at = *next;
             *next += 1;
             window.prefetch_ahead(&self.shared.keyspace, at);
-            if self.batch.needs_attention(at) && self.attend(access, window, at, input, out) {
-                continue;
+            if self.batch.needs_attention(at) {
+                if self.batch.is_cold(at) && c.id.is_some_and(|id| self.hot[id.index()].member != 0)
+                {
+                    self.warm(access, window, at, input);
+                }
+                if self.batch.is_unusual(at) {
+                    self.run_unusual(access, window, at, input, out);
+                    continue;
+                }
             }
             self.run_framed::<false>(access, window, c, input, out);
         }
     }
 
-    /// Prefetches what a command needs of its collection. Runs the command if it is unusual, and
-    /// returns true then.
-    #[inline(never)]
-    fn attend(
-        &mut self,
-        access: &mut Access,
-        window: &Window,
-        at: usize,
-        input: &[u8],
-        out: &mut OutBuf,
-    ) -> bool {
-        if self.batch.is_cold(at)
-            && window.commands[at].id.is_some_and(|id| self.hot[id.index()].member != 0)
-        {
-            self.warm(access, window, at, input);
-        }
-        let is_unusual = self.batch.is_unusual(at);
-        if is_unusual {
-            self.run_unusual(access, window, at, input, out);
-        }
-        is_unusual
-    }
-
     /// While changes leave records, behind the World gate, in several databases, or for a command
     /// that is looked at.
+    #[inline(never)]
     fn run_unusual(
         &mut self,
         access: &mut Access,
