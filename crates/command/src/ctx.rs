@@ -65,11 +65,17 @@ impl<'a> Full<'a> {
     /// several times.
     #[inline]
     fn find(&self, i: usize) -> Option<First> {
-        let at = self.at.get();
-        let mut places = [at, at + 1, 0].into_iter();
-        let at = places.find(|at| self.keys.get(*at).is_some_and(|key| key.arg as usize == i))?;
-        self.at.set(at);
-        Some(self.keys[at])
+        let is_at = |at: usize| self.keys.get(at).filter(|key| key.arg as usize == i);
+        let (last, next) = (self.at.get(), self.at.get() + 1);
+        if let Some(key) = is_at(next) {
+            self.at.set(next);
+            return Some(*key);
+        }
+        is_at(last).copied().or_else(|| {
+            let first = is_at(0)?;
+            self.at.set(0);
+            Some(*first)
+        })
     }
 }
 

@@ -63,11 +63,16 @@ struct Sketch {
     /// Apart from the rest, because all of them are compared for each name that is counted.
     ids: Vec<u64>,
     counted: Vec<Counted>,
+    /// No count is less.
+    least: u64,
+    /// No place before this one has the least count.
+    least_from: usize,
 }
 
 impl Sketch {
     fn new() -> Self {
-        Self { ids: Vec::with_capacity(COUNTED_MAX), counted: Vec::with_capacity(COUNTED_MAX) }
+        let ids = Vec::with_capacity(COUNTED_MAX);
+        Self { ids, counted: Vec::with_capacity(COUNTED_MAX), least: 0, least_from: 0 }
     }
 
     /// Adds `n` to a name. Takes time for all places, and no memory.
@@ -78,17 +83,33 @@ impl Sketch {
             self.ids.push(id);
             self.counted.push(Counted { name: Name::new(name), count: n, error: 0 });
         } else {
-            let places = self.counted.iter().enumerate();
-            let (at, least) = places.min_by_key(|(_, c)| c.count).expect("there are places");
-            let error = least.count;
+            let at = self.find_least();
+            let error = self.counted[at].count;
             self.ids[at] = id;
             self.counted[at] = Counted { name: Name::new(name), count: error + n, error };
         }
     }
 
+    /// A place with the least count. Many places share it where most names are new, so the search
+    /// goes on where the last one ended: counts only grow.
+    fn find_least(&mut self) -> usize {
+        let has_least = |c: &Counted| c.count == self.least;
+        let behind = self.counted[self.least_from..].iter().position(has_least);
+        self.least_from = if let Some(at) = behind {
+            self.least_from + at
+        } else {
+            let places = self.counted.iter().enumerate();
+            let (at, least) = places.min_by_key(|(_, c)| c.count).expect("there are places");
+            self.least = least.count;
+            at
+        };
+        self.least_from
+    }
+
     fn clear(&mut self) {
         self.ids.clear();
         self.counted.clear();
+        (self.least, self.least_from) = (0, 0);
     }
 }
 
@@ -443,6 +464,24 @@ mod tests {
         assert_eq!(shown(&view.by_bytes), names.map(|n| (n.to_string(), 20)));
         assert_eq!((view.commands, view.ns, view.bytes), (2, 180, 60));
         assert_eq!(shown(&view.by_slot), [("1".into(), 6)]);
+    }
+
+    #[test]
+    fn a_new_name_takes_a_place_with_the_least_count() {
+        let (mut sketch, mut random, mut replaced) = (Sketch::new(), 1u64, 0);
+        for n in 0..5_000 {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(7);
+            let id = (random >> 33) % 300;
+            let is_new = sketch.ids.len() == COUNTED_MAX && !sketch.ids.contains(&id);
+            let least = sketch.counted.iter().map(|c| c.count).min();
+            sketch.add(id, b"name", random >> 62);
+            if is_new {
+                let at = sketch.ids.iter().position(|other| *other == id).expect("it was added");
+                assert_eq!(Some(sketch.counted[at].error), least, "after {n}");
+                replaced += 1;
+            }
+        }
+        assert!(replaced > 1_000, "{replaced}");
     }
 
     /// A key that has a share of more than one in [`COUNTED_MAX`] is found among any others, and

@@ -20,7 +20,6 @@ use crate::worker::core::Core;
 use command::{CommandId, Ctx, Done, Error, record};
 use keyspace::{Access, Parked};
 use resp::{OutBuf, Reply};
-use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Core {
@@ -34,7 +33,6 @@ impl Core {
     ) {
         window.prefetch_first(&self.shared.keyspace);
         let started = self.clock.now();
-        self.batch.has_sample = self.sampler.has_next_in(window.commands.len());
         self.batch.is_mixed = window.is_mixed;
         self.enter(access);
         self.run_from(access, window, input, out);
@@ -49,32 +47,44 @@ impl Core {
         let mut next = 0;
         self.batch.begin(window.has_members);
         while next < window.commands.len() {
-            let result = catch_unwind(AssertUnwindSafe(|| {
-                while next < window.commands.len() {
-                    let at = next;
-                    next += 1; // a command that panics is not run again
-                    let c = &window.commands[at];
-                    window.prefetch_ahead(&self.shared.keyspace, at);
-                    if at >= self.batch.warmed
-                        && c.id.is_some_and(|id| self.hot[id.index()].member != 0)
-                    {
-                        self.warm(access, window, at, input);
-                    }
-                    if self.batch.is_unusual {
-                        self.run_unusual(access, window, at, input, out);
-                    } else {
-                        self.run_framed::<false>(access, window, c, input, out);
-                    }
-                }
-            }));
-            if result.is_err() {
+            let run = || self.run_until_panic(access, window, &mut next, input, out);
+            if catch_unwind(AssertUnwindSafe(run)).is_err() {
                 self.after_panic(access, out, window.commands[next - 1].session);
             }
         }
     }
 
-    /// While changes leave records, behind the World gate, in several databases, or if some command
-    /// is looked at.
+    /// Runs the commands from `next` on, which moves behind each before it runs: one that panics is
+    /// not run again.
+    #[inline(never)] // what is borrowed by a function is known not to overlap, unlike a closure's
+    fn run_until_panic(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        next: &mut usize,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) {
+        while let Some(c) = window.commands.get(*next) {
+            let at = *next;
+            *next += 1;
+            window.prefetch_ahead(&self.shared.keyspace, at);
+            if self.batch.needs_attention(at) {
+                if self.batch.is_cold(at) && c.id.is_some_and(|id| self.hot[id.index()].member != 0)
+                {
+                    self.warm(access, window, at, input);
+                }
+                if self.batch.is_unusual(at) {
+                    self.run_unusual(access, window, at, input, out);
+                    continue;
+                }
+            }
+            self.run_framed::<false>(access, window, c, input, out);
+        }
+    }
+
+    /// While changes leave records, behind the World gate, in several databases, or for a command
+    /// that is looked at.
     #[inline(never)]
     fn run_unusual(
         &mut self,
@@ -87,7 +97,7 @@ impl Core {
         let c = &window.commands[at];
         if self.batch.is_behind_gate {
             self.run_behind_gate(access, window, c, input, out);
-        } else if self.batch.has_sample && self.sampler.is_next(at) {
+        } else if self.sampler.is_next(at) {
             self.run_sampled(access, window, c, input, out);
         } else {
             self.run_usual(access, window, c, input, out);
@@ -152,9 +162,8 @@ impl Core {
                             &mut self.tally,
                             c.key,
                         );
-                        // A command that has replied leaves nothing to drop.
-                        let result = ManuallyDrop::new(run(&mut ctx));
-                        let has_replied = matches!(*result, Ok(Done::Replied));
+                        let result = run(&mut ctx);
+                        let has_replied = matches!(result, Ok(Done::Replied));
                         if !has_replied && result.is_err() {
                             guard.rollback();
                         } else if let Some(mark) = mark {
@@ -162,20 +171,23 @@ impl Core {
                             let args = window.args(input, c);
                             record::framed(&mut guard, mark, id.spec(), session.db, args, request);
                         }
-                        let hold = if NUMBERED {
-                            self.finish_recorded(&mut guard)
+                        if NUMBERED {
+                            let hold = self.finish_recorded(&mut guard);
+                            self.turn.output.hold(hold);
                         } else {
-                            self.finish_change(&mut guard)
-                        };
-                        if has_replied && !is_large(self.running.reply_from(), out) {
-                            return self.turn.output.hold(hold);
+                            // No reply waits for the disk: [`closed::AWAITED`] is open.
+                            self.finish_change(&mut guard);
                         }
-                        drop(guard);
-                        self.turn.output.hold(hold);
                         if has_replied {
+                            std::mem::forget(result); // nothing is in it to be dropped
+                            if !is_large(self.running.reply_from(), out) {
+                                return;
+                            }
+                            drop(guard);
                             return self.record_large_reply(window, c, input, out);
                         }
-                        match ManuallyDrop::into_inner(result) {
+                        drop(guard);
+                        match result {
                             Ok(done) => done,
                             Err(e) => return self.refuse_framed(out, c.session, id, &e),
                         }

@@ -7,6 +7,7 @@ use crate::execute::outcome::{Called, Outcome};
 use crate::execute::request::Command;
 use crate::execute::window::Hashed;
 use crate::sessions::session::{Suspended, gate};
+use crate::worker::batch::Batch;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
 use base::sync::Arc;
@@ -169,10 +170,15 @@ impl Core {
             self.refresh_gates();
         }
         self.batch.is_numbered = self.gates & closed::NUMBERED != 0;
-        self.batch.is_unusual = self.batch.is_behind_gate
-            || self.batch.is_numbered
-            || self.batch.is_mixed
-            || self.batch.has_sample;
+        self.find_unusual();
+    }
+
+    /// Finds from where on the window's commands are not executed as usual.
+    #[inline]
+    pub(super) fn find_unusual(&mut self) {
+        let Batch { is_behind_gate, is_numbered, is_mixed, .. } = self.batch;
+        let are_all = is_behind_gate | is_numbered | is_mixed;
+        self.batch.set_unusual_from(if are_all { 0 } else { self.sampler.next_framed });
     }
 
     /// Suspends a session until its way is free.

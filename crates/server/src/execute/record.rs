@@ -42,10 +42,8 @@ impl Core {
         sizes: Sizes,
     ) {
         let Request { caller, id, args, .. } = *request;
-        self.charge(caller.conn().index, run_ns);
-        if outcome == Outcome::Done && sizes.reply > 0 {
-            self.note_done(caller.conn());
-        }
+        let is_answered = outcome == Outcome::Done && sizes.reply > 0;
+        self.charge(caller.conn().index, run_ns, is_answered);
         // Taken in any case: it is not the time of another command.
         let ahead_ns = self.running.take_time_ahead();
         if self.running.id().is_none() {
@@ -121,6 +119,7 @@ impl Core {
     }
 
     /// Counts a command of any path for its database, with the lookups since the last count.
+    #[inline]
     fn count_command(&mut self, db: DbIndex) {
         let counters = self.counters();
         counters.processed.add(1);
@@ -129,7 +128,15 @@ impl Core {
     }
 
     /// Counts the lookups since the last count for a database.
+    #[inline]
     pub(super) fn count_lookups(&mut self, db: DbIndex) {
+        if self.tally.hits | self.tally.misses > 0 {
+            self.add_lookups(db);
+        }
+    }
+
+    #[inline(never)]
+    fn add_lookups(&mut self, db: DbIndex) {
         let of_database = &self.shared.workers[self.id].databases[db.index()];
         of_database.hits.add(std::mem::take(&mut self.tally.hits));
         of_database.misses.add(std::mem::take(&mut self.tally.misses));
@@ -153,7 +160,8 @@ impl Core {
         if !self.batch.is_mixed {
             let short = self.batch.counted.commands() - self.batch.off_path.len();
             self.counters().databases[db.index()].commands.add(short as u64);
-            (self.batch.is_mixed, self.batch.is_unusual) = (true, true);
+            self.batch.is_mixed = true;
+            self.batch.set_unusual_from(0);
         }
     }
 
@@ -331,7 +339,29 @@ impl Core {
 
     /// Adds a command to the logs whose bounds it exceeds. Without a time it is added to the log of
     /// large replies at most.
+    #[inline]
     fn log_command(
+        &mut self,
+        caller: &Caller,
+        id: CommandId,
+        args: Args<'_>,
+        us: Option<u64>,
+        sizes: Sizes,
+    ) {
+        // A bound below 0 stands for none: it is above every value then.
+        let over = |bound: i64, value: u64| value >= bound as u64;
+        let settings = &self.settings;
+        let is_slow = us.is_some_and(|us| over(settings.slower_than_us, us));
+        let is_large = us.is_some() && over(settings.request_larger_than, sizes.request);
+        let has_large_reply = over(settings.reply_larger_than, sizes.reply);
+        if is_slow | is_large | has_large_reply {
+            self.add_to_logs(caller, id, args, us, sizes);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_to_logs(
         &mut self,
         caller: &Caller,
         id: CommandId,
@@ -345,9 +375,6 @@ impl Core {
         let request = Some(sizes.request)
             .filter(|size| us.is_some() && over(settings.request_larger_than, *size));
         let reply = Some(sizes.reply).filter(|size| over(settings.reply_larger_than, *size));
-        if slow.is_none() && request.is_none() && reply.is_none() {
-            return;
-        }
         let now = self.clock.now();
         let s = caller.session(self);
         let (addr, name) = (s.card.addr.clone(), s.card.text().name.clone());

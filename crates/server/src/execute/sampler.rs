@@ -46,12 +46,6 @@ impl Sampler {
         Self { next_framed: next, next_alone: next, ratio: SAMPLE, version: 0, looks }
     }
 
-    /// True if a window of `n` commands has one to be looked at.
-    #[inline]
-    pub(crate) fn has_next_in(&self, n: usize) -> bool {
-        self.next_framed < n
-    }
-
     /// A window of `n` commands has ended.
     #[inline]
     pub(crate) fn pass(&mut self, n: usize) {

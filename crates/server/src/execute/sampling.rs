@@ -54,6 +54,7 @@ impl Core {
         out: &mut OutBuf,
     ) {
         self.sampler.next_framed += self.draw_gap();
+        self.find_unusual();
         let started = self.clock.now();
         self.run_usual(access, window, c, input, out);
         let ns = self.clock.now().since(started);

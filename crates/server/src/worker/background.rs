@@ -103,9 +103,10 @@ impl Core {
         }
         if self.shared.keyspace.numbers().is_drawing() {
             gates |= closed::NUMBERED;
-            if self.shared.safe_seq.load(Relaxed) != u64::MAX {
-                gates |= closed::AWAITED;
-            }
+        }
+        // Also for a moment after the last number was drawn.
+        if self.shared.safe_seq.load(Relaxed) != u64::MAX {
+            gates |= closed::AWAITED;
         }
         if self.shared.journal.is_unwritten() {
             gates |= closed::UNWRITTEN;
@@ -350,5 +351,28 @@ impl<D: Driver<Message = Message>> Worker<D> {
         if self.core.id == 0 {
             self.core.shared.sample_rates(self.core.turn.now());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use base::sync::Arc;
+    use driver::loopback::Loopback;
+
+    /// A reply of the short path has no hold, so the path is closed as long as a number may be
+    /// awaited: an append-only file that was switched off is not durable yet.
+    #[test]
+    fn numbers_are_awaited_behind_the_last_one() {
+        let mut driver = Loopback::new(7);
+        let shared = crate::boot::make_shared(Config::default(), &mut driver, 1, || (0, 0));
+        let shared = Arc::new(shared);
+        let mut worker = Worker::new(driver, Arc::clone(&shared), 0, Vec::new());
+        worker.turn();
+        assert_eq!(worker.core.gates & (closed::AWAITED | closed::NUMBERED), 0);
+        shared.safe_seq.store(3, Relaxed);
+        worker.turn();
+        assert_eq!(worker.core.gates & (closed::AWAITED | closed::NUMBERED), closed::AWAITED);
     }
 }

@@ -240,14 +240,12 @@ impl Core {
         budget: &mut usize,
     ) -> Framing {
         let framing = self.frame_while_room(window, conn, input, at, budget);
-        if let Some(last) = window.commands.last() {
-            window.end_run(conn.index, last.db);
-        }
-        if let Some(last) = window.commands.last().filter(|c| c.session == conn.index)
-            && let Some(session) = self.session_mut(conn)
-        {
+        if let Some(last) = window.commands.last().filter(|c| c.session == conn.index) {
             let index = last.id.map_or(u32::MAX, |id| id.index() as u32);
-            session.card.last_command.store(index, Ordering::Relaxed);
+            window.end_run(conn.index, last.db);
+            if let Some(session) = self.session_mut(conn) {
+                session.card.last_command.store(index, Ordering::Relaxed);
+            }
         }
         framing
     }

@@ -24,12 +24,16 @@ use driver::{ConnId, Driver};
 const SHARES_PER_TURN: usize = 1024;
 
 impl Core {
-    /// Charges a session with the time of a command. It stops if nothing of its share is left.
-    pub(crate) fn charge(&mut self, session: u32, ns: u64) {
-        let turn = self.turn.now();
-        if let Some(s) = self.sessions[session as usize].as_deref_mut()
-            && s.quota.charge(turn, ns)
-        {
+    /// Charges a session with the time of a command, which may have written its reply. The session
+    /// stops if nothing of its share is left.
+    #[inline]
+    pub(crate) fn charge(&mut self, session: u32, ns: u64, is_answered: bool) {
+        let (turn, tracks) = (self.turn.now(), self.settings.latency_tracking);
+        let Some(s) = self.sessions[session as usize].as_deref_mut() else { return };
+        if is_answered & tracks {
+            s.unanswered.add_done(1);
+        }
+        if s.quota.charge(turn, ns) {
             self.stop_if_spent(session);
         }
     }

@@ -27,7 +27,7 @@ impl Core {
             members[count] = (name, score);
             count += 1;
         }
-        self.batch.warmed = at + count.max(1);
+        self.batch.set_warmed(at + count.max(1));
         if count < 2 || self.batch.is_behind_gate {
             return;
         }
