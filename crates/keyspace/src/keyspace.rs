@@ -1,6 +1,7 @@
 //! The [`Keyspace`]: 16,384 slots and everything that they share. It is `Sync`; each worker uses it
 //! through its own [`crate::Access`].
 
+use crate::bucket::WORDS;
 use crate::entry::Gone;
 use crate::expire::DueIndex;
 use crate::fence::Fences;
@@ -20,7 +21,6 @@ use crate::slot::{Held, Slot};
 use crate::slots::Slots;
 use crate::snapshot::Current;
 use crate::stats::{self, Contention, ExpiryStats, Memory, WorkerStats};
-use crate::bucket::WORDS;
 use crate::table::HeldTable;
 use crate::turn::Turns;
 use crate::uses::{Uses, UsesKept};
@@ -294,14 +294,18 @@ impl Keyspace {
     ) {
         if let Some(table) = self.slot(slot).table_unheld(physical) {
             table.prefetch_from(&self.mem, point, buckets);
-            buckets.iter().for_each(|bucket| prefetch(self.mem.bucket(*bucket).address()));
+            for bucket in buckets {
+                prefetch(self.mem.bucket(*bucket).address());
+            }
         }
     }
 
     /// Prefetches the headers of a bucket's entries; reads the bucket without the lock.
     pub(crate) fn prefetch_entries(&self, bucket: u32) {
         let bucket = self.mem.bucket(bucket);
-        (0..WORDS).filter_map(|at| bucket.word(at).address()).for_each(|at| prefetch(at as usize));
+        for address in (0..WORDS).filter_map(|at| bucket.word(at).address()) {
+            prefetch(address as usize);
+        }
     }
 
     /// Prefetches the entry; reads the bucket without the lock.

@@ -119,7 +119,7 @@ fn home_of(n: u32, hash: u64) -> Home {
 
 impl Home {
     /// The first point behind the bucket's interval, `None` if it is the last.
-    fn end(&self) -> Option<u64> {
+    fn end(self) -> Option<u64> {
         if self.level == 0 {
             return None;
         }
