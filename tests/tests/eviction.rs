@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 const MIB: i64 = 1 << 20;
+/// Bytes of a value beside a save.
+const VALUE: usize = 2_000;
 
 /// A server under test which is at its limit soon; `None` for the reference.
 fn start(args: &[&str]) -> Option<ServerProcess> {
@@ -262,12 +264,12 @@ fn set_keys(wire: &mut Wire, keys: std::ops::Range<usize>, bytes: usize) {
 /// that takes nothing meanwhile.
 fn evicted_beside(threads: &str, has_save: bool) -> i64 {
     let folder = Folder::new("evicted-beside-a-save");
-    let limit = ["--maxmemory", "32mb", "--maxmemory-policy", "allkeys-lru", "--save", ""];
+    let limit = ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru", "--save", ""];
     let own = ["--threads", threads, "--dir", folder.path()];
     let all = [&own[..], &limit, &["--maxmemory-eviction-tenacity", "100"]].concat();
     let server = ServerProcess::start(&Binary::under_test(), &all);
     let mut wire = server.connect();
-    set_keys(&mut wire, 0..40_000, 1_000);
+    set_keys(&mut wire, 0..40_000, VALUE);
     let before = figure(&mut wire, "stats", "evicted_keys");
     assert!(before > 1_000, "{before}: it is full");
     let under_way = |wire: &mut Wire| figure(wire, "persistence", "rdb_bgsave_in_progress");
@@ -276,7 +278,7 @@ fn evicted_beside(threads: &str, has_save: bool) -> i64 {
         assert_eq!(ask(&mut wire, "BGSAVE"), "+Background saving started");
         until("it has begun", || under_way(&mut wire) == 1);
     }
-    set_keys(&mut wire, 40_000..70_000, 1_000);
+    set_keys(&mut wire, 40_000..70_000, VALUE);
     assert_eq!(under_way(&mut wire), i64::from(has_save), "it has not ended");
     let evicted = figure(&mut wire, "stats", "evicted_keys") - before;
     assert_eq!(ask(&mut wire, "CONFIG SET rdb-key-save-delay 0"), "+OK");
@@ -284,8 +286,8 @@ fn evicted_beside(threads: &str, has_save: bool) -> i64 {
     evicted
 }
 
-/// What a save keeps of keys that went is not a reason for as many more of them to go. (Its own
-/// buffers and lists are: 2 % here.)
+/// What a save keeps of keys that went, with its lists and buffers, is no reason for more of them
+/// to go. (Half a megabyte of other memory is.)
 #[test]
 fn a_slow_save_at_the_limit_evicts_few_more_keys() {
     if Binary::under_test().kind != Kind::SheafDb {
@@ -295,7 +297,7 @@ fn a_slow_save_at_the_limit_evicts_few_more_keys() {
         let [without, with] = [false, true].map(|has_save| evicted_beside(threads, has_save));
         println!("{threads} threads: {without} keys evicted, {with} beside a save");
         assert!(without > 25_000, "{without}: one goes for each that comes");
-        assert!(with <= without + without / 20, "{without} without a save, {with} with one");
+        assert!(with <= without + without / 100, "{without} without a save, {with} with one");
     }
 }
 

@@ -208,6 +208,11 @@ impl Keyspace {
     pub fn captured_entry_bytes(&self) -> u64 {
         self.snapshot.running().map_or(0, |running| running.entry_bytes())
     }
+
+    /// Bytes of the lists which say what is captured. They are in no other figure.
+    pub fn capture_list_bytes(&self) -> u64 {
+        self.snapshot.running().map_or(0, |running| running.list_bytes())
+    }
 }
 
 impl Snapshot {

@@ -36,6 +36,8 @@ pub(crate) struct Running {
     lanes: Box<[CachePadded<Lane>]>,
     /// The number of lanes that were ever used, which are the first ones.
     lanes_used: AtomicU32,
+    /// Bytes that the walker's own list takes.
+    walkers_list: AtomicU64,
     /// Tables that were flushed before the walker had passed them.
     inherited: Mutex<VecDeque<Inherited>>,
     /// Physical databases that were flushed since the cut: nothing of the cut is left in them.
@@ -61,6 +63,14 @@ struct Lane {
     /// Bytes that the owner has copied because the snapshot, or a reader, shares the value that it
     /// has changed.
     copied: AtomicU64,
+    /// Bytes that the list takes; written with it.
+    listed: AtomicU64,
+}
+
+impl Lane {
+    fn note_listed(&self, items: &Vec<Item>) {
+        self.listed.store((items.capacity() * size_of::<Item>()) as u64, Ordering::Relaxed);
+    }
 }
 
 /// The tables of a flushed database, each with the position at which the walker was.
@@ -94,6 +104,7 @@ impl Running {
             logical: (0..ks.databases()).map(|physical| ks.logical(physical)).collect(),
             lanes: (0..ks.gate.sections_max()).map(|_| CachePadded::default()).collect(),
             lanes_used: AtomicU32::new(0),
+            walkers_list: AtomicU64::new(0),
             inherited: Mutex::default(),
             flushed: Mutex::default(),
             done_bytes: AtomicU64::new(0),
@@ -144,6 +155,7 @@ impl Running {
         {
             let mut queue = lock(&lane.items);
             queue.extend(items.inspect(|item| after += item.bytes));
+            lane.note_listed(&queue);
             // With the queue: who has seen these bytes finds what they belong to.
             lane.copied.store(of_copies + copied, Ordering::Relaxed);
         }
@@ -161,8 +173,23 @@ impl Running {
     /// Passes all captured entries to `take`.
     pub fn drain(&self, mut take: impl FnMut(Item)) {
         for lane in self.used() {
-            std::mem::take(&mut *lock(&lane.items)).into_iter().for_each(&mut take);
+            let mut queue = lock(&lane.items);
+            let items = std::mem::take(&mut *queue);
+            lane.note_listed(&queue);
+            drop(queue);
+            items.into_iter().for_each(&mut take);
         }
+    }
+
+    /// Notes what the walker's own list takes.
+    pub fn note_walkers_list(&self, bytes: usize) {
+        self.walkers_list.store(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of the lists of captured entries, without these.
+    pub fn list_bytes(&self) -> u64 {
+        let lanes = self.used().iter().map(|lane| lane.listed.load(Ordering::Relaxed));
+        lanes.sum::<u64>() + self.walkers_list.load(Ordering::Relaxed)
     }
 
     /// Bytes that writers have copied since the cut.

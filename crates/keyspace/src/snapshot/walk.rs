@@ -64,6 +64,10 @@ impl Queue {
         if item.is_big() { self.big.push_back(item) } else { self.small.push_back(item) }
     }
 
+    fn memory(&self) -> usize {
+        (self.big.capacity() + self.small.capacity()) * size_of::<Item>()
+    }
+
     fn front(&self) -> Option<&Item> {
         self.big.front().or(self.small.front())
     }
@@ -149,6 +153,7 @@ impl<S: Sink> Stride<'_, S> {
         let (all, copied) = (running.captured_in_all(), running.copied_in_all());
         if std::mem::replace(&mut walk.collected, all) != all {
             running.drain(|item| walk.queue.push(item));
+            running.note_walkers_list(walk.queue.memory());
         }
         if walk.queue.big.is_empty() {
             running.finish_copied(ks, copied);

@@ -141,61 +141,57 @@ impl Core {
         // The short path: a plain session, nothing unusual in the server, one key.
         let open = if NUMBERED { closed::NUMBERED | closed::AWAITED } else { 0 };
         if (session.gates | self.gates & !open) == 0
-            && let Some(id) = c.id
+            && let Some((id, hot)) = c.id.map(|id| (id, self.hot[id.index()]))
+            && let Some(run) = hot.run
+            && accepts(hot.arity, c.spans_len as usize)
         {
-            let hot = self.hot[id.index()];
-            if let Some(run) = hot.run
-                && accepts(hot.arity, c.spans_len as usize)
-            {
-                self.turn.output.open(c.session, out);
-                self.running.begin(c.session, id, out.position());
-                let done = match access.lock_plain(c.key.slot, self.turn.unix_ms()) {
-                    Ok(mut guard) => {
-                        let mark = NUMBERED.then(|| guard.mark());
-                        let mut ctx = Ctx::new(
-                            &mut guard,
-                            Reply::new(out, session.proto),
-                            window.args(input, c),
-                            session.db,
-                            self.turn.unix_ms(),
-                            &self.settings.command,
-                            &mut self.tally,
-                            c.key,
-                        );
-                        let result = run(&mut ctx);
-                        let has_replied = matches!(result, Ok(Done::Replied));
-                        if !has_replied && result.is_err() {
-                            guard.rollback();
-                        } else if let Some(mark) = mark {
-                            let request = &input[c.start as usize..c.end as usize];
-                            let args = window.args(input, c);
-                            record::framed(&mut guard, mark, id.spec(), session.db, args, request);
-                        }
-                        if NUMBERED {
-                            let hold = self.finish_recorded(&mut guard);
-                            self.turn.output.hold(hold);
-                        } else {
-                            // No reply waits for the disk: [`closed::AWAITED`] is open.
-                            self.finish_change(&mut guard);
-                        }
-                        if has_replied {
-                            std::mem::forget(result); // nothing is in it to be dropped
-                            if !is_large(self.running.reply_from(), out) {
-                                return;
-                            }
-                            drop(guard);
-                            return self.record_large_reply(window, c, input, out);
+            self.turn.output.open(c.session, out);
+            self.running.begin(c.session, id, out.position());
+            let done = match access.lock_plain(c.key.slot, self.turn.unix_ms()) {
+                Ok(mut guard) => {
+                    let mark = NUMBERED.then(|| guard.mark());
+                    let mut ctx = Ctx::new(
+                        &mut guard,
+                        Reply::new(out, session.proto),
+                        window.args(input, c),
+                        session.db,
+                        self.turn.unix_ms(),
+                        &self.settings.command,
+                        &mut self.tally,
+                        c.key,
+                    );
+                    let result = run(&mut ctx);
+                    let has_replied = matches!(result, Ok(Done::Replied));
+                    if !has_replied && result.is_err() {
+                        guard.rollback();
+                    } else if let Some(mark) = mark {
+                        let request = &input[c.start as usize..c.end as usize];
+                        let args = window.args(input, c);
+                        record::framed(&mut guard, mark, id.spec(), session.db, args, request);
+                    }
+                    if NUMBERED {
+                        let hold = self.finish_recorded(&mut guard);
+                        self.turn.output.hold(hold);
+                    } else {
+                        self.finish_change(&mut guard); // (AWAITED is open: none has a hold)
+                    }
+                    if has_replied {
+                        std::mem::forget(result); // nothing is in it to be dropped
+                        if !is_large(self.running.reply_from(), out) {
+                            return;
                         }
                         drop(guard);
-                        match result {
-                            Ok(done) => done,
-                            Err(e) => return self.refuse_framed(out, c.session, id, &e),
-                        }
+                        return self.record_large_reply(window, c, input, out);
                     }
-                    Err(parked) => Done::Park(parked),
-                };
-                return self.follow_up_framed(access, window, c, input, out, done);
-            }
+                    drop(guard);
+                    match result {
+                        Ok(done) => done,
+                        Err(e) => return self.refuse_framed(out, c.session, id, &e),
+                    }
+                }
+                Err(parked) => Done::Park(parked),
+            };
+            return self.follow_up_framed(access, window, c, input, out, done);
         }
         self.run_off_path(access, window, c, input, out);
     }

@@ -73,8 +73,10 @@ impl Shared {
     /// What is in use beside what is counted. `None` if the counts changed by more than `exact`
     /// meanwhile, because this thread was not running, or if there is no such allocator.
     fn memory_gap(&self, exact: u64) -> Option<i64> {
-        let counted =
-            || self.keyspace.used_bytes() + self.buffers() + self.journal.memory.load(Relaxed);
+        let counted = || {
+            let for_files = self.journal.memory.load(Relaxed) + self.memory_of_saves();
+            self.keyspace.used_bytes() + self.buffers() + for_files
+        };
         let before = counted();
         let (allocated, _) = (self.facts.allocator)();
         let data = self.keyspace.memory();
@@ -82,5 +84,9 @@ impl Shared {
         let known = counted();
         let is_exact = allocated > 0 && before.abs_diff(known) <= exact;
         is_exact.then(|| used.cast_signed() - known.cast_signed())
+    }
+    /// What a save holds beside the entries: it is gone soon, so no key is evicted for it.
+    fn memory_of_saves(&self) -> u64 {
+        self.keyspace.capture_list_bytes() + self.saves.buffer_bytes.load(Relaxed)
     }
 }

@@ -1,7 +1,9 @@
 //! The buffers between the thread that walks and the worker that writes: a bounded number is under
 //! way. The thread waits for a buffer; the worker never waits.
 
-use base::sync::{Condvar, Mutex, MutexGuard};
+use base::sync::atomic::AtomicU64;
+use base::sync::atomic::Ordering::Relaxed;
+use base::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Bytes of the file that are written at a time.
 pub(crate) const BUFFER_BYTES: usize = 1 << 20;
@@ -24,11 +26,16 @@ pub(crate) enum Order {
     Quit,
 }
 
+/// What a buffer takes until a large value makes it longer.
+const NEW_BYTES: usize = BUFFER_BYTES + BUFFER_BYTES / 8;
+
 /// Shared by the thread and the worker.
 #[derive(Default)]
 pub(crate) struct Pipe {
     state: Mutex<State>,
     changed: Condvar,
+    /// Bytes of the buffers of all pipes of the server.
+    memory: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -36,6 +43,8 @@ struct State {
     /// Buffers that were sent and did not come back.
     under_way: usize,
     free: Vec<Vec<u8>>,
+    /// Buffers that were made and are not freed.
+    made: u64,
     order: Order,
 }
 
@@ -45,8 +54,9 @@ impl Pipe {
     }
 
     /// A pipe whose thread waits for its first order.
-    pub(crate) fn waiting() -> Self {
-        let pipe = Self::default();
+    pub(crate) fn waiting(memory: &Arc<AtomicU64>) -> Self {
+        let mut pipe = Self::default();
+        pipe.memory = Arc::clone(memory);
         pipe.state().order = Order::Wait;
         pipe
     }
@@ -85,9 +95,12 @@ impl Pipe {
             return None;
         }
         state.under_way += 1;
-        Some(
-            state.free.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 8)),
-        )
+        let free = state.free.pop();
+        Some(free.unwrap_or_else(|| {
+            state.made += 1;
+            self.memory.fetch_add(NEW_BYTES as u64, Relaxed);
+            Vec::with_capacity(NEW_BYTES)
+        }))
     }
 
     /// The worker returns a buffer.
@@ -97,8 +110,19 @@ impl Pipe {
         if buffer.capacity() <= KEPT_BYTES_MAX && state.free.len() < BUFFERS_MAX {
             buffer.clear();
             state.free.push(buffer);
+        } else if state.made > 0 {
+            state.made -= 1;
+            self.memory.fetch_sub(NEW_BYTES as u64, Relaxed);
         }
         self.changed.notify_all();
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        if let Ok(state) = self.state.get_mut() {
+            self.memory.fetch_sub(state.made * NEW_BYTES as u64, Relaxed);
+        }
     }
 }
 
@@ -129,5 +153,22 @@ mod tests {
             pipe.give_back(Vec::with_capacity(len));
         }
         assert_eq!(pipe.state().free.len(), 1, "a large buffer is freed");
+    }
+    #[test]
+    fn buffers_count_until_they_are_freed() {
+        let memory = Arc::default();
+        let pipe = Pipe::waiting(&memory);
+        pipe.give_order(Order::Write);
+        let buffers = [pipe.send(), pipe.send()].map(|buffer| buffer.expect("it writes"));
+        assert_eq!(memory.load(Relaxed), 2 * NEW_BYTES as u64);
+        for buffer in buffers {
+            pipe.give_back(buffer);
+        }
+        assert_eq!(memory.load(Relaxed), 2 * NEW_BYTES as u64, "they are kept");
+        pipe.send().expect("it writes");
+        pipe.give_back(Vec::with_capacity(KEPT_BYTES_MAX + 1));
+        assert_eq!(memory.load(Relaxed), NEW_BYTES as u64, "a large one is freed");
+        drop(pipe);
+        assert_eq!(memory.load(Relaxed), 0);
     }
 }

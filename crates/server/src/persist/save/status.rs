@@ -4,7 +4,7 @@ use crate::persist::backup::status::{Backup, Backups};
 use base::MonoNs;
 use base::sync::atomic::Ordering::Relaxed;
 use base::sync::atomic::{AtomicBool, AtomicU64};
-use base::sync::{Mutex, MutexGuard};
+use base::sync::{Arc, Mutex, MutexGuard};
 use driver::ConnId;
 
 /// How long after a failed background save the next one is tried, as in Redis.
@@ -91,6 +91,8 @@ pub struct Saves {
     is_reloading: AtomicBool,
     /// How often a worker had to hold writes because captured values took too much.
     pub(crate) held: AtomicU64,
+    /// Bytes of buffers between the thread that walks and the worker that writes.
+    pub(crate) buffer_bytes: Arc<AtomicU64>,
     /// How far the save under way is.
     pub(crate) progress: Progress,
 }

@@ -32,7 +32,7 @@ const BURST_NS: u64 = 1_000_000;
 
 /// Starts a thread that will walk, and send what it writes to `worker`, when it gets its job.
 pub(crate) fn start(shared: &Arc<Shared>, worker: usize) -> std::io::Result<Ready> {
-    let (pipe, job) = (Arc::new(Pipe::waiting()), Handed::default());
+    let (pipe, job) = (Arc::new(Pipe::waiting(&shared.saves.buffer_bytes)), Handed::default());
     let (ours, to, its) = (Arc::clone(shared), Arc::clone(&pipe), Arc::clone(&job));
     let number = shared.walkers.start(&pipe, move |number| {
         let walker = Walker { shared: ours, worker, number, pipe: to };
