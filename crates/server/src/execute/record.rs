@@ -21,6 +21,12 @@ fn holds_locks(id: CommandId) -> bool {
     !matches!(id.spec().lock, LockClass::None | LockClass::Each)
 }
 
+/// Whether a value belongs into a log with this bound. A bound below 0 stands for none: as an
+/// unsigned number it is above every value.
+fn over(bound: i64, value: u64) -> bool {
+    value >= bound as u64
+}
+
 impl Core {
     /// The sizes of the command that was just executed.
     pub(crate) fn sizes(&self, request: u64, out: &OutBuf) -> Sizes {
@@ -348,8 +354,6 @@ impl Core {
         us: Option<u64>,
         sizes: Sizes,
     ) {
-        // A bound below 0 stands for none: it is above every value then.
-        let over = |bound: i64, value: u64| value >= bound as u64;
         let settings = &self.settings;
         let is_slow = us.is_some_and(|us| over(settings.slower_than_us, us));
         let is_large = us.is_some() && over(settings.request_larger_than, sizes.request);
@@ -369,7 +373,6 @@ impl Core {
         us: Option<u64>,
         sizes: Sizes,
     ) {
-        let over = |bound: i64, value: u64| bound >= 0 && value >= bound as u64;
         let settings = &self.settings;
         let slow = us.filter(|us| over(settings.slower_than_us, *us));
         let request = Some(sizes.request)

@@ -85,6 +85,7 @@ impl Shared {
         let is_exact = allocated > 0 && before.abs_diff(known) <= exact;
         is_exact.then(|| used.cast_signed() - known.cast_signed())
     }
+
     /// What a save holds beside the entries: it is gone soon, so no key is evicted for it.
     fn memory_of_saves(&self) -> u64 {
         self.keyspace.capture_list_bytes() + self.saves.buffer_bytes.load(Relaxed)

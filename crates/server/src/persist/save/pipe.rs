@@ -7,6 +7,8 @@ use base::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Bytes of the file that are written at a time.
 pub(crate) const BUFFER_BYTES: usize = 1 << 20;
+/// What a new buffer takes. A large value makes it longer, which is not counted.
+const NEW_BYTES: usize = BUFFER_BYTES + BUFFER_BYTES / 8;
 /// Buffers which are filled and not written yet, at most.
 pub(crate) const BUFFERS_MAX: usize = 4;
 /// A buffer which a large value has made longer than this is freed instead of being filled again.
@@ -25,9 +27,6 @@ pub(crate) enum Order {
     /// The server ends: leave everything as it is.
     Quit,
 }
-
-/// What a buffer takes until a large value makes it longer.
-const NEW_BYTES: usize = BUFFER_BYTES + BUFFER_BYTES / 8;
 
 /// Shared by the thread and the worker.
 #[derive(Default)]
@@ -111,6 +110,7 @@ impl Pipe {
             buffer.clear();
             state.free.push(buffer);
         } else if state.made > 0 {
+            // (The first one that the thread fills was not made here.)
             state.made -= 1;
             self.memory.fetch_sub(NEW_BYTES as u64, Relaxed);
         }
@@ -154,6 +154,7 @@ mod tests {
         }
         assert_eq!(pipe.state().free.len(), 1, "a large buffer is freed");
     }
+
     #[test]
     fn buffers_count_until_they_are_freed() {
         let memory = Arc::default();
