@@ -40,11 +40,10 @@ pub const EVICTED: Event = Event::new(&(EventClass::Evicted, "evicted"));
 const POOL_MAX: usize = 16;
 /// The most keys that one call removes.
 pub const EVICTIONS_MAX: usize = 8;
-/// Keys that go for each place that is sampled: what leads to its slot and to its buckets is read
-/// once for both.
+/// Keys that are evicted for each place that is sampled: its slot is locked once for both.
 const FROM_EACH: usize = 2;
 const PLACES_MAX: usize = EVICTIONS_MAX / FROM_EACH;
-/// Buckets of a place which are fetched ahead.
+/// Buckets of a place which are prefetched.
 const FETCHED: usize = 2;
 /// Samples that may find nothing before there is nothing to be found.
 const TRIES: usize = 8;

@@ -30,12 +30,12 @@ pub struct Batch {
     pub is_numbered: bool,
     /// Its commands run in several databases, and are counted one by one for these.
     pub is_mixed: bool,
-    /// From this command on none is executed as usual: for one of these reasons, or because it is
-    /// looked at for the view of hot keys.
+    /// From this command on none is executed as usual: for one of the reasons above, or because it
+    /// is sampled for the view of hot keys.
     unusual_from: usize,
     /// Up to here the members of its commands are prefetched.
     warmed: usize,
-    /// The lower of these two: all that is asked before a command.
+    /// The lower of `unusual_from` and `warmed`: all that is asked before a command.
     attention_from: usize,
     /// Time of its commands that were timed by themselves.
     pub timed_ns: u64,
@@ -68,7 +68,7 @@ impl Batch {
         self.attention_from = self.warmed.min(from);
     }
 
-    /// True if one of the next two may be.
+    /// True if this command may be cold or unusual ([`Batch::is_cold`], [`Batch::is_unusual`]).
     #[inline(always)]
     pub fn needs_attention(&self, at: usize) -> bool {
         at >= self.attention_from
