@@ -102,6 +102,15 @@ fn build() -> PathBuf {
     target.join(if release { "release" } else { "debug" }).join("sheafdb")
 }
 
+/// Servers of this test program that start later get small pages alone: with huge ones, a byte more
+/// can add two megabytes of resident memory.
+///
+/// # Panics
+/// If the kernel refuses.
+pub fn without_huge_pages() {
+    rustix::thread::disable_transparent_huge_pages(true).expect("a process may do without them");
+}
+
 /// A running server.
 pub struct ServerProcess {
     child: Child,

@@ -14,7 +14,7 @@ use sheafdb_tests::http;
 use sheafdb_tests::in_time::{in_time, until};
 use sheafdb_tests::ports::free_addr;
 use sheafdb_tests::program::{python, root, run};
-use sheafdb_tests::server_process::{Binary, ServerProcess};
+use sheafdb_tests::server_process::{Binary, ServerProcess, without_huge_pages};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// Maximum number of concurrent connections of the admin port.
@@ -715,9 +715,10 @@ fn an_empty_server_stays_small() {
     if std::env::var("SHEAFDB_PROFILE").ok().as_deref() != Some("release") {
         return; // the bound applies to the release binary
     }
+    without_huge_pages();
     let (server, admin) = start(&["--threads", "1"]);
     let fresh = server.private_bytes();
-    assert!(fresh < 8 << 20, "{fresh} private bytes");
+    assert!(fresh < 2 << 20, "{fresh} private bytes");
     let started = Instant::now();
     for path in ["/", "/metrics", "/live.json"].iter().cycle().take(60) {
         assert_eq!(get(admin, path, &[]).status, 200);

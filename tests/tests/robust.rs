@@ -10,7 +10,7 @@ use sheafdb_tests::in_time::{LIMIT, until};
 use sheafdb_tests::limits::raise_open_files;
 use sheafdb_tests::proxy::{Damage, Proxy};
 use sheafdb_tests::rng::Rng;
-use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
+use sheafdb_tests::server_process::{Binary, Kind, ServerProcess, without_huge_pages};
 use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode, parse};
 use sheafdb_tests::workers;
 
@@ -188,6 +188,7 @@ fn ten_thousand_connections() {
     let open = raise_open_files(2 * CONNECTIONS);
     let count = CONNECTIONS.min(open.saturating_sub(500));
     assert!(count >= 1000, "only {open} open files are allowed here: raise 'ulimit -n'");
+    without_huge_pages();
     let server = start(&["--maxclients", "10500"]);
     let ask = |wire: &mut Wire| {
         let reply = wire.command(&["ECHO", "here"]).expect("answered");

@@ -10,7 +10,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use sheafdb_tests::limits::raise_open_files;
-use sheafdb_tests::server_process::{self, Binary, ServerProcess};
+use sheafdb_tests::server_process::{self, Binary, ServerProcess, without_huge_pages};
 use sheafdb_tests::wire::{PATIENCE, encode};
 use sheafdb_tests::workers;
 
@@ -71,6 +71,7 @@ fn thousands_of_connections() {
     let open = raise_open_files(2 * CONNECTIONS as u64);
     assert!(open > CONNECTIONS as u64 + 200, "{open} open files: raise 'ulimit -n'");
     // One worker: with two, another program may delay one of them and half of the clients.
+    without_huge_pages();
     let args = ["--maxclients", "6000", "--threads", "1"];
     let server = ServerProcess::start(&Binary::under_test(), &args);
     let mut all: Vec<TcpStream> = Vec::new();
