@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Soak: a mixed load for an hour, and whether memory stays flat.
 
-    soak.py [--seconds 3600] [--rate 40000] [--server 'COMMAND with {port} and {dir}'] [--bench PATH] [--json FILE]
+    soak.py [--seconds 3600] [--rate 40000] [--limit MB] [--server 'COMMAND with {port} and {dir}'] [--bench PATH] [--json FILE]
 
 Strings that live for seconds and strings that stay, counters, hashes, lists that are trimmed, sets, sorted sets and whole keys that are deleted, all over
 bounded key ranges, from sheafdb-bench in open loops (`--rate` requests a second in all); beside them clients that come, ask and go. Every few seconds resident
 memory, the server's own figures and the number of keys are taken. It fails if a reply is an error, if the server ends, or if memory grows: after the first
 fifth the mean of the last quarter must not be more than 3 % above that of the quarter before the middle, resident as well as used.
+
+With `--limit` the server is a cache of so many megabytes (maxmemory, allkeys-lru), and another load sets entries of a cache for ten million names. Then what
+counts for eviction must never be more than 1 % above the limit either, and keys must have been evicted.
 """
 import argparse, json, os, shlex, socket, statistics, subprocess, sys, tempfile, threading, time
 
@@ -25,6 +28,7 @@ LOADS = [
     (0.05, 1_000, '10-20', 'SREM set:__rand_int__ member:__rand_int__'),
     (0.10, 800, '10-20', 'ZADD sorted:__rand_int__ __rand_int__ member:__rand_int__'),
 ]
+CACHED = (0.50, 10_000_000, '10-1000', 'SET cached:__rand_int__ __data__')
 
 # Requests after which nearly all of the 800 x 800 members of sorted sets are there, which nothing removes: four for each.
 FILLED = 4 * 800 * 800
@@ -73,9 +77,12 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument('--seconds', type=int, default=3600); ap.add_argument('--rate', type=int, default=40_000)
     ap.add_argument('--server', default=SERVER); ap.add_argument('--bench', default='target/release/sheafdb-bench'); ap.add_argument('--json')
+    ap.add_argument('--limit', type=int, metavar='MB')
     a = ap.parse_args(); os.chdir(ROOT)
     if a.seconds < 20: sys.exit('soak: --seconds must be 20 or more')
-    if a.rate * a.seconds / 5 * 0.10 < FILLED:
+    limit = (a.limit or 0) << 20
+    if limit: a.server += f' --maxmemory {limit} --maxmemory-policy allkeys-lru'
+    elif a.rate * a.seconds / 5 * 0.10 < FILLED:
         print(f'soak: sorted sets are filled after {FILLED / (a.rate * 0.10):.0f} s at this rate, which is more than a fifth: growth says nothing of leaks')
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0)); port = s.getsockname()[1]
@@ -86,7 +93,7 @@ def main():
             for _ in range(100):
                 try: info = socket.create_connection(('127.0.0.1', port), 30); break
                 except OSError: time.sleep(0.1)
-            for share, keys, size, words in LOADS:
+            for share, keys, size, words in LOADS + [CACHED] * (limit > 0):
                 command = [a.bench, 'load', '-p', str(port), '-c', '5', '-P', '16', '-r', str(keys), '--data-size-range', size, '--rate', str(int(a.rate * share)),
                            '--test-time', str(a.seconds / 2 if words.startswith('-t') else a.seconds), '--format', 'csv'] + words.split()
                 loads.append((words, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)))
@@ -96,8 +103,10 @@ def main():
                 time.sleep(every)
                 f = figures(info)
                 keys = sum(int(v.split(',')[0].split('=')[1]) for k, v in f.items() if k.startswith('db') and v.startswith('keys='))
-                samples.append({'at': time.time() - start, 'resident': resident(server.pid), 'used': int(f['used_memory']), 'keys': keys,
-                                'commands': int(f['total_commands_processed']), 'clients': int(f['connected_clients'])})
+                used = int(f['used_memory'])
+                samples.append({'at': time.time() - start, 'resident': resident(server.pid), 'used': used, 'keys': keys,
+                                'counted': used - int(f['mem_not_counted_for_evict']), 'commands': int(f['total_commands_processed']),
+                                'clients': int(f['connected_clients'])})
             stop.set()
             failed = [f'{words}: {load.stderr.read().strip()}' for words, load in loads if load.wait() != 0]
             if 'failed' in seen: failed.append('a visitor: ' + seen['failed'])
@@ -113,6 +122,11 @@ def main():
             early, late, ratio = verdict(samples, key)
             print(f'{key:9} {early / 1e6:8.1f} MB in the second quarter, {late / 1e6:8.1f} MB in the last: x{ratio:.3f}')
             if ratio > 1.03: failed.append(f'{key} memory grew by {(ratio - 1) * 100:.1f} %')
+        if limit:
+            most = max(s['counted'] for s in samples) / limit
+            print(f'{end["evicted_keys"]} keys evicted; at most {most * 100:.2f} % of the limit in use')
+            if most > 1.01: failed.append(f'{(most - 1) * 100:.1f} % above the limit')
+            if end['evicted_keys'] == '0': failed.append('nothing was evicted')
         if a.json: json.dump(samples, open(a.json, 'w'), indent=1)
         if failed: sys.exit('soak failed: ' + '; '.join(failed))
         print('memory is flat')

@@ -137,3 +137,42 @@ fn the_undo_log_of_a_large_transaction_is_bounded() {
     let (first, last) = (taken(&replies[0]), taken(&replies[WRITES + 1]));
     assert!(last - first < MOST, "{first} bytes before, {last} behind {WRITES} writes");
 }
+
+/// The logs of slow and of large commands say what their entries take, as the allocator sees it;
+/// no more of them are kept than the settings allow.
+#[test]
+fn logs_count_what_their_entries_take() {
+    const ENTRIES: i64 = 2_000;
+    let settings = ["--slowlog-log-slower-than", "0", "--slowlog-max-len", "2000"];
+    let sizes =
+        ["--commandlog-request-larger-than", "1000", "--commandlog-large-request-max-len", "2000"];
+    let args = [&["--threads", "1"][..], &settings, &sizes].concat();
+    let server = ServerProcess::start(&Binary::under_test(), &args);
+    let wire = &mut server.connect();
+    let logs = |wire: &mut Wire| -> i64 {
+        let Ok(Value::Bulk(text)) = wire.command(&["INFO", "memory"]) else { panic!("a text") };
+        let text = String::from_utf8(text).expect("text");
+        let field = text.lines().find_map(|line| line.strip_prefix("mem_logs:"));
+        field.expect("INFO says it").parse().expect("a number")
+    };
+    let before = (stats(wire)("total.allocated"), logs(wire));
+    let words: Vec<String> = (0..40).map(|n| format!("{n:0>150}")).collect();
+    let words: Vec<&str> =
+        [&["EXISTS"][..], &words.iter().map(|w| &**w).collect::<Vec<_>>()].concat();
+    for _ in 0..2 * ENTRIES / 100 {
+        let requests = encode(&words).repeat(100);
+        wire.send(&requests).expect("open");
+        (0..100).for_each(|_| assert_eq!(wire.receive().expect("answered"), Value::Int(0)));
+    }
+    let taken = stats(wire)("total.allocated") - before.0;
+    let said = logs(wire) - before.1;
+    println!("{said} bytes in the logs, {taken} allocated");
+    assert!(said > 2 * ENTRIES * 32 * 128 && said < 2 * ENTRIES * 32 * 300, "{said}");
+    assert!((0.8..1.1).contains(&(said as f64 / taken as f64)), "{said} of {taken}");
+    for log in ["slow", "large-request"] {
+        let len = wire.command(&["COMMANDLOG", "LEN", log]).expect("answered");
+        assert_eq!(len, Value::Int(ENTRIES), "{log}");
+        wire.command(&["COMMANDLOG", "RESET", log]).expect("answered");
+    }
+    assert!(logs(wire) < 10_000, "{} bytes of empty logs", logs(wire));
+}

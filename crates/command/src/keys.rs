@@ -22,6 +22,7 @@ use crate::spec::{
     BeginSearch, CommandSpec, FindKeys, Group, Handler, KeyAt, KeyFlags, KeyRuns, KeySpec,
     LockClass, Traits,
 };
+use crate::transactions::WATCHED_TOGETHER;
 
 /// The arguments are fewer than the keys that one of them announces. Such a request touches no
 /// data: its handler finds the same fault and replies the error.
@@ -115,8 +116,14 @@ pub fn lock_class(spec: &CommandSpec, args: Args<'_>) -> LockClass {
     match spec.lock {
         LockClass::World if debug::spares_world(args) => LockClass::Each,
         LockClass::Growing if !sort::sort_grows(args) => LockClass::Keys,
+        LockClass::Keys if watches_in_steps(spec, args) => LockClass::None,
         class => class,
     }
+}
+
+/// Whether a request is a WATCH of so many keys that it locks them one after the other.
+fn watches_in_steps(spec: &CommandSpec, args: Args<'_>) -> bool {
+    args.len() > 1 + WATCHED_TOGETHER && spec.traits.contains(Traits::WATCHES)
 }
 
 /// Whether a request sees a database of so many keys at one moment, for which it needs World.

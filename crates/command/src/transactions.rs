@@ -5,6 +5,10 @@ use resp::Args;
 use crate::error::Error;
 use crate::ops::SessionOp;
 
+/// WATCH locks so many keys together at most. Those of a longer one are watched one after the
+/// other, in steps, as if several WATCH had named them: nobody can tell the difference.
+pub const WATCHED_TOGETHER: usize = 128;
+
 /// `MULTI`.
 pub fn multi(_: Args<'_>) -> Result<SessionOp, Error> {
     Ok(SessionOp::Multi)

@@ -28,6 +28,15 @@ pub struct Entry {
     pub name: Vec<u8>,
 }
 
+impl Entry {
+    /// Bytes that it takes.
+    fn bytes(&self) -> usize {
+        let args: usize = self.args.iter().map(Vec::capacity).sum();
+        let list = self.args.capacity() * size_of::<Vec<u8>>();
+        size_of::<Self>() + list + args + self.client.capacity() + self.name.capacity()
+    }
+}
+
 /// The log.
 #[derive(Debug)]
 pub struct Slowlog(Mutex<Log>);
@@ -37,12 +46,23 @@ struct Log {
     entries: VecDeque<Entry>,
     next_id: u64,
     len_max: usize,
+    /// Of the entries.
+    bytes: usize,
+}
+
+impl Log {
+    /// Drops the oldest entries beyond the maximum.
+    fn cut(&mut self) {
+        for entry in self.entries.drain(self.len_max.min(self.entries.len())..) {
+            self.bytes -= entry.bytes();
+        }
+    }
 }
 
 impl Slowlog {
     /// A log of at most `len_max` entries.
     pub fn new(len_max: usize) -> Self {
-        Slowlog(Mutex::new(Log { entries: VecDeque::new(), next_id: 0, len_max }))
+        Slowlog(Mutex::new(Log { entries: VecDeque::new(), next_id: 0, len_max, bytes: 0 }))
     }
 
     /// Adds a command: the logged quantity, and the time it waited in microseconds. Evicts the
@@ -61,9 +81,10 @@ impl Slowlog {
         let mut log = self.lock();
         let id = log.next_id;
         log.next_id += 1;
-        log.entries.push_front(Entry { id, unix_s, value, waited_us, args, client, name });
-        let len_max = log.len_max;
-        log.entries.truncate(len_max);
+        let entry = Entry { id, unix_s, value, waited_us, args, client, name };
+        log.bytes += entry.bytes();
+        log.entries.push_front(entry);
+        log.cut();
     }
 
     /// The newest entries first, `count` of them at most.
@@ -76,6 +97,11 @@ impl Slowlog {
         self.lock().entries.len()
     }
 
+    /// Bytes that the entries take. O(1).
+    pub fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
     /// True if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -83,14 +109,15 @@ impl Slowlog {
 
     /// Drops all entries.
     pub fn reset(&self) {
-        self.lock().entries = VecDeque::new();
+        let mut log = self.lock();
+        (log.entries, log.bytes) = (VecDeque::new(), 0);
     }
 
     /// Changes the maximum number of entries and drops the oldest ones beyond it.
     pub fn set_len_max(&self, len_max: usize) {
         let mut log = self.lock();
         log.len_max = len_max;
-        log.entries.truncate(len_max);
+        log.cut();
         log.entries.shrink_to_fit();
     }
 
@@ -189,5 +216,23 @@ mod tests {
         log.set_len_max(0);
         log.add(9, (9, 0), [(&b"ping"[..], 4)].into_iter(), "client", b"");
         assert_eq!(log.len(), 0);
+    }
+
+    /// Whatever is added and dropped, it says what its entries take.
+    #[test]
+    fn the_bytes_are_those_of_the_entries() {
+        let log = Slowlog::new(5);
+        let says = |log: &Slowlog| (log.bytes(), log.lock().entries.iter().map(Entry::bytes).sum());
+        for n in 0..12usize {
+            let arg = vec![b'x'; 20 * n];
+            log.add(0, (0, 0), vec![(&arg[..], arg.len()); 3 * n].into_iter(), "c", &arg);
+            let (said, sum): (_, usize) = says(&log);
+            assert!(said == sum && said > n * 20, "{said} instead of {sum}");
+        }
+        log.set_len_max(2);
+        let (said, sum) = says(&log);
+        assert!(said == sum && said > 2 * 32 * 128, "{said} instead of {sum}");
+        log.reset();
+        assert_eq!(log.bytes(), 0);
     }
 }

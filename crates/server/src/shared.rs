@@ -276,6 +276,11 @@ pub struct Facts {
 }
 
 impl Shared {
+    /// The slow log, and those of large requests and replies.
+    pub fn logs(&self) -> impl Iterator<Item = &Slowlog> {
+        [&self.slowlog, &self.large_requests, &self.large_replies].into_iter()
+    }
+
     /// When the server makes backups of itself.
     pub fn backup_schedule(&self) -> Option<config::schedule::Schedule> {
         self.config.lock().expect("no panic while the configuration is held").backup_schedule

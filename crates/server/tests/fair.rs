@@ -50,6 +50,12 @@ impl World {
         (String::from_utf8(got).expect("text"), turns)
     }
 
+    /// Sends commands whose replies come before that of the next [`World::ask`].
+    fn send(&mut self, requests: &[&[&str]]) {
+        let requests: Vec<u8> = requests.iter().flat_map(|args| encode(args)).collect();
+        self.0.driver().write(0, &requests);
+    }
+
     /// A command of the other client, which is answered within two turns.
     fn short(&mut self, args: &[&str]) -> String {
         self.0.driver().write(1, &encode(args));
@@ -302,6 +308,48 @@ fn a_transaction_does_all_steps_at_its_moment() {
     world.0.driver().forget(0);
     let (reply, _) = world.ask(&["EXEC"]);
     assert!(reply == format!("*5\r\n{alone}"), "EXEC replies something else");
+}
+
+/// A WATCH of many keys is as good as many WATCHes: other clients are answered between its steps,
+/// and a change of any of its keys, during or behind it, ends the transaction.
+#[test]
+fn a_long_watch_gives_way_and_notices_each_change() {
+    const FIRST: &str = "key:0";
+    let mut world = World::new();
+    world.fill(&["MSET"], ELEMENTS, |n| vec![format!("key:{n}"), "v".to_owned()]);
+    let names: Vec<String> = (0..ELEMENTS).map(|n| format!("key:{n}")).collect();
+    let watch: Vec<&str> =
+        std::iter::once("WATCH").chain(names.iter().map(String::as_str)).collect();
+    let last = names.last().expect("many");
+    let never = usize::MAX;
+    // Which key is changed behind which turn of WATCH, or behind its end.
+    for (changed, at) in
+        [(None, never), (Some(FIRST), 30), (Some(last.as_str()), never), (Some("other"), 30)]
+    {
+        let (reply, turns) = world.ask_between(&watch, |world, turn| {
+            if let Some(key) = changed
+                && turn == at
+            {
+                assert_eq!(world.short(&["SET", key, "new"]), "+OK\r\n");
+            }
+        });
+        assert_eq!(reply, "+OK\r\n");
+        assert!(turns > ELEMENTS / TURN_ELEMENTS_MAX && (at == never || turns > at), "{turns}");
+        if let Some(key) = changed.filter(|_| at == never) {
+            assert_eq!(world.short(&["SET", key, "new"]), "+OK\r\n");
+        }
+        let is_spoilt = changed.is_some_and(|key| key != "other");
+        let ran = format!("*1\r\n:{}\r\n", ELEMENTS + 1);
+        let replies = if is_spoilt { "*-1\r\n" } else { &ran };
+        world.send(&[&["MULTI"], &["DBSIZE"], &["EXEC"]]);
+        let got = world.ask(&["PING"]).0;
+        let expected = format!("+OK\r\n+QUEUED\r\n{replies}+PONG\r\n");
+        assert_eq!(got, expected, "{changed:?} behind turn {at}");
+    }
+    world.send(&[&["MULTI"], &watch, &["DISCARD"]]);
+    let refused = world.ask(&["PING"]).0;
+    let expected = "+OK\r\n-ERR WATCH inside MULTI is not allowed\r\n+OK\r\n+PONG\r\n";
+    assert_eq!(refused, expected);
 }
 
 /// The COUNT of SCAN is a hint: a call ends when it has done some work.

@@ -77,9 +77,10 @@ fn reply_stats(reply: &mut Reply<'_>, shared: &Shared, databases: impl Iterator<
     number("replication.backlog", 0);
     number("clients.slaves", 0);
     number("clients.normal", facts.clients as i64);
-    for name in ["cluster.links", "aof.buffer", "lua.caches", "functions.caches"] {
-        number(name, 0);
-    }
+    number("cluster.links", 0);
+    number("aof.buffer", facts.journal as i64);
+    number("lua.caches", 0);
+    number("functions.caches", 0);
     for (db, of_db) in used {
         reply.bulk(format!("db.{}", db.0).as_bytes());
         reply.map(3);

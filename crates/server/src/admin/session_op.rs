@@ -11,6 +11,7 @@ use base::DbIndex;
 use base::sync::atomic::Ordering::Relaxed;
 use command::Error;
 use command::ops::{Credentials, Hello, SessionOp};
+use command::transactions::WATCHED_TOGETHER;
 use keyspace::Guard;
 use resp::{Args, OutBuf, Proto, Reply};
 
@@ -51,6 +52,10 @@ impl Core {
             SessionOp::Discard => {
                 self.discard(caller)?;
                 caller.reply(out).ok();
+            }
+            SessionOp::Watch if args.len() > 1 + WATCHED_TOGETHER => {
+                self.begin_watching(caller, args)?;
+                return Ok(Outcome::Waiting);
             }
             SessionOp::Watch => {
                 self.watch(guard, caller, args)?;

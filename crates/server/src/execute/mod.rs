@@ -11,7 +11,7 @@
 //! | what is left for later | `outcome`, `steps` |
 //! | waiting for keys, and serving those that wait | `waiting`, `blocked`, `serving` |
 //! | waiting for a sync, and for a disk that fails | `synced`, `disk` |
-//! | several as one | `transaction`, `queue` |
+//! | several as one | `transaction`, `queue`, `watching` |
 //! | what is recorded of it | `record`, `sizes`, `redact`, `sampling`, `sampler` |
 
 pub(crate) mod blocked;
@@ -43,4 +43,5 @@ pub(crate) mod steps;
 pub(crate) mod synced;
 pub(crate) mod transaction;
 pub(crate) mod waiting;
+mod watching;
 pub(crate) mod window;

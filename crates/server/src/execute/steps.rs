@@ -79,42 +79,53 @@ impl Core {
     ) -> Progress {
         let seen = caller.session(self).seen;
         self.turn.output.hold(seen);
-        let (work, id, replies) = match task {
-            Task::Reclaim(_) if self.tasks.is_reclaiming => return Progress::More,
+        let (id, replies) = (task.command(), !matches!(task, Task::Preparing(..)));
+        let stepped = self.catch_handler(|core| match task {
+            Task::Reclaim(_) if core.tasks.is_reclaiming => Ok(Progress::More),
             Task::Reclaim(_) => {
                 caller.reply(out).ok();
-                return Progress::Complete;
+                Ok(Progress::Complete)
             }
-            Task::Resumable(work, id) => (work, *id, true),
-            Task::Preparing(work, id) => (work, *id, false),
-        };
-        let stepped = self.catch_handler(|core| {
-            let mut guard = access.free(core.turn.unix_ms());
-            core.arm(&mut guard, Some(id));
-            let result = work.step(&mut core.ctx(&mut guard, out, caller, Args::default(), NO_KEY));
-            if result.is_err() {
-                guard.rollback();
+            Task::Watching(work, _) => Ok(core.go_on_watching(access, out, caller, work)),
+            Task::Resumable(work, id) | Task::Preparing(work, id) => {
+                core.step_work(access, out, caller, (&mut **work, *id))
             }
-            let hold = core.finish_noted(&mut guard);
-            core.turn.output.hold(hold);
-            let s = caller.session(core);
-            s.seen = s.seen.max(hold);
-            s.wrote = s.wrote.max(guard.take_drawn());
-            result
         });
         match stepped {
             Ok(Ok(progress)) => progress,
             Ok(Err(e)) => {
                 if replies {
-                    self.refuse(out, caller.proto, Some(id), &e, true);
+                    self.refuse(out, caller.proto, id, &e, true);
                 }
                 Progress::Complete
             }
             Err(Panicked(_)) => {
-                self.close_after_panic(caller.conn(), Some(id));
+                self.close_after_panic(caller.conn(), id);
                 Progress::Complete
             }
         }
+    }
+
+    /// One step of what a handler has left.
+    fn step_work(
+        &mut self,
+        access: &mut Access,
+        out: &mut OutBuf,
+        caller: &Caller,
+        (work, id): (&mut dyn Resumable, CommandId),
+    ) -> Result<Progress, Error> {
+        let mut guard = access.free(self.turn.unix_ms());
+        self.arm(&mut guard, Some(id));
+        let result = work.step(&mut self.ctx(&mut guard, out, caller, Args::default(), NO_KEY));
+        if result.is_err() {
+            guard.rollback();
+        }
+        let hold = self.finish_noted(&mut guard);
+        self.turn.output.hold(hold);
+        let s = caller.session(self);
+        s.seen = s.seen.max(hold);
+        s.wrote = s.wrote.max(guard.take_drawn());
+        result
     }
 
     /// Takes the task of a session that is to do a step. None if its replies have not left: it

@@ -101,37 +101,6 @@ impl Core {
         }
     }
 
-    /// Ends the session's watches. Their cells are removed from the slots later, when no lock is
-    /// held; until then they are marked, but never read.
-    pub(crate) fn unwatch_soon(&mut self, caller: &Caller) {
-        let s = caller.session(self);
-        let watched = s.watched.take();
-        s.publish_watched();
-        self.release_watches(caller.conn(), watched);
-    }
-
-    /// WATCH. The slots of its keys are locked.
-    pub(crate) fn watch(
-        &mut self,
-        guard: &mut Guard<'_>,
-        caller: &Caller,
-        args: Args<'_>,
-    ) -> Result<(), Error> {
-        let s = caller.session(self);
-        if s.multi.is_some() {
-            return Err(Error::WatchInMulti);
-        }
-        for i in 1..args.len() {
-            if let Some(cell) = s.watched.add(s.db, args.get(i)) {
-                let key = guard.keyspace().key(args.get(i));
-                guard.watch(s.db, &key, &cell);
-            }
-        }
-        s.publish_watched();
-        guard.forget_seen(); // its reply shows nothing
-        Ok(())
-    }
-
     /// EXEC.
     pub(crate) fn exec(
         &mut self,

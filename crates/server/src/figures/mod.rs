@@ -132,6 +132,8 @@ pub struct Memory {
     pub captured: u64,
     /// Of what is on its way to the append-only file.
     pub journal: u64,
+    /// Of all that `maxmemory` does not count: `captured`, `journal`, and what a save holds itself.
+    pub not_counted: u64,
     /// In use for anything else.
     pub overhead: u64,
     /// Pages of the tables.
@@ -150,6 +152,8 @@ pub struct Memory {
     pub clients: u64,
     /// Of producers of ingest protocol 2 that are remembered.
     pub producers: u64,
+    /// Of the slow log, and of those of large requests and replies.
+    pub logs: u64,
     /// Values that wait to be freed.
     pub lazyfree_pending: u64,
     /// Values that were freed in the background.
@@ -315,6 +319,7 @@ impl Memory {
     pub fn gather(shared: &Shared) -> Self {
         let (allocated, resident) = (shared.facts.allocator)();
         let captured = shared.keyspace.captured_entry_bytes();
+        let journal = shared.journal.memory.load(Relaxed);
         let data = shared.keyspace.memory();
         let dataset = data.entries.saturating_sub(captured);
         let pages = shared.keyspace.entry_pages();
@@ -335,7 +340,8 @@ impl Memory {
             startup: shared.memory_startup.load(Relaxed),
             dataset,
             captured,
-            journal: shared.journal.memory.load(Relaxed),
+            journal,
+            not_counted: captured + journal + shared.memory_of_saves(),
             overhead: used.saturating_sub(dataset),
             buckets: data.buckets,
             allocated,
@@ -345,6 +351,7 @@ impl Memory {
             max,
             clients: Clients::gather(shared).memory,
             producers: shared.ingest.producers.bytes() as u64,
+            logs: shared.logs().map(|log| log.bytes() as u64).sum(),
             lazyfree_pending: reclaimer.pending(),
             lazyfreed: reclaimer.freed().saturating_sub(lazyfreed_base),
         }

@@ -87,7 +87,7 @@ impl Shared {
     }
 
     /// What a save holds beside the entries: it is gone soon, so no key is evicted for it.
-    fn memory_of_saves(&self) -> u64 {
+    pub(crate) fn memory_of_saves(&self) -> u64 {
         self.keyspace.capture_list_bytes() + self.saves.buffer_bytes.load(Relaxed)
     }
 }

@@ -52,12 +52,13 @@ pub fn memory_section(t: &mut String, shared: &Shared) {
     field(t, "rss_overhead_bytes", rss as i64 - resident as i64);
     field(t, "mem_fragmentation_ratio", ratio(rss, used));
     field(t, "mem_fragmentation_bytes", rss as i64 - used as i64);
-    field(t, "mem_not_counted_for_evict", f.captured + f.journal);
+    field(t, "mem_not_counted_for_evict", f.not_counted);
     t.push_str(
         "mem_replication_backlog:0\nmem_total_replication_buffers:0\nmem_clients_slaves:0\n",
     );
     field(t, "mem_clients_normal", f.clients);
     field(t, "mem_producers", f.producers);
+    field(t, "mem_logs", f.logs);
     t.push_str("mem_cluster_links:0\n");
     field(t, "mem_aof_buffer", f.journal);
     t.push_str("mem_allocator:jemalloc\n");

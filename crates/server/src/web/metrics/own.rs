@@ -358,6 +358,18 @@ pub(crate) const METRICS: &[Metric] = &[
         |f| f.memory.lazyfreed as f64,
         "large values that were freed in the background",
     ),
+    one(
+        "sheafdb_logs_bytes",
+        Gauge,
+        |f| f.memory.logs as f64,
+        "memory of the slow log and of those of large requests and replies",
+    ),
+    one(
+        "sheafdb_producers_bytes",
+        Gauge,
+        |f| f.memory.producers as f64,
+        "memory of the producers that are remembered",
+    ),
     listener(
         "sheafdb_ingest_connections",
         Gauge,

@@ -304,7 +304,7 @@ pub(crate) const METRICS: &[Metric] = &[
     one(
         "redis_mem_not_counted_for_eviction_bytes",
         Gauge,
-        |f| (f.memory.captured + f.memory.journal) as f64,
+        |f| f.memory.not_counted as f64,
         "what `maxmemory` does not count: values captured for a save, and what is on its way to the \
          append-only file",
     ),
