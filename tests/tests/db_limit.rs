@@ -405,3 +405,64 @@ fn the_databases_that_are_shown_are_bounded() {
     let page = http::get(admin, "/live.json", &[]).expect("answered").body;
     assert_eq!(page.matches("\"policy\":").count(), 256, "{page}");
 }
+
+/// Sends two commands at once. Returns their replies.
+fn both(wire: &mut Wire, first: &[&str], second: &[&str]) -> [String; 2] {
+    wire.send(&[encode(first), encode(second)].concat()).expect("open");
+    [(); 2].map(|()| render::line(&wire.receive().expect("answered")))
+}
+
+/// A limit holds from the next command on, and what is full stays so whatever else is set.
+#[test]
+fn a_limit_holds_in_the_packet_that_sets_it() {
+    each(&[], |server| {
+        let mut wire = select(&server, 2);
+        let text = "v".repeat(100_000);
+        for n in 0..30 {
+            assert_eq!(ask(&mut wire, &format!("SET {n} {text}")), "+OK");
+        }
+        let limit = ["CONFIG", "SET", "db-limit", "2 1mb volatile-lru"];
+        assert_eq!(
+            both(&mut wire, &["CONFIG", "SET", "db-limit", "2 1mb noeviction"], &["SET", "k", "v"]),
+            ["+OK", OOM]
+        );
+        assert_eq!(both(&mut wire, &limit, &["SET", "k", "v"])[0], "+OK");
+        assert_eq!(ask(&mut wire, "SET k v"), OOM, "no key may go");
+        for hz in ["11", "12", "13"] {
+            assert_eq!(
+                both(&mut wire, &["CONFIG", "SET", "hz", hz], &["SET", "k", "v"]),
+                ["+OK", OOM]
+            );
+        }
+    });
+}
+
+/// That nothing could go once says nothing of a later excess.
+#[test]
+fn a_waiting_client_is_served_where_keys_may_go_again() {
+    each(&[], |server| {
+        let mut wire = select(&server, 2);
+        assert_eq!(limit(&mut wire, "2 1mb volatile-lru"), "+OK");
+        assert_eq!(ask(&mut wire, "RPUSH list a b"), ":2");
+        let text = "v".repeat(100_000);
+        let mut filled = 0;
+        while ask(&mut wire, &format!("SET {filled} {text}")) == "+OK" {
+            filled += 1;
+        }
+        for n in 0..filled {
+            assert_eq!(ask(&mut wire, &format!("DEL {n}")), ":1");
+        }
+        for n in 0..9 {
+            assert_eq!(ask(&mut wire, &format!("SET {n} {text} EX 100")), "+OK");
+        }
+        let mut waiter = select(&server, 2);
+        waiter.send(&encode(&["BLMOVE", "from", "to", "LEFT", "RIGHT", "0"])).expect("open");
+        until("it waits", || ask(&mut wire, "INFO clients").contains("blocked_clients:1"));
+        let big = "v".repeat(400_000);
+        let replies =
+            both(&mut wire, &["SET", "9", &big, "EX", "100"], &["RENAME", "list", "from"]);
+        assert_eq!(replies, ["+OK", "+OK"]);
+        let served = render::line(&waiter.receive().expect("answered"));
+        assert_eq!(served, "\"a\"");
+    });
+}

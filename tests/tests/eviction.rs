@@ -223,27 +223,36 @@ fn what_is_evicted_is_a_change() {
     assert_eq!((ask(&mut wire, "DBSIZE"), ask(&mut wire, "DEBUG DIGEST")), (keys, digest));
 }
 
+/// Also beside a save, which keeps what it has captured for a while.
 #[test]
 fn large_values_go_one_by_one() {
-    let Some(server) = start(&["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"]) else {
-        return;
-    };
-    let mut wire = server.connect();
-    let text = "v".repeat(100_000);
-    for n in 0..100 {
-        let mut words = vec!["HSET".to_owned(), format!("hash:{n}")];
-        words.extend((0..10).flat_map(|field| [format!("f{field}"), text.clone()]));
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        assert_eq!(wire.command(&words).map(|r| render::line(&r)).expect("answered"), ":10");
+    for has_save in [false, true] {
+        let limit = ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru", "--save", ""];
+        let folder = Folder::new("evicted-large-values");
+        let args = [&limit[..], &["--dir", folder.path()]].concat();
+        let Some(server) = start(&args) else { return };
+        let mut wire = server.connect();
+        let text = "v".repeat(100_000);
+        for n in 0..100 {
+            if has_save && n == 50 {
+                assert_eq!(ask(&mut wire, "CONFIG SET rdb-key-save-delay 2000000000"), "+OK");
+                assert_eq!(ask(&mut wire, "BGSAVE"), "+Background saving started");
+            }
+            let mut words = vec!["HSET".to_owned(), format!("hash:{n}")];
+            words.extend((0..10).flat_map(|field| [format!("f{field}"), text.clone()]));
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            assert_eq!(wire.command(&words).map(|r| render::line(&r)).expect("answered"), ":10");
+        }
+        // A megabyte each, of which 64 have no room, and not many less.
+        let keys = ask(&mut wire, "DBSIZE");
+        assert!(matches!(keys.trim_start_matches(':').parse(), Ok(45..64)), "{keys}, {has_save}");
+        assert_eq!(ask(&mut wire, "CONFIG SET rdb-key-save-delay 0"), "+OK");
+        // A lower limit is followed, and does not wait for a write.
+        assert_eq!(ask(&mut wire, "CONFIG SET maxmemory 32mb"), "+OK");
+        until("it is followed", || figure(&mut wire, "memory", "used_memory") < 33 * MIB);
+        let keys = ask(&mut wire, "DBSIZE");
+        assert!(matches!(keys.trim_start_matches(':').parse(), Ok(15..32)), "{keys}, {has_save}");
     }
-    // A megabyte each, of which 64 have no room, and not many less.
-    let keys = ask(&mut wire, "DBSIZE");
-    assert!(matches!(keys.trim_start_matches(':').parse(), Ok(45..64)), "{keys}");
-    // A lower limit is followed, and does not wait for a write.
-    assert_eq!(ask(&mut wire, "CONFIG SET maxmemory 32mb"), "+OK");
-    until("it is followed", || figure(&mut wire, "memory", "used_memory") < 33 * MIB);
-    let keys = ask(&mut wire, "DBSIZE");
-    assert!(matches!(keys.trim_start_matches(':').parse(), Ok(15..32)), "{keys}");
 }
 
 /// Sets new keys in bursts of one window, all with values of so many bytes.

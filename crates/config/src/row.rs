@@ -47,6 +47,8 @@ pub enum Effect {
     Import,
     /// Begins or ends the append-only file.
     AppendOnly,
+    /// Holds replies until what they show is durable, from the next command on, or does not.
+    AppendFsync,
     /// Raises the limit of open files. May fail.
     FileLimit,
     /// Changes the working folder. May fail.

@@ -222,7 +222,7 @@ settings! {
         Kind::Choice(&["everysec", "always", "no"]), "everysec",
         "When the append-only file is synced. always: before a client is answered; many share one \
          sync. everysec: once a second. no: when the system likes."
-    );
+    ).effect(Effect::AppendFsync);
     "appendonly" worker(appendonly: bool) = wired(
         Kind::Bool, "no",
         "Write every change to the append-only file, and load that at the start."

@@ -210,28 +210,12 @@ impl Keyspace {
 }
 
 impl Access {
-    /// Bytes of entries which this worker has made, less those which it has freed: how they change
-    /// tells how much room was made.
-    pub fn own_bytes(&self) -> i64 {
-        get(&self.ks.stats(self.w.index).used)
-    }
-
-    /// The same of one database, with the buckets of its tables: this worker's part of
-    /// [`Keyspace::db_bytes`].
-    pub fn own_bytes_of(&self, db: DbIndex) -> i64 {
-        get(&self.ks.stats(self.w.index).of(self.ks.physical(db)).bytes)
-    }
-
-    /// What an eviction lowers: the bytes of its database, or of all.
-    fn own_bytes_for(&self, how: Eviction) -> i64 {
-        how.db.map_or_else(|| self.own_bytes(), |db| self.own_bytes_of(db))
-    }
-
-    /// Removes keys to make room: until [`Access::own_bytes`], or [`Access::own_bytes_of`] if a
-    /// database is named, is `until`, but at least one and at
+    /// Removes keys to make room: until what they took is `excess` bytes, but at least one and at
     /// most so many. Returns how many: 0 if none may go that can be found. The caller is inside its
     /// section and holds no guard.
-    pub fn evict(&mut self, how: Eviction, now: UnixMs, max: usize, until: i64) -> usize {
+    ///
+    /// What a save has captured stays for a while, and counts as if it was gone.
+    pub fn evict(&mut self, how: Eviction, now: UnixMs, max: usize, excess: u64) -> usize {
         if self.w.pool.how != how {
             let mut candidates = std::mem::take(&mut self.w.pool.candidates);
             candidates.clear();
@@ -239,7 +223,7 @@ impl Access {
             self.w.pool = Pool { how, candidates };
         }
         let max = max.clamp(1, EVICTIONS_MAX);
-        let mut count = 0;
+        let (mut count, mut bytes) = (0, 0);
         for _ in 0..TRIES {
             self.sample(how, now, max.div_ceil(FROM_EACH));
             self.fetch_candidates(max);
@@ -248,9 +232,10 @@ impl Access {
             {
                 let slot = candidate.place.slot;
                 let Ok(mut guard) = self.lock_one(slot, now, Intent::Write) else { continue };
-                count += usize::from(guard.evict_candidate(&candidate, how));
+                let Some(took) = guard.evict_candidate(&candidate, how) else { continue };
                 drop(guard);
-                if count > 0 && self.own_bytes_for(how) <= until {
+                (count, bytes) = (count + 1, bytes + took as u64);
+                if bytes >= excess {
                     return count;
                 }
             }
@@ -448,19 +433,20 @@ impl Guard<'_> {
         }
     }
 
-    /// Removes a candidate of this slot, if it is what it was.
-    fn evict_candidate(&mut self, candidate: &Candidate, how: Eviction) -> bool {
+    /// Removes a candidate of this slot, if it is what it was. Returns the bytes of its entry.
+    fn evict_candidate(&mut self, candidate: &Candidate, how: Eviction) -> Option<usize> {
         let Candidate { place, .. } = *candidate;
         // (The databases may have been swapped, and their budgets changed.)
-        let Some(how) = self.ks.eviction_of(place.physical, how) else { return false };
-        let Some(table) = self.owned(place.slot).table(place.physical) else { return false };
+        let how = self.ks.eviction_of(place.physical, how)?;
+        let table = self.owned(place.slot).table(place.physical)?;
         let found = table.find_address(&self.ks.mem, place.hash, candidate.entry);
         let may_go = |entry: EntryPtr| {
             entry.uses() == candidate.uses
                 && (!how.is_volatile || entry.expiry().is_some())
                 && self.ks.hasher.hash(entry.key()) == place.hash
         };
-        let Some(found) = found.filter(|found| may_go(found.entry)) else { return false };
+        let found = found.filter(|found| may_go(found.entry))?;
+        let bytes = found.entry.memory();
         let db = self.ks.logical(place.physical);
         self.record(db, &[b"DEL", found.entry.key()]);
         self.remove_found(Event::SILENT, EVICTED, db, place, table, &found);
@@ -469,6 +455,6 @@ impl Guard<'_> {
         add(&stats.evicted_from[db.index()], 1);
         self.finish();
         self.take_drawn(); // no client's
-        true
+        Some(bytes)
     }
 }

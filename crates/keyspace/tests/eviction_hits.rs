@@ -93,7 +93,7 @@ fn evicting(trace: &[usize], order: Order, seconds: usize, decay_minutes: u32) -
         };
         if !is_hit {
             if ks.db_len(DB) as usize == ENTRIES {
-                assert_eq!(access.evict(how, now, 1, i64::MIN), 1);
+                assert_eq!(access.evict(how, now, 1, u64::MAX), 1);
             }
             let mut guard = access.lock_one(key.slot, now, Intent::Write).expect("free");
             guard.insert(Event::SILENT, DB, &key, NewStr::Embstr(b"v"), None);

@@ -247,7 +247,8 @@ struct Inner {
 impl Inner {
     /// Begins a new period when the last one is over.
     fn turn_over(&mut self, at_ms: i64) {
-        if at_ms - self.now.since_ms < PERIOD_MS {
+        // (A clock which was set back begins a new one, too.)
+        if (0..PERIOD_MS).contains(&(at_ms - self.now.since_ms)) {
             return;
         }
         swap(&mut self.now, &mut self.before);

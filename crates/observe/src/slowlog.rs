@@ -51,11 +51,11 @@ struct Log {
 }
 
 impl Log {
-    /// Drops the oldest entries beyond the maximum.
-    fn cut(&mut self) {
-        for entry in self.entries.drain(self.len_max.min(self.entries.len())..) {
-            self.bytes -= entry.bytes();
-        }
+    /// Takes out the oldest entries beyond the maximum. They are dropped when nobody waits.
+    fn cut(&mut self) -> VecDeque<Entry> {
+        let cut = self.entries.split_off(self.len_max.min(self.entries.len()));
+        self.bytes -= cut.iter().map(Entry::bytes).sum::<usize>();
+        cut
     }
 }
 
@@ -84,7 +84,9 @@ impl Slowlog {
         let entry = Entry { id, unix_s, value, waited_us, args, client, name };
         log.bytes += entry.bytes();
         log.entries.push_front(entry);
-        log.cut();
+        let cut = log.cut();
+        drop(log);
+        drop(cut);
     }
 
     /// The newest entries first, `count` of them at most.
@@ -110,15 +112,20 @@ impl Slowlog {
     /// Drops all entries.
     pub fn reset(&self) {
         let mut log = self.lock();
-        (log.entries, log.bytes) = (VecDeque::new(), 0);
+        log.bytes = 0;
+        let all = std::mem::take(&mut log.entries);
+        drop(log);
+        drop(all);
     }
 
     /// Changes the maximum number of entries and drops the oldest ones beyond it.
     pub fn set_len_max(&self, len_max: usize) {
         let mut log = self.lock();
         log.len_max = len_max;
-        log.cut();
+        let cut = log.cut();
         log.entries.shrink_to_fit();
+        drop(log);
+        drop(cut);
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {

@@ -323,6 +323,25 @@ impl Shared {
         Ok(())
     }
 
+    /// Holds replies although worker 0 does not know of it yet, which then publishes the number up
+    /// to which they may leave. Called with the configuration locked.
+    pub fn hold_replies(&self) {
+        let (free, none) = (u64::MAX, 0);
+        if !self.journal.is_complete.load(Ordering::SeqCst) {
+            return; // there is nothing to wait for yet, or nothing at all
+        }
+        _ = self.safe_seq.compare_exchange(free, none, Ordering::SeqCst, Ordering::Relaxed);
+        if !self.journal.is_complete.load(Ordering::SeqCst) {
+            // Its end came between the two: it releases them behind that flag.
+            _ = self.safe_seq.compare_exchange(none, free, Ordering::SeqCst, Ordering::Relaxed);
+        }
+    }
+
+    /// True while replies wait until what they show is durable.
+    pub fn are_replies_held(&self) -> bool {
+        self.safe_seq.load(Ordering::Relaxed) != u64::MAX
+    }
+
     /// Open connections of all workers.
     pub fn connections(&self) -> u64 {
         self.workers.iter().map(|w| u64::from(w.connections.load(Ordering::Relaxed))).sum()

@@ -3,6 +3,7 @@
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
 use crate::worker::core::Core;
+use crate::worker::message::Message;
 use command::Error;
 use command::ops::ConfigOp;
 use keyspace::Guard;
@@ -84,6 +85,9 @@ impl Core {
             .map_err(|e| Error::made(e.to_string()))?;
         self.refresh_settings(&shared);
         self.publish_fence();
+        if shared.are_replies_held() {
+            shared.post(0, Message::Fence); // it may sleep, and has what they wait for to write
+        }
         Ok(())
     }
 }

@@ -142,20 +142,33 @@ impl Core {
             let budget = core.settings.budget_of(db).map(|at| core.settings.budgets[at]);
             budget.map(|budget| budget.policy).filter(|policy| policy.evicts)
         };
-        if evicts(self).is_none() || self.excess_of(db) == 0 {
+        if self.excess_of(db) == 0 {
+            self.set_out_of_room(db, false);
+            return false;
+        }
+        if evicts(self).is_none() {
             return false;
         }
         let made = self.evict_inside(access, |core, access| {
             let Some(policy) = evicts(core) else { return false };
             let how = eviction(Some(db), policy, core.settings.maxmemory_samples);
-            let own_bytes = |access: &Access| access.own_bytes_of(db);
-            core.evict_while(access, how, own_bytes, |core| core.excess_of(db))
+            core.evict_while(access, how, |core| core.excess_of(db))
         });
         let Some(has_made) = made else { return false };
-        if let Some(at) = self.settings.budget_of(db) {
-            self.settings.budgets[at].is_out_of_room = !has_made;
-        }
+        self.set_out_of_room(db, !has_made);
         has_made
+    }
+
+    /// Notes whether a key of the database was found which may go.
+    fn set_out_of_room(&mut self, db: DbIndex, is_out_of_room: bool) {
+        if let Some(at) = self.settings.budget_of(db) {
+            self.settings.budgets[at].is_out_of_room = is_out_of_room;
+        }
+    }
+
+    /// True if a database is full.
+    pub(crate) fn is_any_database_full(&self) -> bool {
+        self.settings.budgets.iter().any(|budget| self.is_database_full(budget.db))
     }
 
     /// Limits that were lowered are followed although nobody writes. True if there is more to be

@@ -159,16 +159,15 @@ impl Core {
         let how = eviction(None, settings.maxmemory_policy, settings.maxmemory_samples);
         let max = settings.memory_limit;
         let excess = |core: &Self| core.shared.evictable_memory(max).saturating_sub(max);
-        self.evict_while(access, how, Access::own_bytes, excess)
+        self.evict_while(access, how, excess)
     }
 
-    /// Evicts keys while there is an excess, or for `maxmemory-eviction-tenacity`. `own_bytes` is
-    /// what evictions of this worker lower. False if no key may go.
+    /// Evicts keys while there is an excess, or for `maxmemory-eviction-tenacity`. False if no key
+    /// may go.
     pub(super) fn evict_while(
         &mut self,
         access: &mut Access,
         how: Eviction,
-        own_bytes: impl Fn(&Access) -> i64,
         excess: impl Fn(&Self) -> u64,
     ) -> bool {
         let tenacity = self.settings.eviction_tenacity;
@@ -178,9 +177,8 @@ impl Core {
             if excess == 0 {
                 return true;
             }
-            let until = own_bytes(access).saturating_sub_unsigned(excess);
             let most = (excess / ENTRY_BYTES + 1).min(EVICTIONS_MAX as u64) as usize;
-            let count = access.evict(how, now, most, until);
+            let count = access.evict(how, now, most, excess);
             if count == 0 {
                 return false;
             }

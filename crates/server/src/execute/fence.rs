@@ -27,7 +27,6 @@ impl Core {
         if version != self.versions.config {
             self.versions.config = version;
             self.refresh_settings(&shared);
-            self.follow_appendfsync();
         }
         self.refresh_gates();
         self.stop_condemned();

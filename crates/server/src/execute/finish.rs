@@ -122,7 +122,7 @@ impl Core {
     /// Stores the hold for a reply that the command sends later, in steps or after a wait: it shows
     /// what the command has read here.
     #[cold]
-    fn store_hold(&mut self, hold: SeqNo) {
+    pub(crate) fn store_hold(&mut self, hold: SeqNo) {
         if let Some(session) = self.running.session()
             && let Some(s) = self.sessions[session as usize].as_deref_mut()
         {

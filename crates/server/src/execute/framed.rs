@@ -172,6 +172,9 @@ impl Core {
                     if NUMBERED {
                         let hold = self.finish_recorded(&mut guard);
                         self.turn.output.hold(hold);
+                        if !has_replied {
+                            self.store_hold(hold);
+                        }
                     } else {
                         self.finish_change(&mut guard); // (AWAITED is open: none has a hold)
                     }

@@ -16,9 +16,9 @@ use command::spec::{Flags, LockClass};
 use observe::{Spike, SpikeEvent};
 use resp::{Args, OutBuf};
 
-/// True if a command keeps its locks while it runs. (A walk takes one slot after the other.)
-fn holds_locks(id: CommandId) -> bool {
-    !matches!(id.spec().lock, LockClass::None | LockClass::Each)
+/// True if a command of this class keeps its locks while it runs. (A walk takes one slot after the other.)
+fn holds_locks(class: LockClass) -> bool {
+    !matches!(class, LockClass::None | LockClass::Each)
 }
 
 /// Whether a value belongs into a log with this bound. A bound below 0 stands for none: as an
@@ -196,7 +196,8 @@ impl Core {
         let Some(id) = id else { return };
         let id = command::resolve(id, args).unwrap_or(id);
         self.counters().commands.ran(id.index(), ns);
-        if let Some(hold_ns) = hold_ns.filter(|_| holds_locks(id)) {
+        let class = || command::keys::lock_class(id.spec(), args);
+        if let Some(hold_ns) = hold_ns.filter(|_| holds_locks(class())) {
             self.counters().commands.held(id.index(), hold_ns);
         }
     }
@@ -204,7 +205,7 @@ impl Core {
     /// The locks of the command have dropped, and it goes on.
     pub(crate) fn note_unlocked(&mut self, id: CommandId) {
         let ns = self.running.unlock(self.clock.now());
-        if ns >= LONG_RUN_NS && holds_locks(id) {
+        if ns >= LONG_RUN_NS && holds_locks(id.spec().lock) {
             self.counters().commands.held(id.index(), ns);
         }
     }

@@ -90,7 +90,7 @@ impl HotSessions {
         let session = self.lock().clone();
         let Some(s) = session else {
             let view = always(shared, now_ms, usize::from(command::ops::HOTKEYS_COUNT_DEFAULT));
-            let ms = now_ms - view.since_ms;
+            let ms = (now_ms - view.since_ms).max(0);
             let spent = Spent::default();
             return HotFigures { session, is_active: true, ratio: SAMPLE, view, ms, spent };
         };

@@ -91,6 +91,12 @@ impl Quotas {
         self.left.is_empty()
     }
 
+    /// True if nobody waits to go on, and nobody went on in this turn.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.is_empty() & self.resumed.is_none()
+    }
+
     /// A session is closed.
     pub fn remove(&mut self, conn: ConnId) {
         self.left.retain(|other| *other != conn);

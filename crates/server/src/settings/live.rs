@@ -4,10 +4,10 @@
 use crate::shared::Shared;
 use crate::worker::message::Message;
 use base::DbIndex;
-use config::Config;
 use config::get_set::SetError;
 use config::load::io_text;
 use config::table::{Class, Effect, SETTINGS};
+use config::{AppendFsync, Config};
 use keyspace::{Evictable, Keyspace, Uses};
 
 /// Names and values, as a client gave them.
@@ -124,8 +124,14 @@ fn apply(effect: Effect, new: &Config, shared: &Shared) {
         }
         Effect::Log => crate::log::follow(new),
         Effect::AppendOnly => shared.post(0, Message::AppendOnly),
+        Effect::AppendFsync if new.appendfsync == AppendFsync::Always => shared.hold_replies(),
         Effect::Import => shared.keyspace.set_importing(new.import_mode),
         Effect::Uses => set_uses(&shared.keyspace, new),
-        Effect::None | Effect::FileLimit | Effect::Folder | Effect::Port | Effect::Bind => {}
+        Effect::AppendFsync // worker 0 releases them when it follows
+        | Effect::None
+        | Effect::FileLimit
+        | Effect::Folder
+        | Effect::Port
+        | Effect::Bind => {}
     }
 }

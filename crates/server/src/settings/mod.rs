@@ -148,7 +148,12 @@ impl WorkerSettings {
 
     /// Takes over a changed configuration.
     pub fn refresh(&mut self, shared: &Shared) {
-        *self = Self::new(shared);
+        let before = std::mem::replace(self, Self::new(shared)).budgets;
+        for budget in &mut self.budgets {
+            // What was found out stays true, whatever else is set.
+            let same = before.iter().find(|b| b.db == budget.db && b.policy == budget.policy);
+            budget.is_out_of_room = same.is_some_and(|same| same.is_out_of_room);
+        }
     }
 
     /// Where the budget of a database stands in `budgets`.

@@ -78,8 +78,8 @@ impl Core {
         if self.has_limit() && self.is_full_in_turn() {
             gates |= closed::MEMORY;
         }
-        if self.has_budgets() {
-            gates |= before & closed::BUDGET;
+        if self.has_budgets() && self.is_any_database_full() {
+            gates |= closed::BUDGET;
         }
         if self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0 {
             gates |= closed::PAUSE;
@@ -105,7 +105,7 @@ impl Core {
             gates |= closed::NUMBERED;
         }
         // Also for a moment after the last number was drawn.
-        if self.shared.safe_seq.load(Relaxed) != u64::MAX {
+        if self.shared.are_replies_held() {
             gates |= closed::AWAITED;
         }
         if self.shared.journal.is_unwritten() {

@@ -109,7 +109,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Waits for events, or until something is due, and begins the turn.
     fn wait(&mut self) {
         let mut until = self.ingest.next_wake(self.core.next_wake());
-        if !self.core.quotas.is_empty() {
+        if !self.core.quotas.is_idle() {
             until = self.continue_left(until);
         }
         self.driver.wait(until);

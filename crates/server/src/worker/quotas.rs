@@ -76,14 +76,16 @@ impl Core {
         self.counters().connections.load(Relaxed) <= 1 && self.shared.ingest.of_worker(self.id) == 0
     }
 
-    /// True if this turn had input of sessions that do not wait among `left`.
+    /// True if this turn had input of sessions that do not wait among `left`, or some of them is in
+    /// the middle of a long command.
     fn had_others(&mut self) -> bool {
         let added = std::mem::take(&mut self.quotas.added);
         let (inputs, now) = (self.turn.inputs() as usize, self.turn.now());
         let resumed = self.quotas.resumed.take().and_then(|conn| self.session_mut(conn));
         let ran =
             |s: &mut Session| !matches!(s.suspended, Suspended::Spent) && s.last_active == now;
-        inputs > added + usize::from(resumed.is_some_and(ran))
+        let had_inputs = inputs > added + usize::from(resumed.is_some_and(ran));
+        had_inputs || !self.tasks.runnable.is_empty()
     }
 }
 

@@ -218,6 +218,47 @@ fn a_debt_is_paid_while_others_have_work_and_is_bounded() {
     }
 }
 
+/// A client in the middle of a long command has work, although it sends nothing.
+#[test]
+fn a_debt_is_paid_while_another_client_has_a_long_command() {
+    let mut net = Net::new(2);
+    let names: Vec<String> = (0..5_000).map(|n| n.to_string()).collect();
+    let watch: Vec<&str> =
+        std::iter::once("WATCH").chain(names.iter().map(String::as_str)).collect();
+    net.write(1, &[&watch]);
+    let unit: [&[&str]; 3] = [&["MULTI"], &["DEBUG", "SLEEP", "0.002"], &["EXEC"]];
+    net.write(0, &unit.repeat(100));
+    let mut turns = 0;
+    while net.got[1].is_empty() {
+        net.turn();
+        turns += 1;
+        assert!(turns < 1_000, "WATCH is not answered");
+    }
+    let executed = net.got[0].matches("*1\r\n+OK\r\n").count();
+    assert!(turns >= 30 && executed <= turns / 9 + 2, "{executed} EXECs in {turns} turns");
+}
+
+/// Whoever went on long ago, and is served since then, has work like any other client.
+#[test]
+fn a_client_that_once_went_on_has_work_like_others() {
+    let mut net = Net::new(3);
+    net.repeat(1, &["PING"], PER_SHARE + 1);
+    for _ in 0..5 {
+        net.turn();
+    }
+    for _ in 0..10 {
+        net.ask(1, &["GET", "k"]);
+    }
+    net.write(0, &[&["MULTI"], &["DEBUG", "SLEEP", "0.002"], &["EXEC"], &["PING"]]);
+    let mut waited = 0;
+    while net.pongs(0) == 0 {
+        net.ask(1, &["GET", "k"]);
+        waited += usize::from(net.got[0].ends_with("*1\r\n+OK\r\n"));
+        assert!(waited <= 12, "it waits for {waited} turns");
+    }
+    assert!(waited >= 9, "it waits for {waited} turns");
+}
+
 /// No more than 1,024 shares are given between two turns, however much all clients owe.
 #[test]
 fn the_rounds_of_many_clients_in_debt_are_bounded() {

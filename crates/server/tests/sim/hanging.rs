@@ -1,8 +1,9 @@
 //! Reads with `appendfsync always` on a disk which does not answer: what is not durable is not
 //! shown, and nobody waits for it longer than `disk-wait-ms`. Writes wait as long as it takes.
 
-use crate::appending::{S, begin, go_on, hang, settle, wait};
-use crate::sim_world::{Reply, Sim};
+use crate::appending::{S, begin, go_on, hang, is_on_disk, settle, wait};
+use crate::sim_world::{Reply, Sim, encode};
+use base::DbIndex;
 
 const REFUSED: &str = "MISCONF Errors writing to the AOF file: the disk does not answer";
 
@@ -116,4 +117,61 @@ fn other_settings_go_on() {
         go_on(&sim);
         sim.end();
     }
+}
+
+/// Behind CONFIG SET appendfsync always no reply shows what is not durable, in the same packet
+/// already.
+#[test]
+fn replies_are_held_from_the_next_command_on() {
+    for worker in 0..2 {
+        let mut sim = begin("everysec", "");
+        hang(&sim);
+        let always = encode(&["CONFIG", "SET", "appendfsync", "always"]);
+        let packet = [always, encode(&["SET", "key", "new"])].concat();
+        let joined = [sim.join(), sim.join()]; // one for each worker
+        assert_eq!(joined[worker].write(&packet), packet.len());
+        let (mut room, mut got) = ([0; 100], Vec::new());
+        let mut read = |got: &mut Vec<u8>| {
+            let count = joined[worker].read(&mut room);
+            got.extend_from_slice(&room[..count]);
+        };
+        for _ in 0..40 {
+            sim.step();
+            read(&mut got);
+            assert!(got.len() <= b"+OK\r\n".len(), "SET is answered before it is durable");
+        }
+        assert!(!is_on_disk(&sim, "new"));
+        go_on(&sim);
+        while got != b"+OK\r\n+OK\r\n" {
+            sim.step();
+            read(&mut got);
+        }
+        assert!(is_on_disk(&sim, "new"));
+        // It ends as it began.
+        assert_eq!(sim.ask(0, &["CONFIG", "SET", "appendfsync", "no"]), Reply::ok());
+        hang(&sim);
+        assert_eq!(sim.ask(1, &["SET", "key", "last"]), Reply::ok());
+        go_on(&sim);
+        drop(joined);
+        sim.end();
+    }
+}
+
+/// A reply that is made in steps shows what was read when they began.
+#[test]
+fn a_digest_in_steps_waits_for_what_it_shows() {
+    let mut sim = begin("always", "");
+    assert_eq!(sim.ask(0, &["CONFIG", "SET", "disk-wait-ms", "0"]), Reply::ok());
+    hang(&sim);
+    sim.clients[0].say(&["SET", "long", &"x".repeat(3 << 20)]);
+    sim.run_until(|sim| sim.shared.keyspace.db_len(DbIndex::new(0)) == 1);
+    sim.clients[1].say(&["DIGEST", "long"]); // on the short path: the hang was not noticed yet
+    for _ in 0..40 {
+        sim.step();
+        assert_eq!(sim.clients[1].take_reply(), None);
+    }
+    go_on(&sim);
+    assert_eq!(sim.reply(0), Reply::ok());
+    assert!(matches!(sim.reply(1), Reply::Bulk(digest) if digest.len() == 16));
+    sim.end();
 }

@@ -32,7 +32,7 @@ use crate::worker::retry::Work;
 use crate::worker::tasks::FileUser;
 use base::SeqNo;
 use base::sync::Arc;
-use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use base::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use command::Error;
 use config::load::io_text;
 use driver::{Driver, FileError, FileOp, FileValue};
@@ -523,7 +523,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         shared.journal.is_stuck.store(false, Relaxed);
         shared.journal.set_hangs(false);
         shared.journal.hold_writes(0, false);
-        shared.safe_seq.store(u64::MAX, Release);
+        shared.safe_seq.store(u64::MAX, SeqCst);
         shared.journal.holds_replies.store(false, Relaxed);
         shared.post_others(self.core.id, || Message::Released);
     }

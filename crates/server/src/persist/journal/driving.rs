@@ -2,7 +2,7 @@
 //! operations on files, and publishes what is durable.
 
 use crate::log;
-use crate::persist::journal::writer::{Fsync, Part, Terms};
+use crate::persist::journal::writer::{Fsync, Part, Terms, Writer};
 use crate::persist::journal::{Journal, Whole};
 use crate::worker::Worker;
 use crate::worker::core::Core;
@@ -10,7 +10,8 @@ use crate::worker::message::Message;
 use crate::worker::tasks::FileUser;
 use base::MonoNs;
 use base::sync::Arc;
-use base::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use base::sync::atomic::Ordering::{Relaxed, SeqCst};
+use config::AppendFsync;
 use config::load::io_text;
 use driver::{Driver, FileDone, FileError, FileValue};
 use observe::SpikeEvent;
@@ -23,9 +24,9 @@ impl Core {
     /// The settings that the writer follows.
     pub(crate) fn journal_terms(&self) -> Terms {
         let fsync = match self.settings.appendfsync {
-            config::AppendFsync::Always => Fsync::Always,
-            config::AppendFsync::EverySecond => Fsync::EverySecond,
-            config::AppendFsync::No => Fsync::No,
+            AppendFsync::Always => Fsync::Always,
+            AppendFsync::EverySecond => Fsync::EverySecond,
+            AppendFsync::No => Fsync::No,
         };
         let spares_syncs =
             self.settings.no_appendfsync_on_rewrite && self.shared.saves.state().run.is_some();
@@ -85,12 +86,11 @@ impl Core {
         let (status, writer) = (&shared.journal, &journal.writer);
         shared.stream.publish(writer.offset());
         let backlog = status.publish(journal, shared.keyspace.journal().bytes(), self.turn.now());
-        let holds = terms.fsync == Fsync::Always && writer.is_complete();
-        let safe = if holds { writer.durable().0 } else { u64::MAX };
+        let (holds, is_higher) = self.publish_durable(writer, terms);
         let is_news = status.holds_replies.swap(holds, Relaxed) != holds;
         let is_whole = writer.is_complete() && !journal.is_ending;
         let is_awaited = status.publish_synced(is_whole.then(|| writer.synced()));
-        if shared.safe_seq.swap(safe, Release) != safe || is_news || is_awaited {
+        if is_higher || is_news || is_awaited {
             shared.post_others(self.id, || Message::Released);
         }
         if is_awaited {
@@ -102,6 +102,27 @@ impl Core {
         status.hold_writes(if writer.trouble().is_none() { backlog } else { 0 }, is_late);
         status.is_lost.store(writer.is_lost(), Relaxed);
         self.note_trouble(journal);
+    }
+
+    /// Publishes up to which number replies may leave. Returns whether they are held at all, and
+    /// whether the number is another one.
+    fn publish_durable(&self, writer: &Writer, terms: Terms) -> (bool, bool) {
+        let safe_seq = &self.shared.safe_seq;
+        let publish = |safe: u64| safe_seq.swap(safe, SeqCst) != safe;
+        if !writer.is_complete() {
+            return (false, publish(u64::MAX));
+        }
+        let durable = writer.durable().0;
+        if terms.fsync == Fsync::Always {
+            return (true, publish(durable));
+        }
+        if !self.shared.are_replies_held() {
+            return (false, false);
+        }
+        // They are, by a CONFIG SET that this worker has not followed yet, or has just followed.
+        let config = self.shared.config.lock().expect("no panic while the configuration is held");
+        let holds = config.appendfsync == AppendFsync::Always;
+        (holds, publish(if holds { durable } else { u64::MAX }))
     }
 
     /// Finds out when everything that was acknowledged is in the files. Workers hold replies once
@@ -133,17 +154,6 @@ impl Core {
                 .journal
                 .is_whole
                 .store(journal.whole == Whole::Yes && !journal.is_ending, Relaxed);
-        }
-    }
-
-    /// CONFIG SET appendfsync always is adopted: replies are held before the fence of that change
-    /// is passed, behind which its client is answered.
-    pub(crate) fn follow_appendfsync(&self) {
-        let Some(journal) = &self.tasks.journal else { return };
-        if self.journal_terms().fsync == Fsync::Always && journal.writer.is_complete() {
-            let safe = journal.writer.durable().0;
-            _ = self.shared.safe_seq.compare_exchange(u64::MAX, safe, SeqCst, Relaxed);
-            self.shared.journal.holds_replies.store(true, Relaxed);
         }
     }
 

@@ -158,7 +158,7 @@ impl JournalStatus {
 
     /// The folder does not hold all data from here on.
     pub(crate) fn end_completeness(&self) {
-        self.is_complete.store(false, Relaxed);
+        self.is_complete.store(false, SeqCst); // before replies are released, for `hold_replies`
         self.is_whole.store(false, Relaxed);
     }
 
@@ -251,7 +251,7 @@ impl JournalStatus {
     pub(crate) fn publish(&self, journal: &Journal, handed_over: usize, now: MonoNs) -> usize {
         let writer = &journal.writer;
         let is_complete = writer.is_complete() && !journal.is_ending;
-        self.is_complete.store(is_complete, Relaxed);
+        self.is_complete.store(is_complete, SeqCst);
         self.is_whole.store(is_complete && journal.whole == Whole::Yes, Relaxed);
         self.size.store(writer.size(), Relaxed);
         self.base_size.store(writer.base_bytes, Relaxed);
