@@ -65,17 +65,21 @@ impl Core {
         hold
     }
 
-    /// As [`Core::finish_change`], on the short path while changes draw numbers. The hold is none
-    /// while no reply waits for the disk.
+    /// As [`Core::finish_change`], on the short path while changes draw numbers. The reply gets its
+    /// hold, now or later; there is none while no reply waits for the disk.
     #[inline]
-    pub(crate) fn finish_recorded(&mut self, guard: &mut Guard<'_>) -> SeqNo {
+    pub(crate) fn finish_recorded(&mut self, guard: &mut Guard<'_>, has_replied: bool) {
         guard.finish();
         let hold = self.finish_change(guard);
         let own = guard.take_drawn();
         if own > SeqNo(0) {
             self.note_own(own);
         }
-        if self.gates & closed::AWAITED == 0 { SeqNo(0) } else { hold }
+        let hold = if self.gates & closed::AWAITED == 0 { SeqNo(0) } else { hold };
+        self.turn.output.hold(hold);
+        if !has_replied {
+            self.store_hold(hold);
+        }
     }
 
     /// As [`Core::finish_change`], but first the changes draw their number, and the notes that were
@@ -122,7 +126,7 @@ impl Core {
     /// Stores the hold for a reply that the command sends later, in steps or after a wait: it shows
     /// what the command has read here.
     #[cold]
-    pub(crate) fn store_hold(&mut self, hold: SeqNo) {
+    fn store_hold(&mut self, hold: SeqNo) {
         if let Some(session) = self.running.session()
             && let Some(s) = self.sessions[session as usize].as_deref_mut()
         {

@@ -170,11 +170,7 @@ impl Core {
                         record::framed(&mut guard, mark, id.spec(), session.db, args, request);
                     }
                     if NUMBERED {
-                        let hold = self.finish_recorded(&mut guard);
-                        self.turn.output.hold(hold);
-                        if !has_replied {
-                            self.store_hold(hold);
-                        }
+                        self.finish_recorded(&mut guard, has_replied);
                     } else {
                         self.finish_change(&mut guard); // (AWAITED is open: none has a hold)
                     }

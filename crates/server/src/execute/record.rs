@@ -16,7 +16,8 @@ use command::spec::{Flags, LockClass};
 use observe::{Spike, SpikeEvent};
 use resp::{Args, OutBuf};
 
-/// True if a command of this class keeps its locks while it runs. (A walk takes one slot after the other.)
+/// True if a command of this class keeps its locks while it runs. (A walk takes one slot after the
+/// other.)
 fn holds_locks(class: LockClass) -> bool {
     !matches!(class, LockClass::None | LockClass::Each)
 }
