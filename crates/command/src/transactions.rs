@@ -5,8 +5,8 @@ use resp::Args;
 use crate::error::Error;
 use crate::ops::SessionOp;
 
-/// WATCH locks so many keys together at most. Those of a longer one are watched one after the
-/// other, in steps, as if several WATCH had named them: nobody can tell the difference.
+/// The most keys that WATCH locks together. Those of a longer one are watched one after the other,
+/// in steps, as if several WATCH commands had named them, which has the same effect.
 pub const WATCHED_TOGETHER: usize = 128;
 
 /// `MULTI`.

@@ -158,7 +158,7 @@ const CALL_COUNT: u64 = 4;
 const CALL_WORK: usize = 500;
 /// Work of reading a key from memory.
 const KEY_WORK: usize = 50;
-/// Work of one SCAN: its COUNT is a hint. Some 3,000 keys, 1 to 1.6 ms where each waits for memory.
+/// Work of one SCAN, of some 3,000 keys: its COUNT is a hint.
 const SCAN_WORK_MAX: usize = 320_000;
 /// Work of visiting a bucket by SCAN, and of showing a key.
 const BUCKET_WORK: usize = 10;
