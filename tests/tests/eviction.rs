@@ -70,6 +70,43 @@ fn the_limit_holds_in_a_storm_of_writes() {
     }
 }
 
+/// Whether there is room is known for each window of commands: many clients which send at once
+/// exceed the limit by little, and a DEL makes room for what stands behind it.
+#[test]
+fn without_eviction_the_limit_holds_and_room_is_used_at_once() {
+    const LIMIT: i64 = 64 * MIB;
+    let args = ["--maxmemory", "64mb", "--maxmemory-policy", "noeviction"];
+    let Some(server) = start(&args) else { return };
+    let oom = "-OOM command not allowed when used memory > 'maxmemory'.";
+    let value = vec![b'v'; 10_000];
+    let mut wires: Vec<Wire> = (0..20).map(|_| server.connect()).collect();
+    for round in 0..20 {
+        for (client, wire) in wires.iter_mut().enumerate() {
+            let key = |n: usize| format!("{client}:{round}:{n}").into_bytes();
+            let sets = (0..50).flat_map(|n| encode(&[&b"SET"[..], &key(n), &value]));
+            wire.send(&sets.collect::<Vec<_>>()).expect("sent");
+        }
+        for wire in &mut wires {
+            for _ in 0..50 {
+                let reply = render::line(&wire.receive().expect("answered"));
+                assert!(reply == "+OK" || reply == oom, "{reply}");
+            }
+        }
+    }
+    let wire = &mut wires[0];
+    let used = figure(wire, "memory", "used_memory");
+    assert!(used > LIMIT * 9 / 10, "{used}: it is full");
+    // (A window for each worker, and what has arrived of its arguments.)
+    assert!(used <= LIMIT + LIMIT / 100 + 2 * 32 * 10_000, "{used}");
+    assert_eq!(ask(wire, "SET another value"), oom);
+    // Wherever they are: of the first rounds everything was stored.
+    let names: Vec<String> = (0..50).map(|n| format!("0:0:{n}")).collect();
+    let del: Vec<&str> = std::iter::once("DEL").chain(names.iter().map(String::as_str)).collect();
+    wire.send(&[encode(&del), encode(&["SET", "another", "value"])].concat()).expect("sent");
+    let replies = [(); 2].map(|()| render::line(&wire.receive().expect("answered")));
+    assert_eq!(replies, [":50", "+OK"]);
+}
+
 /// The limit moves while two workers write: no write is refused, nobody waits for ever, and the
 /// last limit is followed.
 #[test]

@@ -14,7 +14,7 @@ use crate::parse::{integer, is};
 pub const SCAN_COUNT_DEFAULT: u64 = 10;
 /// Elements that one SCAN visits at most, whatever its COUNT, which is a hint: the worker serves no
 /// other client during it.
-pub const SCAN_COUNT_MAX: u64 = 1 << 14;
+pub const SCAN_COUNT_MAX: u64 = 1 << 13;
 
 /// How many elements a match counts for besides the one that it matches, if it may take long: at
 /// most a step for each byte of the pattern and each of the text.

@@ -223,27 +223,58 @@ impl Access {
             self.w.pool = Pool { how, candidates };
         }
         let max = max.clamp(1, EVICTIONS_MAX);
-        let (mut count, mut bytes) = (0, 0);
         for _ in 0..TRIES {
             self.sample(how, now, max.div_ceil(FROM_EACH));
-            self.fetch_candidates(max);
-            while count < max
-                && let Some(candidate) = self.w.pool.candidates.pop()
-            {
-                let slot = candidate.place.slot;
-                let Ok(mut guard) = self.lock_one(slot, now, Intent::Write) else { continue };
-                let Some(took) = guard.evict_candidate(&candidate, how) else { continue };
-                drop(guard);
-                (count, bytes) = (count + 1, bytes + took as u64);
-                if bytes >= excess {
-                    return count;
-                }
-            }
+            let count = self.evict_candidates(how, now, max, excess);
             if count > 0 {
-                break;
+                return count;
+            }
+        }
+        self.search(how, now);
+        self.evict_candidates(how, now, max, excess)
+    }
+
+    /// Removes the best of the pool, as [`Access::evict`] says.
+    fn evict_candidates(&mut self, how: Eviction, now: UnixMs, max: usize, excess: u64) -> usize {
+        self.fetch_candidates(max);
+        let (mut count, mut bytes) = (0, 0);
+        while count < max
+            && (count == 0 || bytes < excess)
+            && let Some(candidate) = self.w.pool.candidates.pop()
+        {
+            let slot = candidate.place.slot;
+            let Ok(mut guard) = self.lock_one(slot, now, Intent::Write) else { continue };
+            if let Some(took) = guard.evict_candidate(&candidate, how) {
+                (count, bytes) = (count + 1, bytes + took as u64);
             }
         }
         count
+    }
+
+    /// Looks for keys with an expiry in one slot after the other, from a random one on, where the
+    /// samples have found none although there are some: few, in slots which are full of others. The
+    /// first that has one ends it. O(slots), so it takes up to a millisecond.
+    fn search(&mut self, how: Eviction, now: UnixMs) {
+        let draw = self.w.dice.draw();
+        let Some(physical) = self.ks.draw_database(how, draw) else { return };
+        let Some(how) = self.ks.eviction_of(physical, how).filter(|how| how.is_volatile) else {
+            return;
+        };
+        if self.ks.sum(|w| &w.of(physical).expires) == 0 {
+            return;
+        }
+        let first = self.w.dice.draw() as usize;
+        for n in 0..SLOTS {
+            let slot = SlotId::new((first.wrapping_add(n) % SLOTS) as u16);
+            if !self.ks.is_occupied(physical, slot) || !self.ks.due.has_any(slot) {
+                continue;
+            }
+            let Ok(mut guard) = self.lock_one(slot, now, Intent::Write) else { continue };
+            let sample = Sample { physical, first: slot, point: draw };
+            if guard.sample_due(&sample, slot, how, how.samples) > 0 {
+                return;
+            }
+        }
     }
 
     /// Fetches what leads to the best candidates, which are looked up next.

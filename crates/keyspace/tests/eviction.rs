@@ -180,6 +180,24 @@ fn evict_all(access: &mut Access, db: Option<DbIndex>, is_volatile: bool) -> usi
     std::iter::from_fn(evict).sum()
 }
 
+/// The one key which may go is found, wherever it is: among many which may not, and beside another
+/// database in whose slots everything expires.
+#[test]
+fn a_single_key_with_an_expiry_is_found_among_many_others() {
+    const KEYS: usize = 60_000;
+    let (ks, mut access) = store();
+    for n in 0..KEYS {
+        set(&mut access, DB, n, Some(1_000 * S), 0);
+        set(&mut access, OTHER, n, None, 0);
+    }
+    for round in 0..20 {
+        set(&mut access, OTHER, KEYS + round, Some(1_000 * S), 0);
+        assert_eq!(evict_all(&mut access, Some(OTHER), true), 1, "round {round}");
+    }
+    assert_eq!((ks.db_len(DB), ks.db_len(OTHER)), (KEYS as u64, KEYS as u64));
+    assert_eq!(evict_all(&mut access, Some(OTHER), true), 0, "none is left");
+}
+
 /// Two databases of 300 keys, every third with an expiry.
 fn two_databases() -> (Arc<Keyspace>, Access) {
     let (ks, mut access) = store();

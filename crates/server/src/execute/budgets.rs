@@ -94,8 +94,12 @@ impl Core {
     #[cold]
     #[inline(never)]
     pub(crate) fn make_room_for(&mut self, access: &mut Access, window: &Window) {
-        if self.needs_room() && window.takes_memory() {
-            self.make_room(access);
+        if self.has_limit() && window.takes_memory() {
+            if self.needs_room() {
+                self.make_room(access);
+            } else if self.may_be_full() && self.is_above_limit() {
+                self.gates |= closed::MEMORY;
+            }
         }
         if self.has_budgets() {
             self.make_room_in_databases(access, Affected::by(window));
@@ -239,7 +243,7 @@ impl Core {
         if !spec.flags.contains(Flags::DENYOOM) {
             return Ok(());
         }
-        if self.gates & closed::MEMORY != 0 {
+        if self.is_memory_full() {
             return Err(Error::OutOfMemory);
         }
         if self.has_budgets() && self.is_database_full(db) {

@@ -88,7 +88,18 @@ impl Core {
             used if used > max - max / 4 => self.measure_memory(10 * MEASURE_NS),
             _ => {}
         }
-        self.may_be_full() && self.shared.used_memory() > max
+        self.may_be_full() && self.is_above_limit()
+    }
+
+    pub(super) fn is_above_limit(&self) -> bool {
+        self.shared.used_memory() > self.settings.memory_limit
+    }
+
+    /// True while commands that may take memory are refused. The gate was closed before the window
+    /// or the turn: what came since, perhaps a DEL in the same packet, may have made room.
+    #[inline]
+    pub(super) fn is_memory_full(&self) -> bool {
+        self.gates & closed::MEMORY != 0 && self.is_above_limit()
     }
 
     /// True if no key goes to make room: none may, or none was found which may.
@@ -109,8 +120,7 @@ impl Core {
         if self.needs_room() {
             return self.make_room(access);
         }
-        let is_kept = self.shared.used_memory() <= self.settings.memory_limit;
-        if is_kept || !self.has_limit() {
+        if !self.is_above_limit() || !self.has_limit() {
             self.shared.limits.exceeded.set(false, self.turn.now());
         }
         false
@@ -120,7 +130,7 @@ impl Core {
     #[cold]
     pub(crate) fn make_room(&mut self, access: &mut Access) -> bool {
         let Some(has_made) = self.evict_inside(access, Self::evict) else { return false };
-        let is_exceeded = self.shared.used_memory() > self.settings.memory_limit;
+        let is_exceeded = self.is_above_limit();
         self.shared.limits.exceeded.set(is_exceeded, self.turn.now());
         self.is_out_of_room = !has_made && is_exceeded;
         if self.is_out_of_room {

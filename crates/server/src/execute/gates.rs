@@ -97,7 +97,7 @@ impl Core {
         if caller.denies(spec) {
             return Verdict::Refuse(Some(id), Error::MonitorOnKeys);
         }
-        if self.gates & closed::MEMORY != 0 && denied_by_memory(session, spec) {
+        if self.is_memory_full() && denied_by_memory(session, spec) {
             return Verdict::Refuse(Some(id), Error::OutOfMemory);
         }
         if let Some(why) = self.denied_by_budgets(session, spec, args) {

@@ -69,7 +69,7 @@ impl Core {
         let words = waits_as.unwrap_or_else(|| OwnedRequest::new(args));
         let in_queues = bytes_in_queues(words.args(), &wait);
         let is_large = words.memory() as u64 + in_queues > SMALL_WAIT_BYTES;
-        if is_large && self.gates & closed::MEMORY != 0 {
+        if is_large && self.is_memory_full() {
             return Err(Error::OutOfMemory);
         }
         let words = session::HeldRequest::new(caller.session(self), words, in_queues);
