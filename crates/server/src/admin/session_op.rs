@@ -54,7 +54,7 @@ impl Core {
                 caller.reply(out).ok();
             }
             SessionOp::Watch if args.len() > 1 + WATCHED_TOGETHER => {
-                self.begin_watching(caller, args)?;
+                self.begin_watching(caller)?;
                 return Ok(Outcome::Waiting);
             }
             SessionOp::Watch => {

@@ -1,12 +1,14 @@
 //! WATCH and UNWATCH.
 
 use crate::execute::caller::Caller;
-use crate::sessions::session::{Session, Suspended, Task, Watching};
+use crate::sessions::session::{Session, Suspended, Task};
+use crate::sessions::watches::Watches;
 use crate::worker::core::Core;
+use base::DbIndex;
 use command::transactions::WATCHED_TOGETHER;
 use command::{Error, Progress};
 use keyspace::{Access, Guard, Intent};
-use resp::{Args, OutBuf, OwnedRequest};
+use resp::{Args, OutBuf};
 
 impl Core {
     /// Ends the session's watches. Their cells are removed from the slots later, when no lock is
@@ -29,45 +31,47 @@ impl Core {
         if s.multi.is_some() {
             return Err(Error::WatchInMulti);
         }
-        (1..args.len()).for_each(|i| add_watch(s, guard, args.get(i)));
+        (1..args.len()).for_each(|i| add_watch(&mut s.watched, s.db, guard, args.get(i)));
         s.publish_watched();
         guard.forget_seen(); // its reply shows nothing
         Ok(())
     }
 
-    /// WATCH of many keys, none of which is locked.
-    pub(crate) fn begin_watching(&mut self, caller: &Caller, args: Args<'_>) -> Result<(), Error> {
+    /// WATCH of many keys, none of which is locked. What it names is kept for the slow log.
+    pub(crate) fn begin_watching(&mut self, caller: &Caller) -> Result<(), Error> {
         if caller.session(self).multi.is_some() {
             return Err(Error::WatchInMulti);
         }
-        let work = Box::new(Watching { request: OwnedRequest::new(args), next: 1 });
-        self.suspend(caller, Suspended::Task(Task::Watching(work, self.running.id())));
+        self.suspend(caller, Suspended::Task(Task::Watching(1, self.running.id())));
         Ok(())
     }
 
-    /// A step of it; the last one replies.
+    /// A step of it, from argument `next` on; the last one replies.
     pub(crate) fn go_on_watching(
         &mut self,
         access: &mut Access,
         out: &mut OutBuf,
         caller: &Caller,
-        work: &mut Watching,
+        next: &mut usize,
     ) -> Progress {
-        let args = work.request.args();
-        let end = args.len().min(work.next + WATCHED_TOGETHER);
         let mut guard = access.free(self.turn.unix_ms());
         caller.apply_to(&mut guard);
         let s = caller.session(self);
+        let Session { long: Some(long), watched, db, .. } = s else {
+            unreachable!("a command between its steps has its request");
+        };
+        let args = long.request.args();
+        let end = args.len().min(*next + WATCHED_TOGETHER);
         let mut progress = if end < args.len() { Progress::More } else { Progress::Complete };
-        while work.next < end {
-            let bytes = args.get(work.next);
+        while *next < end {
+            let bytes = args.get(*next);
             let slot = guard.keyspace().key(bytes).slot;
-            let visited = guard.visit(slot, Intent::Read, |guard| add_watch(s, guard, bytes));
-            if let Err(parked) = visited {
+            let add = |guard: &mut Guard<'_>| add_watch(watched, *db, guard, bytes);
+            if let Err(parked) = guard.visit(slot, Intent::Read, add) {
                 progress = Progress::Park(parked);
                 break;
             }
-            work.next += 1;
+            *next += 1;
         }
         s.publish_watched();
         guard.forget_seen();
@@ -79,9 +83,9 @@ impl Core {
 }
 
 /// Watches a key, whose slot is locked, unless the session does already.
-fn add_watch(s: &mut Session, guard: &mut Guard<'_>, bytes: &[u8]) {
-    if let Some(cell) = s.watched.add(s.db, bytes) {
+fn add_watch(watched: &mut Watches, db: DbIndex, guard: &mut Guard<'_>, bytes: &[u8]) {
+    if let Some(cell) = watched.add(db, bytes) {
         let key = guard.keyspace().key(bytes);
-        guard.watch(s.db, &key, &cell);
+        guard.watch(db, &key, &cell);
     }
 }

@@ -111,18 +111,10 @@ pub enum Task {
     Resumable(Box<dyn Resumable>, CommandId),
     /// Work that is done ahead of a command, which then runs again.
     Preparing(Box<dyn Resumable>, CommandId),
-    /// WATCH of many keys.
-    Watching(Box<Watching>, Option<CommandId>),
+    /// WATCH of many keys: the argument which its next step begins with.
+    Watching(usize, Option<CommandId>),
     /// FLUSHALL SYNC and FLUSHDB SYNC: replies OK when everything is freed.
     Reclaim(BlockedMark),
-}
-
-/// A WATCH of many keys between two of its steps.
-pub struct Watching {
-    /// The request.
-    pub request: OwnedRequest,
-    /// The argument which the next step begins with.
-    pub next: usize,
 }
 
 impl Task {
@@ -139,8 +131,7 @@ impl Task {
     pub fn memory(&self) -> u64 {
         match self {
             Task::Resumable(work, _) | Task::Preparing(work, _) => work.memory() as u64,
-            Task::Watching(work, _) => work.request.memory() as u64,
-            Task::Reclaim(_) => 0,
+            Task::Watching(..) | Task::Reclaim(_) => 0,
         }
     }
 }
