@@ -3,7 +3,6 @@
 
 use crate::execute::blocked::{BlockedRequest, args_of, caller_of, request_of};
 use crate::execute::caller::Caller;
-use crate::execute::gates::closed;
 use crate::execute::outcome::{Called, Outcome};
 use crate::execute::request::Command;
 use crate::execute::steps::run_through;
