@@ -440,11 +440,13 @@ impl Access {
         let mut left = entries_max as i64;
         while left > 0 {
             let Some(detached) = self.w.garbage.front_mut() else { return false };
+            let stats = self.ks.stats(self.w.index);
             let Some((_, table)) = detached.tables.last_mut() else {
+                add(&stats.flushed, -detached.bytes); // (what empty tables kept for new entries)
                 self.w.garbage.pop_front();
                 continue;
             };
-            let stats = self.ks.stats(self.w.index);
+            let before = stats.taken();
             let mut work = Workspace {
                 mem: &self.ks.mem,
                 pages: &mut self.w.pages,
@@ -460,6 +462,7 @@ impl Access {
                 detached.tables.pop();
             }
             set(&stats.buckets, self.w.pages.buckets);
+            add(&stats.flushed, -detached.note_freed(before - stats.taken()));
         }
         true
     }

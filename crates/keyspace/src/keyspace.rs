@@ -451,7 +451,13 @@ impl Keyspace {
     /// being freed, and those which are kept for a snapshot.
     pub fn evictable_bytes(&self) -> u64 {
         let Memory { entries, buckets, fixed, .. } = self.memory_in_tables();
-        (entries + buckets + fixed).saturating_sub(self.captured_entry_bytes())
+        let flushed = self.sum(|w| &w.flushed) + self.sum(|w| &w.inherited);
+        (entries + buckets + fixed).saturating_sub(self.captured_entry_bytes() + flushed)
+    }
+
+    /// Bytes of what is being freed, by the reclaimer or, after a flush, in steps.
+    pub fn freeing_bytes(&self) -> u64 {
+        self.reclaimer.pending_bytes() + self.sum(|w| &w.flushed)
     }
 
     /// How often this worker had to wait for others.

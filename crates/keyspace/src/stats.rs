@@ -1,5 +1,6 @@
 //! Counters of the keyspace: one block per Access, which is its only writer; readers sum them.
 
+use crate::memory::BUCKET_BYTES;
 use base::sync::hint::{AtomicI64, Ordering};
 
 /// One Access's counters.
@@ -10,6 +11,10 @@ pub(crate) struct WorkerStats {
     pub buckets: AtomicI64,
     /// Bytes of allocated places for entries.
     pub entries: AtomicI64,
+    /// Of entries, blobs and buckets, the bytes of flushed databases that are not freed yet.
+    pub flushed: AtomicI64,
+    /// The same, of those that a snapshot walks first.
+    pub inherited: AtomicI64,
     /// Keys removed because they had expired.
     pub expired: AtomicI64,
     /// Keys removed to make room.
@@ -91,6 +96,8 @@ impl WorkerStats {
             used: AtomicI64::new(0),
             buckets: AtomicI64::new(0),
             entries: AtomicI64::new(0),
+            flushed: AtomicI64::new(0),
+            inherited: AtomicI64::new(0),
             expired: AtomicI64::new(0),
             evicted: AtomicI64::new(0),
             expired_fields: AtomicI64::new(0),
@@ -106,6 +113,13 @@ impl WorkerStats {
             evicted_from: zeros(),
             changes: AtomicI64::new(0),
         }
+    }
+}
+
+impl WorkerStats {
+    /// The bytes of entries, blobs and buckets that this Access has taken and not freed.
+    pub fn taken(&self) -> i64 {
+        get(&self.used) + get(&self.buckets) * BUCKET_BYTES
     }
 }
 

@@ -108,10 +108,20 @@ pub(crate) struct Detached {
     pub due: Vec<(SlotId, DueSet)>,
     pub fields: Vec<(SlotId, DueSet)>,
     pub keys: i64,
+    /// What it takes, without what was freed of it since.
     pub bytes: i64,
     pub expires: i64,
     pub with_fields: i64,
     pub due_sum: i128,
+}
+
+impl Detached {
+    /// Lowers its bytes by what was freed of it. Returns by how much: they are not negative then.
+    pub fn note_freed(&mut self, freed: i64) -> i64 {
+        let freed = freed.clamp(0, self.bytes.max(0));
+        self.bytes -= freed;
+        freed
+    }
 }
 
 /// The undo log of a worker.

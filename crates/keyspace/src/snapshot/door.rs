@@ -169,9 +169,11 @@ impl Guard<'_> {
             door.running.release_copied(self.ks, returned, false);
         }
         if !w.undo.flushed.is_empty() {
-            let flushed = std::mem::take(&mut w.undo.flushed);
-            let passed = flushed.into_iter().map(|detached| door.running.inherit(detached));
-            w.garbage.extend(passed);
+            let stats = self.ks.stats(w.index);
+            for detached in &mut w.undo.flushed {
+                let passed = door.running.inherit(std::mem::take(detached), stats);
+                *detached = passed;
+            }
         }
     }
 

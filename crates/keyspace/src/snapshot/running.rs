@@ -5,6 +5,7 @@ use crate::keyspace::Keyspace;
 use crate::snapshot::SnapshotRuns;
 use crate::snapshot::item::Item;
 use crate::snapshot::walk::Walk;
+use crate::stats::{WorkerStats, add};
 use crate::table::Table;
 use crate::undo::{Detached, Place};
 use base::sync::atomic::{AtomicBool, Ordering};
@@ -77,8 +78,8 @@ impl Lane {
 pub(crate) struct Inherited {
     pub physical: u16,
     pub tables: Vec<(u64, Table)>,
-    /// The expiry indexes of these tables, to be freed with them.
-    _rest: Detached,
+    /// What else belongs to it: the expiry indexes, to be freed with the tables, and its bytes.
+    pub rest: Detached,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -285,7 +286,7 @@ impl Running {
     /// Takes over the tables of a flushed database that the walker has not passed. The caller holds
     /// World. Returns what it does not need: all of it, if the database was flushed before since
     /// the cut, because then all its entries are newer.
-    pub fn inherit(&self, mut detached: Detached) -> Detached {
+    pub fn inherit(&self, mut detached: Detached, stats: &WorkerStats) -> Detached {
         let physical = detached.physical;
         if !lock(&self.flushed).insert(physical) {
             return detached;
@@ -302,8 +303,14 @@ impl Running {
             detached.tables = rest;
             return detached;
         }
-        let passed = Detached { physical, tables: rest, ..Detached::default() };
-        lock(&self.inherited).push_back(Inherited { physical, tables, _rest: detached });
+        let mut passed = Detached { physical, tables: rest, ..Detached::default() };
+        passed.keys = passed.tables.iter().map(|(_, table)| i64::from(table.len())).sum();
+        // Bytes are counted for the whole database: each key has its share.
+        let share = i128::from(detached.bytes) * i128::from(passed.keys);
+        passed.bytes = share.checked_div(i128::from(detached.keys)).unwrap_or_default() as i64;
+        detached.bytes -= passed.bytes;
+        add(&stats.inherited, detached.bytes);
+        lock(&self.inherited).push_back(Inherited { physical, tables, rest: detached });
         passed
     }
 

@@ -6,10 +6,12 @@ mod ops;
 use crate::entry::EntryPtr;
 use crate::reclaim::Captured;
 use crate::snapshot::{Root, Sink, Snapshot, Step};
+use crate::stats::{WorkerStats, get};
 use crate::view::Entry;
 use crate::{Access, Guard, Intent, Keyspace, Options};
 use base::prng::Prng;
 use base::sync::Arc;
+use base::sync::hint::AtomicI64;
 use base::{DbIndex, SlotId, UnixMs};
 use ops::{POOL, op, pool};
 use std::collections::BTreeMap;
@@ -253,6 +255,14 @@ impl Bed {
         assert_eq!(contents.len(), expected.len(), "nothing else is there");
     }
 
+    /// What flushes have left to free, and to the snapshot.
+    fn flushed(&self) -> (i64, i64) {
+        let sum = |counter: fn(&WorkerStats) -> &AtomicI64| {
+            self.ks.all_stats().map(|w| get(counter(w))).sum::<i64>()
+        };
+        (sum(|w| &w.flushed), sum(|w| &w.inherited))
+    }
+
     fn step_to_end(&mut self) {
         while !self.step() {}
     }
@@ -291,6 +301,7 @@ fn run(seed: u64, turns: usize) -> (usize, u64) {
     }
     assert_eq!(bed.ks.memory().entries, 0, "everything was freed");
     assert_eq!(bed.ks.memory().buckets, 0, "every bucket was freed");
+    assert_eq!(bed.flushed(), (0, 0), "and nothing waits to be");
     (bed.completed, bed.captured)
 }
 
@@ -373,4 +384,55 @@ fn no_more_is_paid_back_than_was_copied() {
     running.release_copied(&bed.ks, 1 << 20, true);
     assert!(!bed.ks.is_capture_over_bound());
     bed.step_to_end();
+}
+
+/// What a flush leaves is no data from the flush on: neither while it is freed, nor while a snapshot
+/// walks all of it first, or a part.
+#[test]
+fn what_was_flushed_is_no_data() {
+    const KEYS: usize = 20_000;
+    for steps in [None, Some(0), Some(1_000)] {
+        let mut bed = Bed::new(1);
+        let fill = |bed: &mut Bed, db: u16, keys: usize| {
+            bed.world(|guard| {
+                for n in 0..keys {
+                    let (ks, name) = (guard.keyspace(), format!("key {n}").into_bytes());
+                    let value = value::encode(&[b'v'; 100]);
+                    guard.insert(
+                        crate::Event::SILENT,
+                        DbIndex::new(db),
+                        &ks.key(&name),
+                        value,
+                        None,
+                    );
+                }
+            });
+        };
+        fill(&mut bed, 1, 500);
+        let live = bed.ks.evictable_bytes() as i64;
+        fill(&mut bed, 0, KEYS);
+        let flushed = bed.ks.evictable_bytes() as i64 - live;
+        assert!(flushed > (KEYS * 100) as i64);
+        if let Some(steps) = steps {
+            bed.cut();
+            (0..steps).for_each(|_| assert!(!bed.step(), "it is not over"));
+        }
+        bed.world(|guard| _ = guard.flush_db(DbIndex(0)));
+        let is_data = |bed: &Bed| {
+            let data = bed.ks.evictable_bytes() as i64;
+            assert!((data - live).abs() < flushed / 20, "{data}, {live} {steps:?}");
+        };
+        is_data(&bed);
+        assert_eq!(bed.flushed().0 + bed.flushed().1, flushed);
+        assert_eq!(bed.flushed().1 > 0, steps.is_some(), "the snapshot has what it needs");
+        assert_eq!(bed.flushed().0 > flushed / 10, steps != Some(0), "and not what it has passed");
+        while bed.running.is_some() && !bed.step() {
+            is_data(&bed);
+        }
+        while bed.cutter.reclaim(100) {
+            is_data(&bed);
+        }
+        assert_eq!(bed.flushed(), (0, 0));
+        is_data(&bed);
+    }
 }

@@ -10,10 +10,11 @@ use crate::entry::EntryPtr;
 use crate::guard::Guard;
 use crate::keyspace::Keyspace;
 use crate::may::Intent;
+use crate::memory::BUCKET_BYTES;
 use crate::snapshot::item::Item;
 use crate::snapshot::running::{Inherited, Running, position_at};
 use crate::snapshot::{Progress, Root, SMALL_MAX, Sink, Snapshot, Step};
-use crate::stats::set;
+use crate::stats::{add, set};
 use crate::table::HeldTable;
 use crate::view::Entry;
 use crate::workspace::Workspace;
@@ -197,15 +198,19 @@ impl<S: Sink> Stride<'_, S> {
         }
         let Some(inherited) = &mut walk.inherited else { return false };
         let (ks, w, physical) = (&*access.ks, &mut access.w, inherited.physical);
+        let stats = ks.stats(w.index);
         for _ in 0..BURST {
             let Some((from, table)) = inherited.tables.last_mut() else {
+                add(&stats.inherited, -inherited.rest.bytes);
                 walk.inherited = None;
                 break;
             };
+            let (before, mut bytes) = (w.pages.buckets, 0);
             let (pages, scratch) = (&mut w.pages, &mut w.scratch);
             let mut work = Workspace { mem: &ks.mem, pages, hasher: &ks.hasher, scratch };
             let more = HeldTable::of_mut(table).pop_bucket(&mut work, |gone| {
                 let entry = gone.entry();
+                bytes += entry.memory() as i64;
                 let point = ks.hasher.hash(entry.key()).reverse_bits();
                 if entry.is_skipped() || position_at(physical, point) < *from {
                     w.graveyard.push(gone);
@@ -216,8 +221,10 @@ impl<S: Sink> Stride<'_, S> {
             if !more {
                 inherited.tables.pop();
             }
+            bytes += (before - w.pages.buckets) * BUCKET_BYTES;
+            add(&stats.inherited, -inherited.rest.note_freed(bytes));
         }
-        set(&ks.stats(w.index).buckets, w.pages.buckets);
+        set(&stats.buckets, w.pages.buckets);
         w.free_graveyard(ks);
         true
     }

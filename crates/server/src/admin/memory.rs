@@ -156,7 +156,7 @@ impl Core {
             clients: shared.connections(),
             defrag: self.settings.activedefrag,
             defrag_percent: shared.defrag.running.load(Relaxed),
-            backlog: shared.keyspace.reclaimer().pending_bytes(),
+            backlog: shared.keyspace.freeing_bytes(),
             free_tables: shared.keyspace.free_bucket_bytes(),
         }
     }

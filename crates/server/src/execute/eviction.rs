@@ -156,7 +156,7 @@ impl Core {
         self.follow();
         let has_made = self.catch(|core| evict(core, access)).unwrap_or_else(|Panicked(_)| {
             log::warning(format_args!("Panic while keys were evicted"));
-            true
+            false // (true would have it tried again at once, perhaps for ever)
         });
         let _ = self.serve_deferred(access);
         access.leave();

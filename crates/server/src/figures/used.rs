@@ -15,7 +15,7 @@ use base::MonoNs;
 use base::sync::atomic::Ordering::Relaxed;
 
 /// Buffers take this part of the limit from keys at most: beyond it clients are closed
-/// (`maxmemory-clients`) or writes fail, and no more keys go.
+/// (`maxmemory-clients`), and no more keys go.
 const BUFFERS_PART: u64 = 4;
 /// What is counted may change by this part of the limit while it is compared.
 const EXACT_PART: u64 = 256;
@@ -46,7 +46,7 @@ impl Shared {
     pub fn used_memory(&self) -> u64 {
         let counted = self.keyspace.evictable_bytes() + self.buffers();
         let gap = self.limits.measured.gap.load(Relaxed);
-        counted.saturating_add_signed(gap) + self.keyspace.reclaimer().pending_bytes()
+        counted.saturating_add_signed(gap) + self.keyspace.freeing_bytes()
     }
 
     /// Measures the gap, unless that was done less than `every_ns` ago. Asks the allocator, which

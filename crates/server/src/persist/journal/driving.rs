@@ -86,11 +86,11 @@ impl Core {
         let (status, writer) = (&shared.journal, &journal.writer);
         shared.stream.publish(writer.offset());
         let backlog = status.publish(journal, shared.keyspace.journal().bytes(), self.turn.now());
-        let (holds, is_higher) = self.publish_durable(writer, terms);
+        let (holds, is_changed) = self.publish_durable(writer, terms);
         let is_news = status.holds_replies.swap(holds, Relaxed) != holds;
         let is_whole = writer.is_complete() && !journal.is_ending;
         let is_awaited = status.publish_synced(is_whole.then(|| writer.synced()));
-        if is_higher || is_news || is_awaited {
+        if is_changed || is_news || is_awaited {
             shared.post_others(self.id, || Message::Released);
         }
         if is_awaited {
