@@ -95,7 +95,7 @@ def main():
                 except OSError: time.sleep(0.1)
             for share, keys, size, words in LOADS + [CACHED] * (limit > 0):
                 command = [a.bench, 'load', '-p', str(port), '-c', '5', '-P', '16', '-r', str(keys), '--data-size-range', size, '--rate', str(int(a.rate * share)),
-                           '--test-time', str(a.seconds / 2 if words.startswith('-t') else a.seconds), '--format', 'csv'] + words.split()
+                           '--test-time', str(a.seconds / 2 if words.startswith('-t') else a.seconds), '--format', 'csv'] + ['--allow-nil'] * (limit > 0) + words.split()
                 loads.append((words, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)))
             threading.Thread(target=visitors, args=(port, stop, seen), daemon=True).start()
             samples, start = [], time.time(); every = max(1.0, a.seconds / 360)

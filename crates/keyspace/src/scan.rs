@@ -150,6 +150,7 @@ impl Guard<'_> {
         let mut seen = 0;
         let rule = self.due_rule(slot);
         let mut due: Vec<Vec<u8>> = Vec::new();
+        table.fetch(&self.ks.mem, point);
         let next = table.visit(&self.ks.mem, point, |entry| {
             if rule != Due::Ignore && self.is_all_due(entry) {
                 if rule == Due::Remove {

@@ -43,6 +43,7 @@ use crate::directory::Directory;
 use crate::entry::{EntryPtr, Gone};
 use crate::memory::BucketMem;
 use crate::workspace::Workspace;
+use base::prefetch::prefetch;
 use base::sync::hint::{AtomicU32, Ordering};
 
 /// Up to this level a tag is the low 16 bits of the hash, so a split needs no hash. Above, most of
@@ -52,6 +53,8 @@ const NARROW_BUCKETS_MAX: u32 = 1 << NARROW_LEVEL_MAX;
 /// A bucket is split when entries exceed `buckets * LOAD_NUM / LOAD_DEN`.
 const LOAD_NUM: u64 = 27;
 const LOAD_DEN: u64 = 4;
+/// From here on the second line of an entry is fetched: the end of one of 88 bytes.
+const FETCHED_BYTES: usize = 80;
 
 /// The head of a table, in its slot's cache line. All zero: empty. Written under the slot's lock.
 #[repr(C)]
@@ -422,6 +425,15 @@ impl<'a> HeldTable<'a> {
         mut entry: impl FnMut(EntryPtr),
     ) -> Option<u64> {
         self.visit_found(mem, reversed, |found| entry(found.entry))
+    }
+
+    /// Fetches what a [`HeldTable::visit`] of the same point reads first of each entry: all at once
+    /// instead of one after the other.
+    pub fn fetch(self, mem: &BucketMem, reversed: u64) {
+        self.visit(mem, reversed, |entry| {
+            prefetch(entry.address() as usize);
+            prefetch(entry.address() as usize + FETCHED_BYTES);
+        });
     }
 
     /// As [`HeldTable::visit`], with the places of the entries, which the caller may replace

@@ -18,7 +18,6 @@ use crate::stats::{add, set};
 use crate::table::HeldTable;
 use crate::view::Entry;
 use crate::workspace::Workspace;
-use base::prefetch::prefetch;
 use base::{SLOTS, SlotId};
 use std::collections::VecDeque;
 
@@ -302,12 +301,8 @@ impl<S: Sink> Stride<'_, S> {
         let ks = guard.keyspace();
         let mut bucket = std::mem::take(&mut self.walk.bucket);
         bucket.clear();
-        let next = table.visit(&ks.mem, point, |entry| {
-            // The lines of an entry of 88 bytes.
-            prefetch(entry.address() as usize);
-            prefetch(entry.address() as usize + 80);
-            bucket.push(entry);
-        });
+        table.fetch(&ks.mem, point);
+        let next = table.visit(&ks.mem, point, |entry| bucket.push(entry));
         for &entry in &bucket {
             if is_cut && ks.hasher.hash(entry.key()).reverse_bits() < point {
                 continue;
