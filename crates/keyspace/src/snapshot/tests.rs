@@ -386,8 +386,8 @@ fn no_more_is_paid_back_than_was_copied() {
     bed.step_to_end();
 }
 
-/// What a flush leaves is no data from the flush on: neither while it is freed, nor while a snapshot
-/// walks all of it first, or a part.
+/// What a flush leaves is no data from the flush on: neither while it is freed, nor while a
+/// snapshot walks all of it first, or a part.
 #[test]
 fn what_was_flushed_is_no_data() {
     const KEYS: usize = 20_000;
