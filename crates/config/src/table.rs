@@ -149,7 +149,8 @@ settings! {
     "active-defrag-cycle-us" = inert(Kind::Int(0, 100_000), "500", DEFRAG);
     "active-defrag-ignore-bytes" worker(defrag_ignore_bytes: u64) = wired(
         Kind::Memory(1, i64::MAX as u64), "104857600",
-        "Fewer free bytes between entries are no reason for defragmentation."
+        "Fewer free bytes between entries are no reason for defragmentation. With `maxmemory` an \
+         eighth of it, if that is less."
     );
     "active-defrag-max-scan-fields" = inert(Kind::Int(1, i64::MAX), "1000", DEFRAG);
     "active-defrag-threshold-lower" worker(defrag_lower_percent: u64) = wired(

@@ -38,6 +38,9 @@ const SPARSE_PERCENT: u64 = 100;
 const SPARSE_MIN: u64 = 4 << 20;
 /// Free pages of the allocator, or of tables, that are no reason to return any.
 const FREE_MIN: u64 = 8 << 20;
+/// Gaps of more than this part of `maxmemory` are not ignored: a small cache would take twice its
+/// limit.
+const IGNORED_PART: u64 = 8;
 
 /// How much memory stands free between entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +72,11 @@ impl Thresholds {
         }
         least + (most - least) * (gaps.percent - self.lower) / (self.upper - self.lower)
     }
+}
+
+/// The gaps that are ignored, with this `active-defrag-ignore-bytes` and `maxmemory`.
+fn ignored_bytes(setting: u64, limit: u64) -> u64 {
+    if limit == 0 { setting } else { setting.min(limit / IGNORED_PART) }
 }
 
 fn gaps(shared: &Shared) -> Gaps {
@@ -152,7 +160,7 @@ impl Core {
     fn thresholds(&self) -> Thresholds {
         let s = &self.settings;
         Thresholds {
-            ignored_bytes: s.defrag_ignore_bytes,
+            ignored_bytes: ignored_bytes(s.defrag_ignore_bytes, s.memory_limit),
             lower: s.defrag_lower_percent,
             upper: s.defrag_upper_percent,
             least: s.defrag_cycle_min,
@@ -269,6 +277,8 @@ mod tests {
         assert_eq!((effort(99, 500), effort(100, 9)), (0, 0));
         assert_eq!((effort(100, 10), effort(100, 60), effort(100, 110)), (1, 13, 26));
         assert_eq!(effort(1 << 40, 1 << 40), 26);
+        assert_eq!((ignored_bytes(100, 0), ignored_bytes(100, 4_000)), (100, 100));
+        assert_eq!(ignored_bytes(100, 400), 50, "an eighth of the limit");
         let odd = Thresholds { upper: 10, least: 50, ..thresholds };
         assert_eq!(odd.effort(Gaps { bytes: 100, percent: 10 }), 26);
     }
