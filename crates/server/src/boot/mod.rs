@@ -25,6 +25,7 @@ use crate::sessions::monitors::Monitors;
 use crate::shared::{DatabaseCounters, Facts, Pause, Shared, VERSION, WorkerCounters};
 use crate::web::AdminPort;
 use crate::worker::Worker;
+use crate::worker::load::Loads;
 use crate::worker::message::Message;
 use crate::{log, web};
 use base::sync::atomic::Ordering::Relaxed;
@@ -451,6 +452,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         workers: (0..threads)
             .map(|_| CachePadded(WorkerCounters::new(command::all().len(), databases)))
             .collect(),
+        loads: Loads::new(threads),
         ingest: IngestPorts::new(threads),
         registry: crate::sessions::card::Registry::default(),
         monitors: Monitors::new(threads),
@@ -554,6 +556,7 @@ impl WorkerCounters {
             windows: Counter::default(),
             hot: HotKeys::new(0),
             connections: AtomicU32::new(0),
+            moved_clients: Counter::default(),
             client_memory: ClientMemory::default(),
             ingest_memory: ClientMemory::default(),
             io: Mutex::default(),

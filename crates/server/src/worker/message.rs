@@ -1,6 +1,8 @@
 //! Messages between workers. Everything is plain data; a mailbox never blocks and never fails.
 
+use crate::sessions::card::ClientCard;
 use crate::sessions::output::Hold;
+use crate::worker::moving::Moved;
 use base::sync::Arc;
 use base::sync::atomic::AtomicBool;
 use driver::{ConnId, PeerAddr, Socket};
@@ -115,13 +117,10 @@ pub enum Message {
         /// Answer with an error, instead of as if its time were up.
         with_error: bool,
     },
-    /// CLIENT KILL: close this connection.
-    Kill {
-        /// The connection to close.
-        conn: ConnId,
-        /// Its client id, in case the index was reused.
-        id: u64,
-    },
+    /// CLIENT KILL: close the connection of this client. If it has moved, the message follows it.
+    Kill(Arc<ClientCard>),
+    /// A client that another worker hands over.
+    Moved(Box<Moved>),
     /// A line for every session of this worker that monitors, and what must have happened before it
     /// leaves.
     Monitor(Arc<[u8]>, Hold),

@@ -75,6 +75,9 @@ impl Core {
             DebugOp::PauseCron(on) => {
                 answer_ok(reply, || self.shared.cron_paused.store(on, Relaxed));
             }
+            DebugOp::MoveClients(on) => {
+                answer_ok(reply, || self.shared.loads.is_forced.store(on, Relaxed));
+            }
             DebugOp::DictResizing(on) => {
                 answer_ok(reply, || self.shared.keyspace.set_shrinking(on));
             }

@@ -208,6 +208,7 @@ impl Core {
         field(t, "expire_step_max_us", f.expire_step_max_us);
         field(t, "evicted_keys", f.evicted);
         field(t, "evicted_clients", f.evicted_clients);
+        field(t, "moved_clients", f.moved_clients);
         field(t, "total_eviction_exceeded_time", f.exceeded_total_ms);
         field(t, "current_eviction_exceeded_time", f.exceeded_ms);
         field(t, "keyspace_hits", f.hits);

@@ -1,0 +1,137 @@
+//! A client moves to another worker: what it leaves, what goes with it, and how it arrives.
+//!
+//! ```text
+//! worker that it leaves                          worker that it goes to
+//!   expect(to), then look for a shutdown
+//!   detach: socket and unread input
+//!   card: on the way to `to`
+//!   post Moved(session, connection)   ------->     attach; card: here, at this connection
+//!                                                  killed meanwhile: close
+//!                                                  the server ends: as the others
+//!                                                  has_come
+//! ```
+//!
+//! It moves between two turns, when nothing refers to it but its card ([`Session::may_move`]) and
+//! its driver has nothing under way for it. So there is nothing to be lost but what it has sent and
+//! the server has not read, which goes with it.
+//!
+//! **CLIENT KILL** marks the card, and then reads where the client is. The worker at which it
+//! arrives writes that, and then reads the mark. Both go through the card's mutex, so one of them
+//! sees the other: the message finds the client, or the client is closed when it arrives. A message
+//! which finds that it has left goes after it.
+//!
+//! **Shutdown.** The worker that it leaves counts it at the other one, and then reads whether the
+//! server ends; that worker sees that it ends, and then reads the count. All is sequentially
+//! consistent, so either the client stays, or the other worker waits for it.
+
+use crate::sessions::card::{Place, flag};
+use crate::sessions::session::{Session, Suspended};
+use crate::worker::Worker;
+use crate::worker::load::STAY_NS;
+use crate::worker::message::Message;
+use base::sync::Arc;
+use base::sync::atomic::Ordering::{Relaxed, SeqCst};
+use driver::{ConnId, Driver, Moving};
+use std::fmt;
+
+/// With DEBUG MOVE-CLIENTS a worker hands on a client so often.
+const FORCED_NS: u64 = 200_000;
+
+/// A client on its way.
+pub struct Moved {
+    session: Box<Session>,
+    connection: Moving,
+}
+
+impl fmt::Debug for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Moved({})", self.session.card.id)
+    }
+}
+
+impl<D: Driver<Message = Message>> Worker<D> {
+    /// Measures how busy the worker is, and hands a client over if that is better. Called by
+    /// housekeeping.
+    pub(super) fn tend_load(&mut self) {
+        let shared = Arc::clone(&self.core.shared);
+        if shared.workers.len() < 2 || self.core.shutdown.has_begun() {
+            return;
+        }
+        if shared.loads.is_forced.load(Relaxed) {
+            return self.hand_on();
+        }
+        let poll_ns = self.driver.stats().poll_ns;
+        let Some((idle, busy)) = self.core.measure_load(poll_ns) else { return };
+        let heaviest = self.core.heaviest(idle, busy);
+        if heaviest.is_empty() || !shared.loads.claim(idle) {
+            return;
+        }
+        self.flush();
+        if heaviest.into_iter().any(|conn| self.hand_over(conn, idle.worker)) {
+            self.core.load.restart(self.core.turn.now(), poll_ns);
+        } else {
+            shared.loads.release(idle);
+        }
+    }
+
+    /// DEBUG MOVE-CLIENTS.
+    fn hand_on(&mut self) {
+        self.core.timers.is_busy = true;
+        self.core.timers.housekeeping_at = self.core.turn.now().plus(FORCED_NS);
+        self.flush();
+        if let Some(conn) = self.core.next_movable() {
+            let next = (self.core.id + 1) % self.core.shared.workers.len();
+            self.hand_over(conn, next);
+        }
+    }
+
+    /// Hands a client over. False if it has to stay.
+    fn hand_over(&mut self, conn: ConnId, to: usize) -> bool {
+        if self.core.session_mut(conn).is_none_or(|s| !s.may_move()) {
+            return false;
+        }
+        let shared = Arc::clone(&self.core.shared);
+        shared.loads.expect(to);
+        let detached =
+            if shared.shutting_down.load(SeqCst) { None } else { self.driver.detach(conn) };
+        let session = detached.and_then(|connection| {
+            Some(Moved { session: self.core.sessions[conn.index as usize].take()?, connection })
+        });
+        let Some(mut moved) = session else {
+            shared.loads.has_come(to);
+            return false;
+        };
+        if matches!(moved.session.suspended, Suspended::Spent) {
+            self.core.quotas.remove(conn);
+            moved.session.wake();
+        }
+        shared.workers[to].connections.fetch_add(1, Relaxed);
+        self.core.counters().connections.fetch_sub(1, Relaxed);
+        moved.session.card.set_place(Place::on_the_way(to));
+        shared.post(to, Message::Moved(Box::new(moved)));
+        true
+    }
+
+    /// A client of another worker arrives.
+    pub(crate) fn on_moved(&mut self, moved: Moved) {
+        self.core.follow();
+        let Moved { mut session, connection } = moved;
+        let (now, poll_ns) = (self.core.turn.now(), self.driver.stats().poll_ns);
+        let conn = self.driver.attach(connection);
+        session.arrive(conn, &self.core.counters().client_memory);
+        session.stays_until = now.plus(STAY_NS);
+        let card = session.card.clone();
+        card.set_place(Place { worker: self.core.id, conn });
+        self.core.insert_session(session);
+        self.core.counters().moved_clients.add(1);
+        self.core.load.restart(now, poll_ns);
+        self.core.timers.is_busy = true;
+        self.core.shared.loads.has_come(self.core.id);
+        if card.has_flag(flag::CLOSE_ASAP) {
+            self.core.stop_condemned();
+            self.close_now(conn);
+        } else if self.core.shutdown.has_begun() {
+            self.end_session(conn);
+        }
+    }
+}
