@@ -21,6 +21,8 @@ const INGEST: &str = "127.0.0.1:6380";
 /// A server.
 pub struct Host {
     server: Server,
+    /// Its clients move all the time.
+    moves: bool,
 }
 
 /// The address of clients' listener.
@@ -44,7 +46,8 @@ impl Host {
     ) -> Self {
         let name = format!("server {epoch}");
         let on = (net, &machine.disk);
-        Self { server: simulated::start(baton, &name, on, config(plan, saved), plan.workers) }
+        let server = simulated::start(baton, &name, on, config(plan, saved), plan.workers);
+        Self { server, moves: plan.moves }
     }
 
     /// What dies with this server.
@@ -54,7 +57,11 @@ impl Host {
 
     /// What its workers share; `None` until it listens. The error says why it did not start.
     pub fn shared(&self) -> Result<Option<Arc<Shared>>, String> {
-        self.server.shared()
+        let shared = self.server.shared()?;
+        if let Some(shared) = &shared {
+            shared.loads.is_forced.store(self.moves, Relaxed);
+        }
+        Ok(shared)
     }
 
     /// Begins an end in order: every worker sends what it has executed, and ends. False if the
@@ -73,7 +80,7 @@ impl Host {
 
     /// True once it has loaded what was saved, unless it ends behind a save.
     pub fn is_open(&self) -> bool {
-        let shared = self.server.shared().ok().flatten();
+        let shared = self.shared().ok().flatten();
         shared.is_some_and(|shared| !shared.load.is_on() && !shared.saves.is_final())
     }
 
