@@ -201,7 +201,7 @@ pub struct Shared {
     /// Tickets of blocking commands so far.
     pub next_ticket: AtomicU64,
     /// Clients that wait in a blocking command.
-    pub blocked: AtomicU64,
+    pub blocked: Arc<AtomicU64>,
     /// MIGRATEs under way.
     pub migrations: AtomicUsize,
     /// CLIENT PAUSE.

@@ -458,7 +458,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         monitors: Monitors::new(threads),
         next_client_id: AtomicU64::new(1),
         next_ticket: AtomicU64::new(1),
-        blocked: AtomicU64::new(0),
+        blocked: Arc::default(),
         connections_received: AtomicU64::new(0),
         connections_rejected: AtomicU64::new(0),
         slowlog,

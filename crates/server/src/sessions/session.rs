@@ -9,9 +9,8 @@ use crate::sessions::quota::Quota;
 use crate::sessions::unanswered::Unanswered;
 use crate::sessions::watches::Watches;
 use crate::settings::rewriter::AwaitsRun;
-use crate::shared::Shared;
 use base::sync::Arc;
-use base::sync::atomic::Ordering::Relaxed;
+use base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use base::{DbIndex, MonoNs, SeqNo};
 use command::{CommandId, Prepared, Resumable};
 use driver::{ConnId, RECV_MAX};
@@ -143,23 +142,23 @@ impl Task {
 
 /// Lets a client count as blocked, as long as this is there.
 pub struct BlockedMark {
-    shared: Arc<Shared>,
+    blocked: Arc<AtomicU64>,
     card: Arc<ClientCard>,
 }
 
 impl BlockedMark {
-    /// Marks a client.
-    pub fn new(shared: &Arc<Shared>, card: &Arc<ClientCard>) -> Self {
-        shared.blocked.fetch_add(1, Relaxed);
+    /// Marks a client, which counts among `blocked`.
+    pub fn new(blocked: &Arc<AtomicU64>, card: &Arc<ClientCard>) -> Self {
+        blocked.fetch_add(1, Relaxed);
         card.set_flag(flag::BLOCKED, true);
-        Self { shared: shared.clone(), card: card.clone() }
+        Self { blocked: blocked.clone(), card: card.clone() }
     }
 }
 
 impl Drop for BlockedMark {
     fn drop(&mut self) {
         self.card.set_flag(flag::BLOCKED, false);
-        self.shared.blocked.fetch_sub(1, Relaxed);
+        self.blocked.fetch_sub(1, Relaxed);
     }
 }
 

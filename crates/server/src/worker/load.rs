@@ -12,13 +12,10 @@
 //! commands and bytes, and its quota has what it was charged with. They are read in housekeeping.
 //! A worker that has executed nothing in a period publishes 0 and rests.
 
-use crate::worker::core::Core;
 use base::MonoNs;
 use base::sync::CachePadded;
 use base::sync::atomic::Ordering::{Relaxed, SeqCst};
 use base::sync::atomic::{AtomicBool, AtomicU32};
-use driver::ConnId;
-use std::cmp::Reverse;
 
 /// What is shorter is no period: housekeeping came early.
 const PERIOD_MIN_NS: u64 = 50_000_000;
@@ -35,9 +32,9 @@ pub const LOOKED_MAX: usize = 1_024;
 /// So many percent the other worker must be less busy than this one was, after the move.
 const MARGIN_PERCENT: u32 = 20;
 /// A client with less of the weight is not worth a move, percent.
-const WORTH_PERCENT: u64 = 5;
+pub(super) const WORTH_PERCENT: u64 = 5;
 /// How many clients are tried if the heaviest turn out to have something under way.
-const TRIES_MAX: usize = 8;
+pub(super) const TRIES_MAX: usize = 8;
 /// What a worker publishes that must not be asked.
 const FULL_PERCENT: u32 = 100;
 
@@ -123,13 +120,13 @@ pub struct Load {
     since: MonoNs,
     poll_ns: u64,
     /// Commands that the worker had executed then.
-    processed: u64,
+    pub(super) processed: u64,
     /// Busy periods in a row.
-    busy_periods: u32,
+    pub(super) busy_periods: u32,
     /// The first place of the clients that are looked at.
-    from: usize,
+    pub(super) from: usize,
     /// Their weights were noted at the end of the last period.
-    is_noted: bool,
+    pub(super) is_noted: bool,
 }
 
 impl Load {
@@ -146,7 +143,7 @@ impl Load {
 
     /// Ends the period, if it was long enough. Returns how busy the worker was, percent: not at all
     /// if it has executed nothing.
-    fn measure(&mut self, now: MonoNs, poll_ns: u64, is_active: bool) -> Option<u32> {
+    pub(super) fn measure(&mut self, now: MonoNs, poll_ns: u64, is_active: bool) -> Option<u32> {
         let elapsed = now.since(self.since);
         if elapsed < PERIOD_MIN_NS {
             return None;
@@ -165,65 +162,8 @@ impl Load {
 
 /// How much of its weight a worker that is `busy` percent may hand over to one that is `idle`
 /// percent, in percent. Otherwise the other one would be as busy as this one is, and nothing won.
-fn share_max(busy: u32, idle: u32) -> u64 {
+pub(super) fn share_max(busy: u32, idle: u32) -> u64 {
     u64::from(busy.saturating_sub(idle + MARGIN_PERCENT)) * 100 / u64::from(busy.max(1))
-}
-
-impl Core {
-    /// Ends a period and publishes how busy the worker was. Returns the worker that should take a
-    /// client of this one, and how busy this one was.
-    pub(super) fn measure_load(&mut self, poll_ns: u64) -> Option<(Idle, u32)> {
-        let processed = self.counters().processed.get();
-        let is_active = processed != self.load.processed || !self.tasks.runnable.is_empty();
-        let percent = self.load.measure(self.turn.now(), poll_ns, is_active)?;
-        self.load.processed = processed;
-        self.shared.loads.publish(self.id, percent);
-        self.timers.is_busy |= percent > 0; // a further period shows when it is idle
-        if self.load.busy_periods < BUSY_PERIODS {
-            return None;
-        }
-        let idle = self.shared.loads.idle_other(self.id);
-        self.load.is_noted &= idle.is_some();
-        idle.map(|idle| (idle, percent))
-    }
-
-    /// The clients that could go there, the heaviest first. In every second period their weights
-    /// are noted, in the others compared with that.
-    pub(super) fn heaviest(&mut self, idle: Idle, busy: u32) -> Vec<ConnId> {
-        let now = self.turn.now();
-        let places = self.sessions.len();
-        let end = places.min(self.load.from + LOOKED_MAX);
-        let looked = &mut self.sessions[self.load.from.min(end)..end];
-        if !std::mem::replace(&mut self.load.is_noted, true) {
-            looked.iter_mut().flatten().for_each(|s| s.weighed = s.weight());
-            return Vec::new();
-        }
-        self.load.is_noted = false;
-        self.load.from = if end == places { 0 } else { end };
-        let weights = looked.iter().flatten().map(|s| (s.weight().wrapping_sub(s.weighed), s));
-        let all: u64 = weights.clone().map(|(weight, _)| weight).sum();
-        let most = all / 100 * share_max(busy, idle.busy);
-        let fits = |weight: u64| weight <= most && weight > all / 100 * WORTH_PERCENT;
-        let may =
-            weights.filter(|(weight, s)| fits(*weight) && s.may_move() && now >= s.stays_until);
-        let mut found: Vec<(u64, ConnId)> = may.map(|(weight, s)| (weight, s.conn)).collect();
-        found.sort_unstable_by_key(|(weight, _)| Reverse(*weight));
-        found.into_iter().take(TRIES_MAX).map(|(_, conn)| conn).collect()
-    }
-
-    /// The next client that may move, for DEBUG MOVE-CLIENTS.
-    pub(super) fn next_movable(&mut self) -> Option<ConnId> {
-        let looked = self.sessions.iter().skip(self.load.from).take(LOOKED_MAX);
-        let found = looked.flatten().find(|s| s.may_move()).map(|s| s.conn);
-        self.load.from = match found {
-            Some(conn) => conn.index as usize + 1,
-            None if self.load.from + LOOKED_MAX < self.sessions.len() => {
-                self.load.from + LOOKED_MAX
-            }
-            None => 0,
-        };
-        found
-    }
 }
 
 #[cfg(test)]

@@ -2,12 +2,13 @@
 
 use crate::sessions::card::ClientCard;
 use crate::sessions::output::Hold;
-use crate::worker::moving::Moved;
+use crate::sessions::session::Session;
 use base::sync::Arc;
 use base::sync::atomic::AtomicBool;
-use driver::{ConnId, PeerAddr, Socket};
+use driver::{ConnId, Moving, PeerAddr, Socket};
 use keyspace::Ticket;
 use resp::OutBuf;
+use std::fmt;
 
 /// The reply to a blocked session.
 #[derive(Debug)]
@@ -24,6 +25,20 @@ pub struct Served {
     pub ns: u64,
     /// The reply is an error.
     pub has_failed: bool,
+}
+
+/// A client on its way to another worker.
+pub struct Moved {
+    /// Its session.
+    pub session: Box<Session>,
+    /// Its connection.
+    pub connection: Moving,
+}
+
+impl fmt::Debug for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Moved({})", self.session.card.id)
+    }
 }
 
 /// A message to a worker.

@@ -11,7 +11,7 @@
 //!                                                  has_come
 //! ```
 //!
-//! It moves between two turns, when nothing refers to it but its card ([`Session::may_move`]) and
+//! It moves between two turns, when nothing refers to it but its card (`Session::may_move`) and
 //! its driver has nothing under way for it. So there is nothing to be lost but what it has sent and
 //! the server has not read, which goes with it.
 //!
@@ -25,27 +25,75 @@
 //! consistent, so either the client stays, or the other worker waits for it.
 
 use crate::sessions::card::{Place, flag};
-use crate::sessions::session::{Session, Suspended};
+use crate::sessions::session::Suspended;
 use crate::worker::Worker;
-use crate::worker::load::STAY_NS;
-use crate::worker::message::Message;
+use crate::worker::core::Core;
+use crate::worker::load::{
+    BUSY_PERIODS, Idle, LOOKED_MAX, STAY_NS, TRIES_MAX, WORTH_PERCENT, share_max,
+};
+use crate::worker::message::{Message, Moved};
 use base::sync::Arc;
 use base::sync::atomic::Ordering::{Relaxed, SeqCst};
-use driver::{ConnId, Driver, Moving};
-use std::fmt;
+use driver::{ConnId, Driver};
+use std::cmp::Reverse;
 
 /// With DEBUG MOVE-CLIENTS a worker hands on a client so often.
 const FORCED_NS: u64 = 200_000;
 
-/// A client on its way.
-pub struct Moved {
-    session: Box<Session>,
-    connection: Moving,
-}
+impl Core {
+    /// Ends a period and publishes how busy the worker was. Returns the worker that should take a
+    /// client of this one, and how busy this one was.
+    fn measure_load(&mut self, poll_ns: u64) -> Option<(Idle, u32)> {
+        let processed = self.counters().processed.get();
+        let is_active = processed != self.load.processed || !self.tasks.runnable.is_empty();
+        let percent = self.load.measure(self.turn.now(), poll_ns, is_active)?;
+        self.load.processed = processed;
+        self.shared.loads.publish(self.id, percent);
+        self.timers.is_busy |= percent > 0; // a further period shows when it is idle
+        if self.load.busy_periods < BUSY_PERIODS {
+            return None;
+        }
+        let idle = self.shared.loads.idle_other(self.id);
+        self.load.is_noted &= idle.is_some();
+        idle.map(|idle| (idle, percent))
+    }
 
-impl fmt::Debug for Moved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Moved({})", self.session.card.id)
+    /// The clients that could go there, the heaviest first. In every second period their weights
+    /// are noted, in the others compared with that.
+    fn heaviest(&mut self, idle: Idle, busy: u32) -> Vec<ConnId> {
+        let now = self.turn.now();
+        let places = self.sessions.len();
+        let end = places.min(self.load.from + LOOKED_MAX);
+        let looked = &mut self.sessions[self.load.from.min(end)..end];
+        if !std::mem::replace(&mut self.load.is_noted, true) {
+            looked.iter_mut().flatten().for_each(|s| s.weighed = s.weight());
+            return Vec::new();
+        }
+        self.load.is_noted = false;
+        self.load.from = if end == places { 0 } else { end };
+        let weights = looked.iter().flatten().map(|s| (s.weight().wrapping_sub(s.weighed), s));
+        let all: u64 = weights.clone().map(|(weight, _)| weight).sum();
+        let most = all / 100 * share_max(busy, idle.busy);
+        let fits = |weight: u64| weight <= most && weight > all / 100 * WORTH_PERCENT;
+        let may =
+            weights.filter(|(weight, s)| fits(*weight) && s.may_move() && now >= s.stays_until);
+        let mut found: Vec<(u64, ConnId)> = may.map(|(weight, s)| (weight, s.conn)).collect();
+        found.sort_unstable_by_key(|(weight, _)| Reverse(*weight));
+        found.into_iter().take(TRIES_MAX).map(|(_, conn)| conn).collect()
+    }
+
+    /// The next client that may move, for DEBUG MOVE-CLIENTS.
+    fn next_movable(&mut self) -> Option<ConnId> {
+        let looked = self.sessions.iter().skip(self.load.from).take(LOOKED_MAX);
+        let found = looked.flatten().find(|s| s.may_move()).map(|s| s.conn);
+        self.load.from = match found {
+            Some(conn) => conn.index as usize + 1,
+            None if self.load.from + LOOKED_MAX < self.sessions.len() => {
+                self.load.from + LOOKED_MAX
+            }
+            None => 0,
+        };
+        found
     }
 }
 

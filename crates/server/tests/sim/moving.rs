@@ -208,14 +208,14 @@ fn whoever_is_killed_on_its_way_is_closed() {
         for client in 0..5 {
             ids.push(sim.ask(client, &["CLIENT", "ID"]).integer());
         }
-        for client in 1..4 {
+        for (client, id) in ids.iter().enumerate().take(4).skip(1) {
             for n in 0..40 {
                 sim.clients[client].say(&["INCR", &format!("count{client}.{n}")]);
             }
             for _ in 0..prng.below(4) {
                 sim.step();
             }
-            let killed = sim.ask(0, &["CLIENT", "KILL", "ID", &ids[client].to_string()]);
+            let killed = sim.ask(0, &["CLIENT", "KILL", "ID", &id.to_string()]);
             assert_eq!(killed.integer(), 1, "seed {seed}");
             let executed = sim.ask(0, &["DBSIZE"]).integer();
             sim.run_until(|sim| sim.clients[client].ending.is_some());
