@@ -21,8 +21,6 @@ const INGEST: &str = "127.0.0.1:6380";
 /// A server.
 pub struct Host {
     server: Server,
-    /// Its clients move all the time.
-    moves: bool,
 }
 
 /// The address of clients' listener.
@@ -46,8 +44,7 @@ impl Host {
     ) -> Self {
         let name = format!("server {epoch}");
         let on = (net, &machine.disk);
-        let server = simulated::start(baton, &name, on, config(plan, saved), plan.workers);
-        Self { server, moves: plan.moves }
+        Self { server: simulated::start(baton, &name, on, config(plan, saved), plan.workers) }
     }
 
     /// What dies with this server.
@@ -57,11 +54,7 @@ impl Host {
 
     /// What its workers share; `None` until it listens. The error says why it did not start.
     pub fn shared(&self) -> Result<Option<Arc<Shared>>, String> {
-        let shared = self.server.shared()?;
-        if let Some(shared) = &shared {
-            shared.loads.is_forced.store(self.moves, Relaxed);
-        }
-        Ok(shared)
+        self.server.shared()
     }
 
     /// Begins an end in order: every worker sends what it has executed, and ends. False if the
@@ -80,7 +73,7 @@ impl Host {
 
     /// True once it has loaded what was saved, unless it ends behind a save.
     pub fn is_open(&self) -> bool {
-        let shared = self.shared().ok().flatten();
+        let shared = self.server.shared().ok().flatten();
         shared.is_some_and(|shared| !shared.load.is_on() && !shared.saves.is_final())
     }
 

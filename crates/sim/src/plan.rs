@@ -19,8 +19,6 @@ const KEYS_MAX: u64 = 5_000;
 /// Makes the draws about saves another sequence than those of the other faults, so that a seed
 /// without saves is the run that it was before there were saves.
 const SAVES: u64 = 0x5a5e_0001;
-/// The same for clients that move.
-const MOVES: u64 = 0x5a5e_0004;
 
 /// Clients of each family.
 #[derive(Clone, Copy, Debug, Default)]
@@ -116,8 +114,6 @@ pub struct Plan {
     pub resp3: bool,
     /// Collections become trees early, so that steps, cuts and conversions happen.
     pub small_limits: bool,
-    /// The workers hand their clients on to each other all the time.
-    pub moves: bool,
     /// Data is saved, and loaded by the next server. Without it a kill loses all data.
     pub saves: Option<Saves>,
     /// There is an append-only file, which the next server loads.
@@ -180,7 +176,6 @@ impl Plan {
             kills: p.chance(1, 3),
             resp3: p.chance(1, 2),
             small_limits: p.chance(1, 2),
-            moves: Prng::new(seed ^ MOVES).chance(1, 3),
             saves: None,
             journal: None,
             must_append: false,

@@ -7,6 +7,7 @@ use base::prng::Prng;
 use base::sync::atomic::Ordering::Relaxed;
 use driver::sim::{Ending, Faults};
 use server::config::{Access, Config};
+use server::sessions::card::Place;
 use server::worker::load::{BUSY_PERIODS, STAY_NS};
 
 fn config() -> Config {
@@ -281,4 +282,38 @@ fn a_shutdown_loses_nobody_who_is_on_the_way() {
         assert_eq!(sim.shared.connections(), 0, "seed {seed}");
     }
     assert!(closed_in_order > 100, "{closed_in_order}");
+}
+
+/// The mark of CLIENT KILL is enough, whatever becomes of its message.
+#[test]
+fn whoever_is_marked_on_its_way_is_closed_when_it_arrives() {
+    let mut sim = restless(12, Faults::NONE);
+    sim.connect(4);
+    let on_the_way = |sim: &Sim| {
+        let all = sim.shared.registry.all();
+        all.into_iter().find(|card| card.place() == Place::on_the_way(card.place().worker))
+    };
+    sim.run_until(|sim| on_the_way(sim).is_some());
+    let card = on_the_way(&sim).expect("just seen");
+    assert!(card.claim_close());
+    sim.clients.iter_mut().for_each(|client| client.say(&["INCR", "key"]));
+    sim.run_until(|sim| sim.shared.registry.len() == 3);
+    assert!(sim.shared.registry.get(card.id).is_none());
+    sim.run_for(MS);
+    let replies = sim.clients.iter_mut().filter_map(Client::take_reply).count();
+    assert_eq!(replies, 3, "nothing of it is executed");
+    sim.end();
+}
+
+#[test]
+fn a_worker_does_not_end_while_somebody_is_on_the_way_to_it() {
+    let mut sim = Sim::new(13, Faults::NONE, config());
+    sim.connect(1);
+    sim.shared.loads.expect(1);
+    sim.clients[0].say(&["SHUTDOWN", "NOSAVE"]);
+    sim.run_until(|sim| sim.shared.shutting_down.load(Relaxed));
+    sim.run_for(3 * SECOND as u64 * MS);
+    assert!(!sim.has_ended());
+    sim.shared.loads.has_come(1);
+    sim.run_until(Sim::has_ended);
 }
