@@ -10,7 +10,8 @@
 //!
 //! All figures exist anyway: the driver sums the time of its polls, a client's card counts its
 //! commands and bytes, and its quota has what it was charged with. They are read in housekeeping.
-//! A worker that has executed nothing in a period publishes 0 and rests.
+//! A worker that had nothing to do in a period publishes 0. After a period without a command it
+//! rests.
 
 use base::MonoNs;
 use base::sync::CachePadded;
@@ -27,16 +28,20 @@ pub const IDLE_PERCENT: u32 = 50;
 pub const BUSY_PERIODS: u32 = 3;
 /// For so long a client stays where it has moved to.
 pub const STAY_NS: u64 = 5_000_000_000;
-/// Clients that are looked at in one period; the others have their turn in later ones.
-pub const LOOKED_MAX: usize = 1_024;
+/// Clients that are looked at in one period, and compared with each other; the others have their
+/// turn in later ones. Looking at so many takes about a millisecond.
+pub const LOOKED_MAX: usize = 8_192;
+/// A client with less weight is not worth a move, nanoseconds of a period: a worker that is busy
+/// with something else has no heavy clients.
+pub(super) const WORTH_NS: u64 = 200_000;
 /// So many percent the other worker must be less busy than this one was, after the move.
 const MARGIN_PERCENT: u32 = 20;
 /// A client with less of the weight is not worth a move, percent.
 pub(super) const WORTH_PERCENT: u64 = 5;
 /// How many clients are tried if the heaviest turn out to have something under way.
 pub(super) const TRIES_MAX: usize = 8;
-/// What a worker publishes that must not be asked.
-const FULL_PERCENT: u32 = 100;
+/// What stands for a worker that must not be asked; nobody is so busy.
+const FULL_PERCENT: u32 = 101;
 
 /// What the workers know of each other.
 #[derive(Debug)]
@@ -70,8 +75,9 @@ impl Loads {
         Self { workers, is_forced: AtomicBool::new(false) }
     }
 
-    /// A worker says how busy it is.
+    /// A worker says how busy it is. Nobody else is sent to it while somebody is on the way.
     pub fn publish(&self, worker: usize, percent: u32) {
+        let percent = if self.expects_any(worker) { FULL_PERCENT } else { percent };
         self.workers[worker].busy.store(percent, Relaxed);
     }
 
@@ -142,7 +148,7 @@ impl Load {
     }
 
     /// Ends the period, if it was long enough. Returns how busy the worker was, percent: not at all
-    /// if it has executed nothing.
+    /// if it had nothing to do.
     pub(super) fn measure(&mut self, now: MonoNs, poll_ns: u64, is_active: bool) -> Option<u32> {
         let elapsed = now.since(self.since);
         if elapsed < PERIOD_MIN_NS {

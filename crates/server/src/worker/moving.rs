@@ -29,7 +29,7 @@ use crate::sessions::session::Suspended;
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::load::{
-    BUSY_PERIODS, Idle, LOOKED_MAX, STAY_NS, TRIES_MAX, WORTH_PERCENT, share_max,
+    BUSY_PERIODS, Idle, LOOKED_MAX, STAY_NS, TRIES_MAX, WORTH_NS, WORTH_PERCENT, share_max,
 };
 use crate::worker::message::{Message, Moved};
 use base::sync::Arc;
@@ -45,17 +45,32 @@ impl Core {
     /// client of this one, and how busy this one was.
     fn measure_load(&mut self, poll_ns: u64) -> Option<(Idle, u32)> {
         let processed = self.counters().processed.get();
-        let is_active = processed != self.load.processed || !self.tasks.runnable.is_empty();
-        let percent = self.load.measure(self.turn.now(), poll_ns, is_active)?;
+        let executes = processed != self.load.processed || !self.tasks.runnable.is_empty();
+        let is_active = executes || self.has_other_work();
+        let Some(percent) = self.load.measure(self.turn.now(), poll_ns, is_active) else {
+            self.timers.is_busy = true; // a period has begun, and must end
+            return None;
+        };
         self.load.processed = processed;
         self.shared.loads.publish(self.id, percent);
-        self.timers.is_busy |= percent > 0; // a further period shows when it is idle
+        self.timers.is_busy |= executes && percent > 0; // a further period shows when it is idle
         if self.load.busy_periods < BUSY_PERIODS {
             return None;
         }
         let idle = self.shared.loads.idle_other(self.id);
         self.load.is_noted &= idle.is_some();
         idle.map(|idle| (idle, percent))
+    }
+
+    /// True if the worker may be busy although it executes no commands.
+    fn has_other_work(&self) -> bool {
+        self.shared.ingest.of_worker(self.id) > 0
+            || self.tasks.are_ready()
+            || self.tasks.journal.is_some()
+            || self.tasks.loading.is_some()
+            || self.tasks.saving.running.is_some()
+            || self.timers.expires_more
+            || self.tending.step_at.is_some()
     }
 
     /// The clients that could go there, the heaviest first. In every second period their weights
@@ -74,7 +89,8 @@ impl Core {
         let weights = looked.iter().flatten().map(|s| (s.weight().wrapping_sub(s.weighed), s));
         let all: u64 = weights.clone().map(|(weight, _)| weight).sum();
         let most = all / 100 * share_max(busy, idle.busy);
-        let fits = |weight: u64| weight <= most && weight > all / 100 * WORTH_PERCENT;
+        let least = WORTH_NS.max(all / 100 * WORTH_PERCENT);
+        let fits = |weight: u64| weight <= most && weight > least;
         let may =
             weights.filter(|(weight, s)| fits(*weight) && s.may_move() && now >= s.stays_until);
         let mut found: Vec<(u64, ConnId)> = may.map(|(weight, s)| (weight, s.conn)).collect();
@@ -153,8 +169,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.quotas.remove(conn);
             moved.session.wake();
         }
-        shared.workers[to].connections.fetch_add(1, Relaxed);
         self.core.counters().connections.fetch_sub(1, Relaxed);
+        shared.workers[to].connections.fetch_add(1, Relaxed);
         moved.session.card.set_place(Place::on_the_way(to));
         shared.post(to, Message::Moved(Box::new(moved)));
         true
