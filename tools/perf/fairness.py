@@ -5,6 +5,8 @@
     fairness.py latency [--elements 1000000] [--seconds 5] NAME=SERVER ...
     fairness.py pipelined [--seconds 5] [--depth 64] [--heavy 1] NAME=SERVER ...
 
+    fairness.py moving [--seconds 10] [--depth 64] NAME=SERVER ...
+
 SERVER is a command with {port} and {dir}; `redis` alone stands for redis-server.
 
 `longest` runs every command whose time grows with its data or its arguments, once alone, and asks
@@ -19,6 +21,11 @@ commands again and again: medians, 99 % and the longest in microseconds, for eac
 `pipelined` measures the same GETs while other clients (`--heavy`) each send pipelines of `--depth`
 commands, each of which reads a collection of a thousand elements: ZUNION, SMEMBERS, LRANGE, and a
 GET for comparison. It also shows how many of these commands the server executed per second.
+
+`moving` places two clients on one worker of two, each of which sends pipelines of `--depth` LPOS
+over 2,000 elements, and shows how many commands per second each of them gets: while clients do not
+move (DEBUG PAUSE-CRON 1), and then while they may. SERVER needs `--threads 2
+--enable-debug-command yes`; the machine needs a core for each worker and each client.
 
 Run it on a quiet machine, or with `chrt --fifo 10` in front of SERVER.
 """
@@ -579,10 +586,71 @@ def run_latency(a, root):
             server.stop()
 
 
+def info(client, section, name):
+    text = client.text('INFO', section).decode()
+    return int(re.search(f'^{name}:(\\d+)', text, re.M).group(1))
+
+
+def load_counted(port, requests, count, counter):
+    """A process with one client, which is connected when this returns. It adds to a file."""
+    ready, told = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(told)
+        os.read(ready, 1)
+        os.close(ready)
+        return pid
+    sock = socket.create_connection(('127.0.0.1', port))
+    sock.sendall(encode(['PING']))
+    sock.recv(100)
+    os.write(told, b'x')
+    replies = len(b'$-1\r\n') * count
+    while True:
+        sock.sendall(requests)
+        left = replies
+        while left:
+            left -= len(sock.recv(left))
+        os.write(counter, b'x')
+
+
+def run_moving(a, root):
+    print('| server | clients | client 1, commands/s | client 2 | both | moved |\n' + '|---' * 6 + '|')
+    for spec in a.servers:
+        name, _, command = spec.partition('=')
+        server = Server(command or name, root)
+        admin = server.client
+        admin.send(encode(['RPUSH', 'list', *range(2000)]), encode(['DEBUG', 'PAUSE-CRON', 1]))
+        # The worker with the fewest connections gets the next one: the other one gets the first.
+        files, pids, idle = [], [], []
+        for place in range(4):
+            if place % 2:
+                idle.append(Client(server.port))
+                idle[-1].send(encode(['PING']))
+                continue
+            path = os.path.join(root, f'{server.port}-{place}')
+            files.append(path)
+            counter = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+            requests = encode(['LPOS', 'list', 'none']) * a.depth
+            pids.append(load_counted(server.port, requests, a.depth, counter))
+        for label, paused in ('stay', 1), ('may move', 0):
+            admin.send(encode(['DEBUG', 'PAUSE-CRON', paused]))
+            time.sleep(2)
+            before, began = [os.path.getsize(f) for f in files], time.time()
+            time.sleep(a.seconds)
+            took = time.time() - began
+            rates = [(os.path.getsize(f) - b) * a.depth / took for f, b in zip(files, before)]
+            print(f'| {name} | {label} | {rates[0]:,.0f} | {rates[1]:,.0f} | {sum(rates):,.0f} '
+                  f'| {info(admin, "stats", "moved_clients")} |', flush=True)
+        for pid in pids:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+        server.stop()
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('what', choices=['longest', 'latency', 'pipelined'])
+    p.add_argument('what', choices=['longest', 'latency', 'pipelined', 'moving'])
     p.add_argument('servers', nargs='+')
     p.add_argument('--elements', type=int, default=1_000_000)
     p.add_argument('--args', type=int, default=10_000)
@@ -594,7 +662,8 @@ def main():
     a = p.parse_args()
     root = tempfile.mkdtemp(prefix='fairness-')
     atexit.register(shutil.rmtree, root, True)
-    (run_longest if a.what == 'longest' else run_latency)(a, root)
+    run = {'longest': run_longest, 'moving': run_moving}.get(a.what, run_latency)
+    run(a, root)
 
 
 main()

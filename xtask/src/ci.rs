@@ -59,6 +59,7 @@ const STEPS: &[Step] = &[
     ("holds", BUILT, |root| both(root, "holds", &[])),
     ("server", BUILT, |root| both(root, "server", &[])),
     ("holders", BUILT, |root| suite(root, "holders", &[])),
+    ("moving", BUILT, |root| both(root, "moving", &[])),
     ("debug", BUILT, |root| suite(root, "debug", &[])),
     ("cli", RELEASED, |root| suite(root, "cli", RELEASE)),
     ("fuzz", BUILT, |root| suite(root, "bounded", &[])),

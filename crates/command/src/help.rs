@@ -281,6 +281,8 @@ const DEBUG: &[&str] = &[
     "    wait until it is written; while it is loaded, clients are answered as at the start.",
     "LOG <message>",
     "    Write <message> to the server log.",
+    "MOVE-CLIENTS <0|1>",
+    "    Let each worker hand a client on to the next worker again and again, for tests.",
     "OBJECT <key>",
     "    Show low level info about `key` and associated value.",
     "PANIC-IN-COMMAND [<command> [<changes> [<runs>]]]",

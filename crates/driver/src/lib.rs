@@ -94,6 +94,18 @@ impl ConnId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenerId(pub u32);
 
+/// A connection on its way from one driver to another ([`Driver::detach`], [`Driver::attach`]).
+/// Dropping it closes the connection.
+#[derive(Debug)]
+pub struct Moving {
+    socket: Socket,
+    /// What was put back, and behind it what was received and not delivered.
+    put_back: Vec<u8>,
+    unread: Vec<u8>,
+    /// [`SocketOptions::gathers`].
+    gathers: bool,
+}
+
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
@@ -210,6 +222,17 @@ pub trait Driver {
     fn listener_overflows(&mut self) -> u64;
     /// Takes an accepted socket into this driver.
     fn adopt(&mut self, socket: Socket, options: &SocketOptions) -> ConnId;
+    /// Takes a connection out of this driver, for another driver of the same kind. Input that was
+    /// put back or received goes with it, in order. Between two turns only. `None` if it has to
+    /// stay: it has a backlog, collected segments, a bulk, or an end that is yet to be reported; an
+    /// operation on it does not end; or the driver cannot do it at all. Then nothing changes.
+    fn detach(&mut self, conn: ConnId) -> Option<Moving> {
+        let _ = conn;
+        None
+    }
+    /// Takes in what another driver has detached. It is not paused. What it brings is delivered in
+    /// the next turn, before anything else arrives.
+    fn attach(&mut self, moving: Moving) -> ConnId;
     /// The address of this side of a connection.
     fn local_addr(&self, conn: ConnId) -> PeerAddr;
 

@@ -7,8 +7,8 @@
 
 use crate::{
     AREA, Clock, CloseReason, ConnId, Driver, DriverStats, Event, FileDone, FileError, FileOp,
-    ListenAddr, ListenError, ListenOptions, ListenerId, Mailbox, MailboxSender, OutBuf, PeerAddr,
-    RECV_MAX, Segment, Socket, SocketOptions,
+    ListenAddr, ListenError, ListenOptions, ListenerId, Mailbox, MailboxSender, Moving, OutBuf,
+    PeerAddr, RECV_MAX, Segment, Socket, SocketOptions,
 };
 use base::prng::Prng;
 use base::sync::Arc;
@@ -195,6 +195,13 @@ impl<M: Send> Driver for Loopback<M> {
 
     fn adopt(&mut self, _: Socket, _: &SocketOptions) -> ConnId {
         self.pipes.push(Pipe::default());
+        id(self.pipes.len() - 1)
+    }
+
+    /// It has one worker, so nobody detaches.
+    fn attach(&mut self, moving: Moving) -> ConnId {
+        let input = [moving.put_back, moving.unread].concat();
+        self.pipes.push(Pipe { input, ..Pipe::default() });
         id(self.pipes.len() - 1)
     }
 

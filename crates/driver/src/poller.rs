@@ -135,6 +135,12 @@ pub trait Poller: RawFiles {
 
     /// Takes an accepted socket over, sets its options and registers it for reading.
     fn adopt(&mut self, socket: Socket, options: &SocketOptions) -> Self::Stream;
+    /// Takes a stream out, for another poller of the same kind: its socket, and what was received
+    /// from it and not read. It is not registered any more. Gives the stream back, as it was, if an
+    /// operation on it does not end.
+    fn detach(&mut self, stream: Self::Stream) -> Result<(Socket, Vec<u8>), Self::Stream>;
+    /// Takes in what another poller has detached. Its options are set.
+    fn attach(&mut self, socket: Socket, unread: Vec<u8>) -> Self::Stream;
     /// Registers a stream.
     fn add(&mut self, stream: &Self::Stream, token: Token, flags: EventFlags) -> Result<(), Errno>;
     /// Changes what it is registered for.

@@ -39,11 +39,18 @@ impl Socket {
     /// # Panics
     /// If it is one of the simulated network: those never come to a real driver.
     pub(crate) fn into_fd(self, options: SocketOptions) -> OwnedFd {
+        let fd = self.into_raw_fd();
+        set_options(fd.as_fd(), options);
+        fd
+    }
+
+    /// The same, with the options that it has.
+    ///
+    /// # Panics
+    /// As above.
+    pub(crate) fn into_raw_fd(self) -> OwnedFd {
         match self.0 {
-            Inner::Fd(fd) => {
-                set_options(fd.as_fd(), options);
-                fd
-            }
+            Inner::Fd(fd) => fd,
             Inner::Sim(_) => panic!("a simulated socket came to a real driver"),
         }
     }

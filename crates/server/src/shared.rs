@@ -17,6 +17,7 @@ use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
 use crate::sessions::output::Hold;
 use crate::settings::rewriter::Rewriter;
+use crate::worker::load::Loads;
 use crate::worker::message::Message;
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
@@ -58,6 +59,8 @@ pub struct WorkerCounters {
     pub hot: HotKeys,
     /// Open connections.
     pub connections: AtomicU32,
+    /// Clients that came from other workers.
+    pub moved_clients: Counter,
     /// Bytes held for them.
     pub client_memory: ClientMemory,
     /// Bytes held for ingest connections.
@@ -89,7 +92,7 @@ impl WorkerCounters {
         let times = [&self.expire_ns, &self.expire_step_max_ns, &self.longest_turn_ns];
         let of_databases =
             self.databases.iter().flat_map(|db| [&db.commands, &db.hits, &db.misses]);
-        for c in [&self.processed, &self.published, &self.windows]
+        for c in [&self.processed, &self.published, &self.windows, &self.moved_clients]
             .into_iter()
             .chain(times)
             .chain(of_databases)
@@ -165,6 +168,8 @@ pub struct Shared {
     pub mailboxes: OnceLock<Vec<MailboxSender<Message>>>,
     /// One set of counters per worker.
     pub workers: Vec<CachePadded<WorkerCounters>>,
+    /// How busy each worker is, for clients that move.
+    pub loads: Loads,
     /// The ingest listeners and their figures.
     pub ingest: IngestPorts,
     /// Connected clients.
@@ -196,7 +201,7 @@ pub struct Shared {
     /// Tickets of blocking commands so far.
     pub next_ticket: AtomicU64,
     /// Clients that wait in a blocking command.
-    pub blocked: AtomicU64,
+    pub blocked: Arc<AtomicU64>,
     /// MIGRATEs under way.
     pub migrations: AtomicUsize,
     /// CLIENT PAUSE.
@@ -390,7 +395,7 @@ impl Shared {
 
     /// Starts the shutdown: every worker flushes what it executed and ends.
     pub fn begin_shutdown(&self) {
-        self.shutting_down.store(true, Ordering::Release);
+        self.shutting_down.store(true, Ordering::SeqCst); // (see `worker/moving.rs`)
         for worker in 0..self.workers.len() {
             self.post(worker, Message::Shutdown);
         }

@@ -92,6 +92,8 @@ pub enum DebugOp {
     },
     /// Stops what is done now and then: expiry, idle clients, figures.
     PauseCron(bool),
+    /// Has each worker hand a client on to the next one again and again.
+    MoveClients(bool),
     /// Leaks this much memory.
     Leak(Bytes),
     /// Makes keys.

@@ -52,6 +52,7 @@ pub fn debug(args: Args<'_>) -> Result<ServerOp, Error> {
         2.. if is(name, "LOADAOF") => DebugOp::LoadAof,
         3 if is(name, "SDSLEN") => DebugOp::SdsLen { key: args.get(2).into() },
         3 if is(name, "PAUSE-CRON") => DebugOp::PauseCron(is_set(args.get(2))),
+        3 if is(name, "MOVE-CLIENTS") => DebugOp::MoveClients(is_set(args.get(2))),
         3 if is(name, "LEAK") => DebugOp::Leak(args.get(2).into()),
         3 if is(name, "PROTOCOL") => DebugOp::Protocol(sample(args.get(2))?),
         4 if is(name, "STRINGMATCH-LEN") => string_match(args)?,

@@ -192,6 +192,16 @@ impl Poller for Epoll {
         socket.into_fd(*options)
     }
 
+    fn detach(&mut self, stream: OwnedFd) -> Result<(Socket, Vec<u8>), OwnedFd> {
+        self.remove(&stream);
+        Ok((Socket::from_fd(stream), Vec::new()))
+    }
+
+    fn attach(&mut self, socket: Socket, unread: Vec<u8>) -> OwnedFd {
+        debug_assert!(unread.is_empty(), "epoll receives nothing by itself");
+        socket.into_raw_fd()
+    }
+
     fn add(&mut self, stream: &OwnedFd, token: Token, flags: EventFlags) -> Result<(), Errno> {
         epoll::add(&self.set, stream, EventData::new_u64(token.0), flags)
     }

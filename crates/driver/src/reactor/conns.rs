@@ -148,6 +148,13 @@ impl<S> Conns<S> {
         self.free.push(id.index);
         self.places[id.index as usize].take()
     }
+
+    /// Puts back what was removed last, under the same identifier.
+    pub fn restore(&mut self, id: ConnId, conn: Conn<S>) {
+        let index = self.free.pop();
+        assert_eq!((index, conn.generation), (Some(id.index), id.generation), "removed last");
+        self.places[id.index as usize] = Some(conn);
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 mod accept;
 mod backlog;
 mod conns;
+mod moving;
 mod receive;
 mod transmit;
 
@@ -25,7 +26,7 @@ use crate::poller::{Poller, Ready, Target, Token, Wait};
 use crate::spin::{Spin, SpinOptions};
 use crate::{
     AREA, Clock, CloseReason, ConnId, Driver, DriverStats, Event, FileOp, ListenAddr, ListenError,
-    ListenOptions, ListenerId, OutBuf, PeerAddr, Segment, Socket, SocketOptions,
+    ListenOptions, ListenerId, Moving, OutBuf, PeerAddr, Segment, Socket, SocketOptions,
 };
 use accept::Listening;
 use base::prng::Prng;
@@ -372,6 +373,14 @@ impl<P: Poller, M: Send> Driver for Reactor<P, M> {
             self.end(id, CloseReason::Error);
         }
         id
+    }
+
+    fn detach(&mut self, conn: ConnId) -> Option<Moving> {
+        self.detach_conn(conn)
+    }
+
+    fn attach(&mut self, moving: Moving) -> ConnId {
+        self.attach_conn(moving)
     }
 
     fn local_addr(&self, conn: ConnId) -> PeerAddr {

@@ -136,6 +136,12 @@ impl SimNet {
         (state.failing_accepts, state.accept_error) = (count, error);
     }
 
+    /// Lets time pass although workers have work: whoever is not in its poll is busy for so long.
+    /// (Not in a world of the baton, whose clock goes on by itself.)
+    pub fn pass_time(&self, ns: u64) {
+        self.state().pass_time(ns);
+    }
+
     /// Makes the next change of a connection's registration fail for want of memory.
     pub fn fail_change(&self) {
         self.state().failing_changes = true;

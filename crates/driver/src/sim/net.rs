@@ -106,6 +106,10 @@ impl State {
         MonoNs(World::now_ns().unwrap_or_else(|| self.clock.load(Relaxed)))
     }
 
+    pub fn pass_time(&self, ns: u64) {
+        self.clock.fetch_add(ns, Relaxed);
+    }
+
     /// The wall clock of a worker's machine.
     pub fn unix_ns(&self, worker: usize) -> i64 {
         let since_start = self.now().since(MonoNs(START_NS)) as i64;

@@ -23,6 +23,24 @@ pub struct SimPoller {
 pub struct SimStream {
     net: SimNet,
     stream: usize,
+    /// It was detached: dropping it does nothing.
+    is_gone: bool,
+}
+
+impl SimStream {
+    fn of(net: &SimNet, socket: Socket) -> Self {
+        match socket.0 {
+            Inner::Sim(socket) => {
+                Self { net: net.clone(), stream: socket.adopted(), is_gone: false }
+            }
+            Inner::Fd(_) => panic!("a real socket came to a simulated driver"),
+        }
+    }
+
+    fn into_socket(mut self) -> SimSocket {
+        self.is_gone = true;
+        SimSocket { net: self.net.clone(), stream: self.stream, open: true }
+    }
 }
 
 /// A listener; dropping it closes it.
@@ -58,6 +76,9 @@ impl Drop for SimPoller {
 
 impl Drop for SimStream {
     fn drop(&mut self) {
+        if self.is_gone {
+            return;
+        }
         self.net.state().forget(self.stream);
         self.net.state().close(self.stream, Side::Server);
     }
@@ -129,10 +150,17 @@ impl Poller for SimPoller {
     }
 
     fn adopt(&mut self, socket: Socket, _options: &SocketOptions) -> SimStream {
-        match socket.0 {
-            Inner::Sim(socket) => SimStream { net: self.net.clone(), stream: socket.adopted() },
-            Inner::Fd(_) => panic!("a real socket came to a simulated driver"),
-        }
+        SimStream::of(&self.net, socket)
+    }
+
+    fn detach(&mut self, stream: SimStream) -> Result<(Socket, Vec<u8>), SimStream> {
+        self.remove(&stream);
+        Ok((Socket(Inner::Sim(stream.into_socket())), Vec::new()))
+    }
+
+    fn attach(&mut self, socket: Socket, unread: Vec<u8>) -> SimStream {
+        debug_assert!(unread.is_empty(), "this network receives nothing by itself");
+        SimStream::of(&self.net, socket)
     }
 
     fn add(&mut self, stream: &SimStream, token: Token, flags: EventFlags) -> Result<(), Errno> {

@@ -59,6 +59,10 @@ use std::path::Path;
 use streams::Streams;
 use tag::{Kind, Tag};
 
+/// System calls in which the operations on a connection must have ended that leaves the ring. (They
+/// end in the first, which cancels them: no socket keeps one for longer.)
+const CANCEL_CALLS_MAX: u32 = 4;
+
 /// A driver on io_uring.
 pub type UringDriver<M> = Reactor<Uring, M>;
 
@@ -279,6 +283,25 @@ impl Poller for Uring {
 
     fn adopt(&mut self, socket: Socket, options: &SocketOptions) -> Stream {
         self.streams.insert(socket.into_fd(*options))
+    }
+
+    fn detach(&mut self, stream: Stream) -> Result<(Socket, Vec<u8>), Stream> {
+        self.streams.begin_leaving(&stream, &mut self.ring);
+        for _ in 0..CANCEL_CALLS_MAX {
+            if self.streams.is_quiet(&stream) {
+                break;
+            }
+            self.ring.enter(0, None);
+            self.drain();
+        }
+        match self.streams.leave(&stream, &mut self.ring.buffers) {
+            Some((fd, unread)) => Ok((Socket::from_fd(fd), unread)),
+            None => Err(stream),
+        }
+    }
+
+    fn attach(&mut self, socket: Socket, unread: Vec<u8>) -> Stream {
+        self.streams.attach(socket.into_raw_fd(), unread)
     }
 
     fn add(&mut self, stream: &Stream, token: Token, flags: EventFlags) -> Result<(), Errno> {

@@ -84,6 +84,8 @@ struct Place {
     /// Its input is not received into buffers: the reactor receives it.
     bulk: bool,
     closing: bool,
+    /// It is to leave this ring: no operation is started on it.
+    leaving: bool,
     receive: Op,
     poll: Op,
     /// The flags of the active poll.
@@ -143,6 +145,7 @@ impl Place {
         self.registered
             && self.interest.get().contains(EventFlags::IN)
             && !self.bulk
+            && !self.leaving
             && !self.ended
             && self.error.is_none()
             && self.copied.is_none()
@@ -154,7 +157,8 @@ impl Place {
         let input = if self.bulk { EventFlags::IN } else { EventFlags::empty() };
         let wanted = self.interest.get() & (EventFlags::OUT | EventFlags::RDHUP | input);
         let needed = !self.interest.get().contains(EventFlags::IN) || !wanted.is_empty();
-        (self.registered && needed && self.found == Flags::default()).then_some(wanted)
+        let may = self.registered && !self.leaving;
+        (may && needed && self.found == Flags::default()).then_some(wanted)
     }
 }
 
@@ -184,6 +188,7 @@ impl Streams {
             registered: false,
             bulk: false,
             closing: false,
+            leaving: false,
             receive: Op::Idle,
             poll: Op::Idle,
             mask: Flags::default(),
@@ -205,6 +210,55 @@ impl Streams {
             None => self.places.push(place),
         }
         Stream(at)
+    }
+
+    /// Adds a connection of another ring, and what was received from it there.
+    pub fn attach(&mut self, fd: OwnedFd, unread: Vec<u8>) -> Stream {
+        let stream = self.insert(fd);
+        if !unread.is_empty() {
+            let copied = Copied { bytes: unread, taken: 0 };
+            self.places[stream.0 as usize].copied = Some(Box::new(copied));
+        }
+        stream
+    }
+
+    /// Cancels the operations on a stream that is to leave, and starts none. What they receive
+    /// until they have completed is kept.
+    pub fn begin_leaving(&mut self, stream: &Stream, ring: &mut Ring) {
+        self.places[stream.0 as usize].leaving = true;
+        self.submit_one(stream.0, ring);
+    }
+
+    /// True if no operation on it is active.
+    pub fn is_quiet(&self, stream: &Stream) -> bool {
+        let place = &self.places[stream.0 as usize];
+        place.receive == Op::Idle && place.poll == Op::Idle
+    }
+
+    /// Removes a stream that is to leave. Returns its socket and its unread input. `None` if an
+    /// operation is active, or has failed, which is yet to be reported: then it stays.
+    pub fn leave(&mut self, stream: &Stream, buffers: &mut Buffers) -> Option<(OwnedFd, Vec<u8>)> {
+        let is_quiet = self.is_quiet(stream);
+        let place = &mut self.places[stream.0 as usize];
+        place.leaving = false;
+        if !is_quiet || place.error.is_some() {
+            self.mark_stale(stream.0);
+            return None;
+        }
+        let fd = place.fd.take()?;
+        let copied = place.copied.take();
+        let mut unread = copied.map_or_else(Vec::new, |c| c.bytes[c.taken..].to_vec());
+        while place.first != NONE {
+            let number = place.first;
+            unread.extend_from_slice(&buffers.bytes(number)[place.taken as usize..]);
+            (place.first, place.taken) = (buffers.next(number), 0);
+            buffers.release(number);
+        }
+        place.held = 0;
+        (place.registered, place.interest) = (false, Flags::default());
+        place.found = Flags::default();
+        self.free.push(stream.0);
+        Some((fd, unread))
     }
 
     /// The socket.

@@ -85,7 +85,7 @@ impl Core {
             caller.reply(out).ok();
             return Outcome::Done;
         }
-        let mark = BlockedMark::new(&self.shared.clone(), &caller.session(self).card);
+        let mark = BlockedMark::new(&self.shared.blocked.clone(), &caller.session(self).card);
         self.suspend(caller, Suspended::Task(Task::Reclaim(mark)));
         Outcome::Waiting
     }

@@ -25,6 +25,7 @@ use crate::sessions::monitors::Monitors;
 use crate::shared::{DatabaseCounters, Facts, Pause, Shared, VERSION, WorkerCounters};
 use crate::web::AdminPort;
 use crate::worker::Worker;
+use crate::worker::load::Loads;
 use crate::worker::message::Message;
 use crate::{log, web};
 use base::sync::atomic::Ordering::Relaxed;
@@ -451,12 +452,13 @@ pub fn make_shared<D: Driver<Message = Message>>(
         workers: (0..threads)
             .map(|_| CachePadded(WorkerCounters::new(command::all().len(), databases)))
             .collect(),
+        loads: Loads::new(threads),
         ingest: IngestPorts::new(threads),
         registry: crate::sessions::card::Registry::default(),
         monitors: Monitors::new(threads),
         next_client_id: AtomicU64::new(1),
         next_ticket: AtomicU64::new(1),
-        blocked: AtomicU64::new(0),
+        blocked: Arc::default(),
         connections_received: AtomicU64::new(0),
         connections_rejected: AtomicU64::new(0),
         slowlog,
@@ -554,6 +556,7 @@ impl WorkerCounters {
             windows: Counter::default(),
             hot: HotKeys::new(0),
             connections: AtomicU32::new(0),
+            moved_clients: Counter::default(),
             client_memory: ClientMemory::default(),
             ingest_memory: ClientMemory::default(),
             io: Mutex::default(),

@@ -67,7 +67,9 @@ impl Core {
             return;
         }
         for card in self.shared.registry.take_condemned(self.id) {
-            let Some(session) = self.session_mut(card.conn).filter(|s| s.card.id == card.id) else {
+            // (One that has not arrived yet is closed when it does: `Worker::on_moved`.)
+            let conn = card.place().conn;
+            let Some(session) = self.session_mut(conn).filter(|s| s.card.id == card.id) else {
                 continue;
             };
             if let Suspended::Blocked(blocked) = &session.suspended {

@@ -166,8 +166,9 @@ impl Core {
         let Some(card) = self.shared.registry.get(id) else { return false };
         let ticket = card.ticket.lock().expect("no panic while a card is held").clone();
         let Some(ticket) = ticket.filter(|ticket| ticket.claim()) else { return false };
-        let message = Message::Unblocked { conn: card.conn, ticket, with_error };
-        self.shared.post(card.worker as usize, message);
+        let place = card.place(); // a blocked client does not move
+        let message = Message::Unblocked { conn: place.conn, ticket, with_error };
+        self.shared.post(place.worker, message);
         true
     }
 }

@@ -184,6 +184,8 @@ pub struct Stats {
     pub evicted: u64,
     /// Clients evicted.
     pub evicted_clients: u64,
+    /// Clients that have moved from one worker to another.
+    pub moved_clients: u64,
     /// Milliseconds for which `maxmemory` has been exceeded now.
     pub exceeded_ms: u64,
     /// The same, in all.
@@ -389,6 +391,7 @@ impl Stats {
                 .evicted_clients
                 .load(Relaxed)
                 .saturating_sub(base.evicted_clients),
+            moved_clients: shared.sum(|w| w.moved_clients.get()),
             exceeded_ms: exceeded.0,
             exceeded_total_ms: exceeded.1.saturating_sub(base.exceeded_ms),
             defrag: shared.defrag.figures(now),

@@ -3,6 +3,9 @@
 //! A card's hot fields are written by its own worker alone (relaxed stores to a line that nobody
 //! else writes) and read by whoever renders CLIENT LIST. The registry is locked only when a
 //! connection opens or closes and by CLIENT LIST and CLIENT KILL.
+//!
+//! A client may move to another worker. Its card says where it is: from the moment at which it
+//! leaves that is the worker that it goes to, where it is at no connection before it has arrived.
 
 use base::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize};
@@ -51,15 +54,30 @@ pub struct CardText {
     pub lib_ver: String,
 }
 
+/// Where a client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The worker that owns its connection, or will.
+    pub worker: usize,
+    /// The connection at that worker.
+    pub conn: ConnId,
+}
+
+impl Place {
+    /// On the way to this worker.
+    pub const fn on_the_way(worker: usize) -> Self {
+        // No driver gives this index.
+        Self { worker, conn: ConnId { index: u32::MAX, generation: 0 } }
+    }
+}
+
 /// One client as others see it.
 #[derive(Debug)]
 pub struct ClientCard {
     /// CLIENT ID: never reused.
     pub id: u64,
-    /// The worker that owns the connection.
-    pub worker: u32,
-    /// The connection at that worker.
-    pub conn: ConnId,
+    /// Where it is; changed by the worker that it leaves and by the one at which it arrives.
+    pub(crate) place: Mutex<Place>,
     /// Remote address as CLIENT LIST prints it.
     pub addr: String,
     /// Local address as CLIENT LIST prints it.
@@ -114,8 +132,7 @@ impl ClientCard {
     pub fn new(id: u64, worker: u32, conn: ConnId, now_s: i64) -> Self {
         Self {
             id,
-            worker,
-            conn,
+            place: Mutex::new(Place { worker: worker as usize, conn }),
             addr: String::new(),
             laddr: String::new(),
             fd: -1,
@@ -140,6 +157,16 @@ impl ClientCard {
             net_out: Counter::default(),
             commands: Counter::default(),
         }
+    }
+
+    /// Where the client is.
+    pub fn place(&self) -> Place {
+        *self.place.lock().expect("no panic while a card is held")
+    }
+
+    /// The client has left for this place, or has arrived there.
+    pub fn set_place(&self, place: Place) {
+        *self.place.lock().expect("no panic while a card is held") = place;
     }
 
     /// Sets or clears bits of [`flag`]. Any worker may: CLIENT KILL marks clients of others.
@@ -234,7 +261,7 @@ impl Registry {
     /// Takes those that a worker has to stop.
     pub fn take_condemned(&self, worker: usize) -> Vec<Arc<ClientCard>> {
         let mut condemned = self.condemned.lock().expect("no panic while the registry is held");
-        let own = condemned.extract_if(.., |card| card.worker as usize == worker).collect();
+        let own = condemned.extract_if(.., |card| card.place().worker == worker).collect();
         self.condemned_count.store(condemned.len(), Release);
         own
     }

@@ -53,6 +53,14 @@ impl Share {
         self.bytes = bytes;
     }
 
+    /// Its bytes are held by another worker from now on.
+    pub fn move_to(&mut self, memory: &ClientMemory) {
+        let bytes = self.bytes;
+        self.set(0);
+        self.sum = memory.0.clone();
+        self.set(bytes);
+    }
+
     /// A further share of the same sum.
     #[must_use]
     pub fn another(&self) -> Self {

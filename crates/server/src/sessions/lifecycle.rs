@@ -79,11 +79,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.turn.now(),
         );
         session.is_local = peer.is_local();
-        let at = conn.index as usize;
-        if self.core.sessions.len() <= at {
-            self.core.sessions.resize_with(at + 1, || None);
-        }
-        self.core.sessions[at] = Some(Box::new(session));
+        self.core.insert_session(Box::new(session));
     }
 
     /// A peer whose input is not read has stopped sending. A client which waits for keys, for the
@@ -315,19 +311,27 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::Unblocked { conn, ticket, with_error } => {
                 self.on_unblocked(conn, &ticket, with_error);
             }
-            Message::Kill { conn, id } => {
-                if self.core.session_mut(conn).is_some_and(|s| s.card.id == id) {
-                    self.run_window();
-                    self.flush();
-                    self.close_now(conn);
-                }
-            }
+            Message::Kill(card) => self.on_kill(card),
+            Message::Moved(moved) => self.on_moved(*moved),
             Message::Monitor(line, hold) => self.on_monitor(&line, hold),
             Message::MonitorLost => self.on_monitor_lost(),
             Message::Probe(answers) => answers[self.core.id].store(true, Release),
             // The flush of this turn sends what was released; a shutdown is seen at the end of the
             // turn.
             Message::Released | Message::Journal | Message::Shutdown => {}
+        }
+    }
+
+    fn on_kill(&mut self, card: Arc<ClientCard>) {
+        let place = card.place();
+        if place.worker != self.core.id {
+            return self.core.shared.post(place.worker, Message::Kill(card));
+        }
+        // (One that has not arrived yet is closed when it does.)
+        if self.core.session_mut(place.conn).is_some_and(|s| s.card.id == card.id) {
+            self.run_window();
+            self.flush();
+            self.close_now(place.conn);
         }
     }
 

@@ -29,11 +29,13 @@ pub struct Quota {
     turn: MonoNs,
     /// It was cut short and goes on with what it has left, not with a whole share.
     carries: bool,
+    /// All that was ever charged, nanoseconds.
+    charged_ns: u64,
 }
 
 impl Default for Quota {
     fn default() -> Self {
-        Self { left_ns: SHARE, turn: MonoNs(0), carries: false }
+        Self { left_ns: SHARE, turn: MonoNs(0), carries: false, charged_ns: 0 }
     }
 }
 
@@ -48,6 +50,7 @@ impl Quota {
                 self.left_ns = SHARE;
             }
         }
+        self.charged_ns = self.charged_ns.wrapping_add(ns);
         let ns = i64::try_from(ns).unwrap_or(i64::MAX);
         self.left_ns = self.left_ns.saturating_sub(ns).max(LEAST);
         self.is_spent()
@@ -65,6 +68,16 @@ impl Quota {
     #[inline]
     pub fn is_spent(&self) -> bool {
         self.left_ns <= 0
+    }
+
+    /// All that was ever charged, nanoseconds; it wraps.
+    pub fn charged_ns(&self) -> u64 {
+        self.charged_ns
+    }
+
+    /// It has its whole share again.
+    pub fn restore(&mut self) {
+        *self = Self { charged_ns: self.charged_ns, ..Self::default() };
     }
 
     /// What it owes, nanoseconds.

@@ -1,5 +1,5 @@
-//! A session: the state of one client's connection. Self-contained, so that it could move to
-//! another worker.
+//! A session: the state of one client's connection. Self-contained, so that it can move to another
+//! worker between two commands (`worker/moving.rs`).
 
 use crate::execute::sizes::Sizes;
 use crate::sessions::card::{CardText, ClientCard, flag};
@@ -9,9 +9,8 @@ use crate::sessions::quota::Quota;
 use crate::sessions::unanswered::Unanswered;
 use crate::sessions::watches::Watches;
 use crate::settings::rewriter::AwaitsRun;
-use crate::shared::Shared;
 use base::sync::Arc;
-use base::sync::atomic::Ordering::Relaxed;
+use base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use base::{DbIndex, MonoNs, SeqNo};
 use command::{CommandId, Prepared, Resumable};
 use driver::{ConnId, RECV_MAX};
@@ -46,6 +45,11 @@ pub mod gate {
 
 /// Memory of a client which holds nothing: without its names and its place in tables.
 pub const CLIENT_BYTES: u64 = (size_of::<Session>() + size_of::<ClientCard>()) as u64;
+
+/// What a short command takes, about, with its part of a turn.
+const COMMAND_NS: u64 = 300;
+/// How many bytes are received or sent in a nanosecond, about.
+const BYTES_PER_NS: u64 = 4;
 
 /// Which replies a client wants (CLIENT REPLY).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,23 +142,23 @@ impl Task {
 
 /// Lets a client count as blocked, as long as this is there.
 pub struct BlockedMark {
-    shared: Arc<Shared>,
+    blocked: Arc<AtomicU64>,
     card: Arc<ClientCard>,
 }
 
 impl BlockedMark {
-    /// Marks a client.
-    pub fn new(shared: &Arc<Shared>, card: &Arc<ClientCard>) -> Self {
-        shared.blocked.fetch_add(1, Relaxed);
+    /// Marks a client, which counts among `blocked`.
+    pub fn new(blocked: &Arc<AtomicU64>, card: &Arc<ClientCard>) -> Self {
+        blocked.fetch_add(1, Relaxed);
         card.set_flag(flag::BLOCKED, true);
-        Self { shared: shared.clone(), card: card.clone() }
+        Self { blocked: blocked.clone(), card: card.clone() }
     }
 }
 
 impl Drop for BlockedMark {
     fn drop(&mut self) {
         self.card.set_flag(flag::BLOCKED, false);
-        self.shared.blocked.fetch_sub(1, Relaxed);
+        self.blocked.fetch_sub(1, Relaxed);
     }
 }
 
@@ -417,6 +421,10 @@ pub struct Session {
     pub last_active: MonoNs,
     /// What it may still use of the worker's time.
     pub quota: Quota,
+    /// Its weight when the worker looked last for a client to hand over.
+    pub weighed: u64,
+    /// It has moved, and stays until then.
+    pub stays_until: MonoNs,
     /// Since when the output is above the soft limit.
     pub soft_limit_since: Option<MonoNs>,
     /// Its requests whose replies have not left.
@@ -467,9 +475,52 @@ impl Session {
             keys_left: 0,
             last_active: now,
             quota: Quota::default(),
+            weighed: 0,
+            stays_until: MonoNs(0),
             soft_limit_since: None,
             unanswered: Unanswered::new(now),
         }
+    }
+
+    /// An estimate of the time that it has used so far, nanoseconds; it wraps. What was charged is
+    /// measured. Short commands are not charged, and what the system does for it is not known.
+    pub fn weight(&self) -> u64 {
+        let bytes = self.card.net_in.get() + self.card.net_out.get();
+        let short = self.card.commands.get().wrapping_mul(COMMAND_NS);
+        self.quota.charged_ns().wrapping_add(short).wrapping_add(bytes / BYTES_PER_NS)
+    }
+
+    /// True if it can move to another worker: it is between two commands, nothing but its card and
+    /// its connection refers to it, and all its replies have left.
+    pub fn may_move(&self) -> bool {
+        let is_spent = matches!(self.suspended, Suspended::Spent);
+        let kept = gate::MUTE | gate::NO_TOUCH | gate::IMPORT_SOURCE;
+        let open = if is_spent { kept | gate::STOPPED } else { kept };
+        let runs = self.gates & !open == 0 && (is_spent || matches!(self.suspended, Suspended::No));
+        let has_replies = self.outbox.is_some() || self.pushes.is_some() || self.output_blocked;
+        let has_command = self.assembler.is_some()
+            || self.multi.is_some()
+            || self.long.is_some()
+            || self.prepared.is_some()
+            || self.skips_next
+            || self.stalled
+            || self.turn.is_some()
+            || self.thaw_turn.is_some();
+        let has_keys = !self.watched.is_empty() || self.keys_left > 0;
+        let is_closing = self.close_after_reply || self.soft_limit_since.is_some();
+        let marks = flag::CLOSE_ASAP | flag::BLOCKED | flag::MONITOR | flag::MULTI;
+        runs && !(has_replies || has_command || has_keys || is_closing)
+            && !self.card.has_flag(marks)
+    }
+
+    /// It has arrived at another worker, as this connection. What it holds counts there.
+    pub fn arrive(&mut self, conn: ConnId, memory: &ClientMemory) {
+        self.conn = conn;
+        self.requests_held.move_to(memory);
+        self.replies_held.move_to(memory);
+        self.built_held.move_to(memory);
+        self.names_held.move_to(memory);
+        self.watched.move_to(memory);
     }
 
     /// Sets or clears bits of [`gate`].

@@ -1,6 +1,6 @@
 //! The keys that a session watches.
 
-use crate::sessions::client_memory::Share;
+use crate::sessions::client_memory::{ClientMemory, Share};
 use base::DbIndex;
 use base::sync::Arc;
 use keyspace::WatchCell;
@@ -53,6 +53,11 @@ impl Watches {
     pub fn take(&mut self) -> Self {
         let none = Self::new(self.held.another());
         std::mem::replace(self, none)
+    }
+
+    /// Their bytes count for another worker from now on.
+    pub fn move_to(&mut self, memory: &ClientMemory) {
+        self.held.move_to(memory);
     }
 
     /// How many.

@@ -324,6 +324,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
         self.forget_producers();
         self.publish();
+        self.tend_load();
     }
 
     /// Forgets producers of ingest whose time has come. One worker does it for all.

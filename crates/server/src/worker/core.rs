@@ -9,6 +9,7 @@
 //! | `CommandKeys` | one command's locks | `CommandKeys::collect`, the next command |
 //! | `Tasks` | until done, over many turns | a step a turn, in the background |
 //! | `Quotas` | until sessions have a share of the time again | the command that used it up |
+//! | `Load` | a period of 100 ms, or some | housekeeping |
 //! | `Timers` | again and again | the work itself, each time |
 
 use crate::execute::hot::{Hot, hot_table};
@@ -21,6 +22,7 @@ use crate::sessions::session::Session;
 use crate::settings::WorkerSettings;
 use crate::shared::{Shared, WorkerCounters};
 use crate::worker::batch::Batch;
+use crate::worker::load::Load;
 use crate::worker::message::Message;
 use crate::worker::recent::Recent;
 use crate::worker::shutdown::Shutdown;
@@ -91,6 +93,8 @@ pub struct Core {
     pub(crate) quotas: Quotas,
     /// Memory that is to come back.
     pub(crate) tending: Tending,
+    /// How busy this worker is, and which of its clients could move.
+    pub(crate) load: Load,
 }
 
 /// The latest changes of others that this worker has taken over. At first it has none: what
@@ -141,6 +145,7 @@ impl Core {
             timers: Timers::new(now),
             quotas: Quotas::default(),
             tending: Tending::default(),
+            load: Load::new(now),
             shared,
         }
     }
@@ -152,6 +157,15 @@ impl Core {
             .get_mut(conn.index as usize)
             .and_then(|s| s.as_deref_mut())
             .filter(|s| s.conn == conn)
+    }
+
+    /// Adds a session at the place of its connection.
+    pub(crate) fn insert_session(&mut self, session: Box<Session>) {
+        let at = session.conn.index as usize;
+        if self.sessions.len() <= at {
+            self.sessions.resize_with(at + 1, || None);
+        }
+        self.sessions[at] = Some(session);
     }
 
     /// This worker's counters.

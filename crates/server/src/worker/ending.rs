@@ -98,7 +98,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let is_writing = tasks.rewriting.is_some() || tasks.saving.running.is_some();
         let is_flushed = open.is_empty() && self.ingest.is_empty() && !is_writing;
         let has_journal = awaits_journal && tasks.journal.is_some();
-        if (is_flushed || late) && !has_journal {
+        let awaits_client = self.core.shared.loads.expects_any(self.core.id);
+        if (is_flushed || late) && !has_journal && !awaits_client {
             for conn in open {
                 self.close_now(conn);
             }
@@ -113,10 +114,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
         for listener in std::mem::take(&mut self.core.shutdown.listeners) {
             self.driver.close_listener(listener);
         }
-        for s in self.core.sessions.iter_mut().flatten() {
+        let open: Vec<ConnId> = self.core.sessions.iter().flatten().map(|s| s.conn).collect();
+        for conn in open {
+            self.end_session(conn);
+        }
+    }
+
+    /// A session executes nothing more, and is closed once its replies have left.
+    pub(super) fn end_session(&mut self, conn: ConnId) {
+        if let Some(s) = self.core.session_mut(conn) {
             s.finish();
-            self.driver.pause(s.conn);
-            self.core.turn.closing.push(s.conn);
+            self.driver.pause(conn);
+            self.core.turn.closing.push(conn);
         }
     }
 

@@ -1,11 +1,14 @@
 //! Messages between workers. Everything is plain data; a mailbox never blocks and never fails.
 
+use crate::sessions::card::ClientCard;
 use crate::sessions::output::Hold;
+use crate::sessions::session::Session;
 use base::sync::Arc;
 use base::sync::atomic::AtomicBool;
-use driver::{ConnId, PeerAddr, Socket};
+use driver::{ConnId, Moving, PeerAddr, Socket};
 use keyspace::Ticket;
 use resp::OutBuf;
+use std::fmt;
 
 /// The reply to a blocked session.
 #[derive(Debug)]
@@ -22,6 +25,20 @@ pub struct Served {
     pub ns: u64,
     /// The reply is an error.
     pub has_failed: bool,
+}
+
+/// A client on its way to another worker.
+pub struct Moved {
+    /// Its session.
+    pub session: Box<Session>,
+    /// Its connection.
+    pub connection: Moving,
+}
+
+impl fmt::Debug for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Moved({})", self.session.card.id)
+    }
 }
 
 /// A message to a worker.
@@ -115,13 +132,10 @@ pub enum Message {
         /// Answer with an error, instead of as if its time were up.
         with_error: bool,
     },
-    /// CLIENT KILL: close this connection.
-    Kill {
-        /// The connection to close.
-        conn: ConnId,
-        /// Its client id, in case the index was reused.
-        id: u64,
-    },
+    /// CLIENT KILL: close the connection of this client. If it has moved, the message follows it.
+    Kill(Arc<ClientCard>),
+    /// A client that another worker hands over.
+    Moved(Box<Moved>),
     /// A line for every session of this worker that monitors, and what must have happened before it
     /// leaves.
     Monitor(Arc<[u8]>, Hold),

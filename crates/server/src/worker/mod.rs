@@ -11,6 +11,7 @@
 //! | ingest connections: deadlines, messages that wait for memory | `crate::ingest::events` |
 //! | start operations on files, pass their outcomes on | `files` |
 //! | sessions whose share of the time is used up go on, one in a turn | `quotas` |
+//! | a client of a busy worker moves to an idle one | `load`, `moving` |
 //! | one step of everything that goes on in steps | `background`, `expiry`, `releases`, `retry` |
 //!
 //! How it ends is in `ending`. What a worker keeps is parted by how long it lives: `core`.
@@ -23,8 +24,10 @@ pub mod expiry;
 pub(crate) mod files;
 pub(crate) mod framing;
 pub mod left;
+pub mod load;
 pub(crate) mod memory;
 pub mod message;
+pub mod moving;
 pub(crate) mod quotas;
 pub(crate) mod recent;
 pub mod releases;

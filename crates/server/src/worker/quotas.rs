@@ -11,7 +11,7 @@
 //! turns. If they have none, nobody waits for the debts: rounds follow at once.
 
 use crate::execute::window::Window;
-use crate::sessions::quota::{Quota, SHARE_NS};
+use crate::sessions::quota::SHARE_NS;
 use crate::sessions::session::{Session, Suspended};
 use crate::worker::Worker;
 use crate::worker::core::Core;
@@ -61,7 +61,7 @@ impl Core {
         let is_alone = self.is_alone();
         let Some(s) = self.sessions[session as usize].as_deref_mut() else { return false };
         if is_alone {
-            s.quota = Quota::default();
+            s.quota.restore();
         }
         if s.is_stopped() || !s.quota.is_spent() {
             return false;

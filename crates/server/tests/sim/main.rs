@@ -16,6 +16,7 @@ mod ingest;
 mod ingest2;
 mod load;
 mod monitor;
+mod moving;
 mod rewrite;
 mod save;
 mod service;

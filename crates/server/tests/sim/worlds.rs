@@ -12,7 +12,18 @@ use server::config::{Access, Config};
 /// Clients with scripts and keys of their own. Those of `broken` are reset at a random moment.
 /// Returns the hash of all replies.
 fn private_keys(seed: u64, clients: usize, requests: usize, broken: usize) -> u64 {
-    let mut sim = Sim::new(seed, CUTTING, Config::default());
+    let sim = Sim::new(seed, CUTTING, Config::default());
+    private_keys_in(sim, seed, clients, requests, broken)
+}
+
+/// The same in a world that has no clients yet.
+pub fn private_keys_in(
+    mut sim: Sim,
+    seed: u64,
+    clients: usize,
+    requests: usize,
+    broken: usize,
+) -> u64 {
     sim.connect(clients);
     let mut prng = Prng::new(seed);
     let scripts: Vec<Script> =

@@ -185,8 +185,7 @@ impl Core {
             if let Some(ticket) = &*card.ticket.lock().expect("no panic while a card is held") {
                 ticket.claim();
             }
-            let message = Message::Kill { conn: card.conn, id: card.id };
-            self.shared.post(card.worker as usize, message);
+            self.shared.post(card.place().worker, Message::Kill(card.clone()));
         }
     }
 }

@@ -75,6 +75,7 @@ impl Core {
             DebugOp::PauseCron(on) => {
                 answer_ok(reply, || self.shared.cron_paused.store(on, Relaxed));
             }
+            DebugOp::MoveClients(on) => self.move_clients(reply, on),
             DebugOp::DictResizing(on) => {
                 answer_ok(reply, || self.shared.keyspace.set_shrinking(on));
             }
@@ -135,6 +136,11 @@ impl Core {
         *self.shared.panic_in.lock().expect("no panic while it is held") = Some(panic);
         self.shared.armed.store(true, Relaxed);
         self.publish_fence();
+    }
+
+    fn move_clients(&self, reply: &mut Reply<'_>, on: bool) {
+        self.shared.loads.is_forced.store(on, Relaxed);
+        reply.ok();
     }
 
     fn change_replication_id(&mut self, reply: &mut Reply<'_>) {

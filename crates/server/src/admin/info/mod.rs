@@ -207,7 +207,7 @@ impl Core {
         field(t, "expire_lag_max_ms", f.expire_lag_max_ms);
         field(t, "expire_step_max_us", f.expire_step_max_us);
         field(t, "evicted_keys", f.evicted);
-        field(t, "evicted_clients", f.evicted_clients);
+        clients_of_stats(t, &f);
         field(t, "total_eviction_exceeded_time", f.exceeded_total_ms);
         field(t, "current_eviction_exceeded_time", f.exceeded_ms);
         field(t, "keyspace_hits", f.hits);
@@ -265,6 +265,12 @@ impl Core {
             t.push('\n');
         }
     }
+}
+
+/// Clients that were closed for their memory, and those that have moved between workers.
+fn clients_of_stats(t: &mut String, f: &figures::Stats) {
+    field(t, "evicted_clients", f.evicted_clients);
+    field(t, "moved_clients", f.moved_clients);
 }
 
 /// A name of its own for each line, because clients put all sections into one map.

@@ -293,6 +293,12 @@ pub(crate) const METRICS: &[Metric] = &[
         "sleeps until a slot was released",
     ),
     one(
+        "sheafdb_moved_clients_total",
+        Counter,
+        |f| f.stats.moved_clients as f64,
+        "clients that moved from a busy worker to an idle one",
+    ),
+    one(
         "sheafdb_listen_overflows_total",
         Counter,
         |f| f.listen_overflows as f64,
