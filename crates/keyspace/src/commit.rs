@@ -140,9 +140,11 @@ impl Guard<'_> {
         for blob in w.undo.log.take_blobs() {
             free_later(&mut source, Payload::Blob(blob), used, &mut w.graveyard);
         }
-        let stats = self.ks.stats(w.index);
-        add(&stats.flushed, w.undo.flushed.iter().map(|detached| detached.bytes).sum());
-        w.garbage.extend(w.undo.flushed.drain(..));
+        if !w.undo.flushed.is_empty() {
+            let bytes = w.undo.flushed.iter().map(|detached| detached.bytes).sum();
+            add(&self.ks.stats(w.index).flushed, bytes);
+            w.garbage.extend(w.undo.flushed.drain(..));
+        }
         for told in w.undo.notices.drain(..) {
             match told {
                 Notice::Watcher(cell) => cell.mark(),
