@@ -30,7 +30,7 @@ const NEWER: [(&str, &str); 19] = [
 ];
 
 /// Fields that only this server has. (Redis 7.2 has `listener0` and so on, too.)
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "backup",
     "server_name",
     "sheafdb_version",
@@ -42,6 +42,7 @@ const OWN: [&str; 11] = [
     "active_defrag_step_max_us",
     "mem_producers",
     "mem_logs",
+    "moved_clients",
 ];
 
 fn info(wire: &mut Wire, sections: &[&str]) -> String {
