@@ -197,24 +197,18 @@ impl<'a, 'g> Ctx<'a, 'g> {
     pub fn warm_keys(&self, n: usize) {
         let Some(full) = self.full.filter(|_| n.is_multiple_of(WARM_KEYS)) else { return };
         let end = full.keys.len().min(n + WARM_KEYS);
-        let (keys, keyspace) = (&full.keys[n.min(end)..end], self.guard.keyspace());
-        let mut targets = [PrefetchTarget::default(); WARM_KEYS];
-        for (key, target) in keys.iter().zip(&mut targets) {
-            *target = keyspace.prefetch_bucket(key.slot, key.hash, self.db);
-        }
-        targets[..keys.len()].iter().for_each(|target| keyspace.prefetch_entry(*target));
+        self.fetch(full.keys[n.min(end)..end].iter().map(|key| (key.slot, key.hash)));
     }
 
-    /// A key that the command has found while it ran; its slot is locked. For commands of
-    /// [`LockClass::Growing`](crate::LockClass::Growing).
-    ///
-    /// # Errors
-    /// Behind a long holder: the handler returns [`crate::Done::Park`], nothing changed and
-    /// nothing written.
-    pub fn discover<'k>(&mut self, bytes: &'k [u8]) -> Result<Key<'k>, Parked> {
-        let key = self.guard.keyspace().key(bytes);
-        self.guard.cover(key.slot)?;
-        Ok(key)
+    /// Prefetches what these keys are found by: [`WARM_KEYS`] at most, each by slot and hash.
+    pub(crate) fn fetch(&self, keys: impl Iterator<Item = (SlotId, u64)>) {
+        let (keyspace, mut count) = (self.guard.keyspace(), 0);
+        let mut targets = [PrefetchTarget::default(); WARM_KEYS];
+        for ((slot, hash), target) in keys.zip(&mut targets) {
+            *target = keyspace.prefetch_bucket(slot, hash, self.db);
+            count += 1;
+        }
+        targets[..count].iter().for_each(|target| keyspace.prefetch_entry(*target));
     }
 
     /// Argument `i`.

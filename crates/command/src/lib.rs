@@ -19,6 +19,7 @@ pub mod prepare;
 pub mod record;
 pub mod spec;
 pub mod tally;
+pub mod unshare;
 
 // What several families share.
 mod asking;

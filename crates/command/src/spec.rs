@@ -55,6 +55,9 @@ pub struct CommandSpec {
     /// The argument that names a member or field of the collection in its key, which is prefetched.
     /// 0 for none.
     pub member: u8,
+    /// How far the next member is behind it, of a command that changes as many as it names; 0
+    /// otherwise. What others share of their places is copied ahead ([`crate::unshare`]).
+    pub member_step: u8,
     /// What is locked before it runs.
     pub lock: LockClass,
     /// What it reads beyond its keys; a transaction locks that, too. For a command that locks slots
@@ -90,6 +93,7 @@ impl CommandSpec {
         getkeys: None,
         key_flags: None,
         member: 0,
+        member_step: 0,
         lock: LockClass::None,
         walk: None,
         into: None,

@@ -6,6 +6,7 @@ use crate::change::COPY_MAX;
 use crate::entry::{EntryPtr, Room, blob_memory};
 use crate::event::{Event, listeners};
 use crate::guard::Guard;
+use crate::keyspace::Key;
 use crate::payload::{Form, INLINE_MAX, Payload};
 use crate::undo::{Change, Place};
 use crate::uses::{Uses, idle_since};
@@ -407,6 +408,28 @@ impl Guard<'_> {
         self.account_outside(place.physical, after as i64 - before as i64);
         self.reindex_fields(place, due.map(UnixMs), next.map(UnixMs));
         (listeners, result)
+    }
+
+    /// Copies what others share of the places of these members, in the collection outside the
+    /// entry of a key, so that a change of them copies nothing ([`Big::unshare`]). This is no
+    /// change. False if the key holds no such collection. The guard covers the key's slot.
+    pub fn unshare(
+        &mut self,
+        db: DbIndex,
+        key: &Key<'_>,
+        members: &[(&[u8], Option<f64>)],
+    ) -> bool {
+        let Some((found, _, place)) = self.find_any(db, key) else { return false };
+        // SAFETY: 1. As in `edit_big`.
+        let Some(big) = (unsafe { found.entry.big_mut() }) else { return false };
+        let before = big.memory() as i64;
+        big.unshare(members);
+        self.account_outside(place.physical, big.memory() as i64 - before);
+        if self.w.undo.listeners != 0 {
+            // A snapshot may be what shares it: the commit counts what was copied.
+            self.record_empty_change();
+        }
+        true
     }
 
     /// Takes back an edit.

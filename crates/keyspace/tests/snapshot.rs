@@ -490,6 +490,50 @@ fn copies_count_until_the_sink_has_freed_what_they_are_of() {
     assert_eq!((ks.captured_bytes(), ks.is_capture_over_bound()), (0, false));
 }
 
+/// What is copied ahead of a change counts like what the change would copy, and the key keeps its
+/// value.
+#[test]
+fn what_is_unshared_ahead_counts_as_copied() {
+    const MEMBERS: u64 = 50_000;
+    let ks = keyspace(2);
+    let mut access = Access::new(Arc::clone(&ks), 0);
+    let mut cutter = Access::new(Arc::clone(&ks), 1);
+    change(&mut access, "hash", &mut |guard, _| set(guard, "hash", b"small"));
+    change(&mut access, "hash", &mut |guard, key| _ = guard.remove(QUIET, DbIndex(0), key));
+    let empty = ks.used_bytes();
+    change(&mut access, "hash", &mut |guard, key| {
+        let (mut hash, mut log) = (Hash::new(), Log::default());
+        (0..MEMBERS).for_each(|n| _ = hash.set(&n.to_le_bytes(), b"value", &mut log));
+        guard.insert_big(QUIET, DbIndex(0), key, Encoding::Hashtable, Big::Hash(hash), None);
+    });
+    let mut snapshot = cut(&mut cutter);
+    let (mut walker, mut sink) = (cutter.further().expect("there is room"), Holds::default());
+    while sink.0.is_none() {
+        assert_eq!(snapshot.step(&mut walker, &mut sink), Step::More);
+    }
+    let names: Vec<[u8; 8]> = (0..900_u64).map(|n| (n * 50).to_le_bytes()).collect();
+    let members: Vec<(&[u8], Option<f64>)> = names.iter().map(|name| (&name[..], None)).collect();
+    change(&mut access, "hash", &mut |guard, key| {
+        assert!(guard.unshare(DbIndex(0), key, &members));
+        assert!(!guard.unshare(DbIndex(1), key, &members), "there is none");
+    });
+    let copied = ks.captured_bytes();
+    assert!(copied > 400 << 10, "hundreds of pages: {copied}");
+    change(&mut access, "hash", &mut |guard, key| {
+        let mut entry = guard.entry_mut(QUIET, DbIndex(0), key).expect("it is there");
+        entry.edit(|big, log| {
+            let Big::Hash(hash) = big else { unreachable!("a hash") };
+            names.iter().for_each(|name| _ = hash.set(name, b"VALUE", log));
+        });
+    });
+    assert_eq!(ks.captured_bytes(), copied, "the change copies nothing");
+    drop(sink);
+    change(&mut access, "hash", &mut |guard, key| _ = guard.remove(QUIET, DbIndex(0), key));
+    while snapshot.step(&mut walker, &mut Holds::default()) != Step::Complete {}
+    while access.reclaim(1_000) {}
+    assert_eq!((ks.used_bytes(), ks.captured_bytes()), (empty, 0), "nothing of it counts any more");
+}
+
 /// A long write puts a clone in the place of a string. Earlier the snapshot counted all of the old
 /// one, though both have nearly all pages: after one write all writers waited.
 #[test]

@@ -310,6 +310,63 @@ fn a_transaction_does_all_steps_at_its_moment() {
     assert!(reply == format!("*5\r\n{alone}"), "EXEC replies something else");
 }
 
+/// What others share of a collection is copied in turns, before a command changes much of it. It
+/// changes all of it at one moment, and the copy alone.
+#[test]
+fn a_shared_collection_is_copied_in_turns_before_it_is_changed() {
+    const CHANGED: usize = 4_000;
+    let mut world = World::new();
+    world.fill(&["SADD", "set"], ELEMENTS, |n| vec![format!("m:{n}")]);
+    world.fill(&["HSET", "hash"], ELEMENTS, |n| vec![format!("m:{n}"), "v".to_owned()]);
+    world.fill(&["ZADD", "zset"], ELEMENTS, |n| vec![n.to_string(), format!("m:{n}")]);
+    let one = |n: usize| vec![format!("m:{}", n * 9)]; // more than half of them are new
+    let with_value = |n: usize| [one(n), vec!["new".to_owned()]].concat();
+    let with_score = |n: usize| [vec!["7.5".to_owned()], one(n)].concat();
+    type Element<'e> = &'e dyn Fn(usize) -> Vec<String>;
+    let (new, gone) = (CHANGED - ELEMENTS.div_ceil(9), ELEMENTS.div_ceil(9));
+    let cases: [(&str, &str, &str, Element<'_>, usize); 6] = [
+        ("SADD", "set", "SCARD", &one, new),
+        ("SREM", "set", "SCARD", &one, gone),
+        ("HSET", "hash", "HLEN", &with_value, new),
+        ("HDEL", "hash", "HLEN", &one, gone),
+        ("ZADD", "zset", "ZCARD", &with_score, new),
+        ("ZREM", "zset", "ZCARD", &one, gone),
+    ];
+    for (command, source, count, element, changed) in cases {
+        let elements: Vec<String> = (0..CHANGED).flat_map(element).collect();
+        let args: Vec<&str> =
+            [command, "to"].into_iter().chain(elements.iter().map(String::as_str)).collect();
+        let full = format!(":{ELEMENTS}\r\n");
+        world.ask(&["COPY", source, "to", "REPLACE"]);
+        let (reply, turns) = world.ask_between(&args, |world, turn| {
+            if turn < CHANGED / 100 {
+                assert_eq!(world.short(&[count, "to"]), full, "{command}, turn {turn}");
+            }
+        });
+        assert_eq!(reply, format!(":{changed}\r\n"), "{command}");
+        assert!(turns > CHANGED / 100, "{command} in {turns} turns");
+        let left = if matches!(command, "SREM" | "HDEL" | "ZREM") {
+            ELEMENTS - changed
+        } else {
+            ELEMENTS + changed
+        };
+        assert_eq!(world.short(&[count, "to"]), format!(":{left}\r\n"), "{command}");
+        assert_eq!(world.short(&[count, source]), full, "{command}");
+        // Nobody shares it now: it is changed at once. Gone meanwhile, it is another collection.
+        let turns = world.ask(&args).1;
+        assert!(turns < CHANGED / 100, "{command} in {turns} turns");
+        world.ask(&["COPY", source, "to", "REPLACE"]);
+        let (reply, _) = world.ask_between(&args, |world, turn| {
+            if turn == 3 {
+                assert_eq!(world.short(&["DEL", "to"]), ":1\r\n");
+            }
+        });
+        let is_removal = left < ELEMENTS;
+        let added = if is_removal { 0 } else { CHANGED };
+        assert_eq!(reply, format!(":{added}\r\n"), "{command} behind DEL");
+    }
+}
+
 /// A WATCH of many keys is as good as many WATCHes: other clients are answered between its steps,
 /// and a change of any of its keys, during or behind it, ends the transaction.
 #[test]

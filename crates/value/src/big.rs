@@ -131,4 +131,83 @@ impl Big {
             Self::Zset(zset) => zset.warm(keys, &scores),
         }
     }
+
+    /// True if a clone shares the place of this member, which a change of it would copy. Of lists
+    /// and streams: false. O(log n).
+    pub fn is_shared(&self, member: &[u8]) -> bool {
+        let key = Key::hashed(member);
+        match self {
+            Self::List(_) | Self::Stream(_) => false,
+            Self::Set(set) => set.is_shared(key),
+            Self::Hash(hash) => hash.is_shared(key),
+            Self::Zset(zset) => zset.is_shared(key),
+        }
+    }
+
+    /// Copies what clones share of the places of these members, so that changes of them copy
+    /// nothing. What it holds stays the same. A member may have the score which it will get.
+    pub fn unshare(&mut self, members: &[(&[u8], Option<f64>)]) {
+        for members in members.chunks(WARM_MAX) {
+            self.warm(members);
+            for (member, score) in members {
+                let key = Key::hashed(member);
+                match self {
+                    Self::List(_) | Self::Stream(_) => {}
+                    Self::Set(set) => set.unshare(key),
+                    Self::Hash(hash) => hash.unshare(key),
+                    Self::Zset(zset) => zset.unshare(key, *score),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Big;
+    use crate::{Hash, Log, Set, Zset};
+    use base::shared::take_copied;
+
+    const MEMBERS: u32 = 30_000;
+
+    fn name(n: u32) -> Vec<u8> {
+        format!("a member of some length {n}").into_bytes()
+    }
+
+    fn filled(mut big: Big) -> Big {
+        (0..MEMBERS).for_each(|n| put(&mut big, n, f64::from(n % 100)));
+        big
+    }
+
+    /// Adds a member, or changes it.
+    fn put(big: &mut Big, n: u32, score: f64) {
+        let mut log = Log::default();
+        match big {
+            Big::Set(set) => drop(set.add(&name(n), &mut log)),
+            Big::Hash(hash) => drop(hash.set(&name(n), &[score as u8; 30], &mut log)),
+            Big::Zset(zset) => drop(zset.set(&name(n), score, &mut log)),
+            Big::List(_) | Big::Stream(_) => unreachable!("it has no members"),
+        }
+    }
+
+    /// What was unshared ahead is changed without a copy, and nothing else happens to it.
+    #[test]
+    fn a_change_of_unshared_places_copies_nothing() {
+        for big in [Big::Set(Set::new()), Big::Hash(Hash::new()), Big::Zset(Zset::new())] {
+            let mut live = filled(big);
+            let other = live.clone();
+            let at = |n: u32| n * 7 + 5; // some of them are new
+            let changed: Vec<Vec<u8>> = (0..5_000).map(|n| name(at(n))).collect();
+            let members: Vec<(&[u8], Option<f64>)> =
+                changed.iter().map(|name| (&name[..], Some(250.0))).collect();
+            assert!(changed.iter().all(|name| live.is_shared(name)), "{:?}", live.kind());
+            live.unshare(&members);
+            assert!(!changed.iter().any(|name| live.is_shared(name)), "{:?}", live.kind());
+            assert_eq!(live.len(), u64::from(MEMBERS));
+            assert!(take_copied() > 0);
+            (0..5_000).for_each(|n| put(&mut live, at(n), 250.0));
+            assert_eq!(take_copied(), 0, "{:?}", live.kind());
+            assert_eq!(other.len(), u64::from(MEMBERS), "the clone has what it had");
+        }
+    }
 }

@@ -88,6 +88,16 @@ impl Keyed {
         pages
     }
 
+    /// True if a clone has the page of this key too.
+    pub(crate) fn is_shared(&self, key: Key<'_>) -> bool {
+        self.0.is_shared(Way::Key(key))
+    }
+
+    /// Copies what clones share of the way to this key, so that a change there copies nothing.
+    pub(crate) fn unshare(&mut self, key: Key<'_>) {
+        self.0.edit(Way::Key(key), |_, _| ());
+    }
+
     /// Sets the value of a key; `old` is called with the value before, if there was one.
     #[inline]
     pub fn insert<R>(

@@ -48,6 +48,16 @@ impl Set {
         self.0.is_same(&other.0)
     }
 
+    /// As [`crate::Big::is_shared`].
+    pub(crate) fn is_shared(&self, key: Key<'_>) -> bool {
+        self.0.is_shared(key)
+    }
+
+    /// As [`crate::Big::unshare`].
+    pub(crate) fn unshare(&mut self, key: Key<'_>) {
+        self.0.unshare(key);
+    }
+
     /// Prefetches what commands on these members will read.
     pub(crate) fn warm(&self, keys: &[Key<'_>]) {
         self.0.warm(keys);

@@ -27,6 +27,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::FAST]),
         keys: keys::DELETE,
         member: 2,
+        member_step: 1,
         handler: Handler::Data(crate::hash::hdel),
         docs: &Docs {
             summary: "Deletes one or more fields and their values from a hash. Deletes the hash if no fields remain.",
@@ -260,6 +261,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
         keys: keys::UPDATE,
         member: 2,
+        member_step: 2,
         handler: Handler::Data(crate::hash::hmset),
         docs: &Docs {
             summary: "Sets the values of multiple fields.",
@@ -409,6 +411,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
         keys: keys::UPDATE,
         member: 2,
+        member_step: 2,
         handler: Handler::Data(crate::hash::hset),
         docs: &Docs {
             summary: "Creates or modifies the value of a field in a hash.",

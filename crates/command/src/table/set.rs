@@ -20,6 +20,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
         keys: keys::INSERT,
         member: 2,
+        member_step: 1,
         handler: Handler::Data(crate::set::sadd),
         docs: &Docs {
             summary: "Adds one or more members to a set. Creates the key if it doesn't exist.",
@@ -263,6 +264,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::FAST]),
         keys: keys::DELETE,
         member: 2,
+        member_step: 1,
         handler: Handler::Data(crate::set::srem),
         docs: &Docs {
             summary: "Removes one or more members from a set. Deletes the set if the last member was removed.",

@@ -96,6 +96,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::DENYOOM, F::FAST]),
         keys: keys::UPDATE,
         member: 3,
+        member_step: 2,
         handler: Handler::Data(crate::zset::zadd),
         docs: &Docs {
             summary: "Adds one or more members to a sorted set, or updates their scores. Creates the key if it doesn't exist.",
@@ -515,6 +516,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         flags: F::of(&[F::WRITE, F::FAST]),
         keys: keys::DELETE,
         member: 2,
+        member_step: 1,
         handler: Handler::Data(crate::zset::zrem),
         docs: &Docs {
             summary: "Removes one or more members from a sorted set. Deletes the sorted set if all members were removed.",

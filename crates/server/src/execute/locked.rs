@@ -11,10 +11,10 @@ use crate::worker::batch::Batch;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
 use base::sync::Arc;
-use command::Done;
 use command::spec::{LockClass, Traits};
+use command::{Done, Resumable};
 use driver::ConnId;
-use keyspace::{Access, Parked};
+use keyspace::{Access, Guard, Key, Parked};
 use resp::OutBuf;
 use std::mem::ManuallyDrop;
 
@@ -105,12 +105,31 @@ impl Core {
         if is_long {
             guard.mark_long();
         }
+        if is_long && let Some(work) = self.unshare_ahead(&guard, command) {
+            return Called::Left(Done::Prepare(work));
+        }
         let keys = std::mem::take(&mut self.locking.keys);
         let hashed = Hashed { first: keys.first().copied().unwrap_or(hashed.first), all: &keys };
         let called = self.call(&mut guard, out, &Command { hashed, ..*command });
         drop(guard);
         self.locking.keys = keys;
         called
+    }
+
+    /// What is copied ahead of a command with many members, unless that was done, or it may not
+    /// wait ([`command::unshare`]).
+    fn unshare_ahead(
+        &mut self,
+        guard: &Guard<'_>,
+        command: &Command<'_>,
+    ) -> Option<Box<dyn Resumable>> {
+        let Command { caller, id, args, .. } = *command;
+        if !caller.may_suspend || caller.session(self).prepared.is_some() {
+            return None;
+        }
+        let key = self.locking.keys.first()?;
+        let key = Key { bytes: args.get(key.arg as usize), hash: key.hash, slot: key.slot };
+        command::unshare::ahead(guard, caller.db, &key, args, id.spec())
     }
 
     /// Alone in the keyspace. DEBUG SLEEP stays so until its time is over.

@@ -55,6 +55,16 @@ impl Hash {
         self.fields.is_same(&other.fields) && self.hidden() == other.hidden()
     }
 
+    /// As [`crate::Big::is_shared`].
+    pub(crate) fn is_shared(&self, key: Key<'_>) -> bool {
+        self.fields.is_shared(key)
+    }
+
+    /// As [`crate::Big::unshare`].
+    pub(crate) fn unshare(&mut self, key: Key<'_>) {
+        self.fields.unshare(key);
+    }
+
     /// Prefetches what commands on these fields will read.
     pub(crate) fn warm(&self, keys: &[Key<'_>]) {
         self.fields.warm(keys);

@@ -178,6 +178,23 @@ impl<L: Leaf> Tree<L> {
         result
     }
 
+    /// True if a clone has the leaf at the end of the way too: a change there would copy it, and
+    /// perhaps nodes above it. O(log n).
+    pub fn is_shared(&self, way: Way<L::Key<'_>>) -> bool {
+        let (mut node, mut before) = (&self.root, 0);
+        loop {
+            match node {
+                Node::Leaf(leaf) => return leaf.is_shared(),
+                Node::Inner(inner) if inner.is_shared() => return true,
+                Node::Inner(inner) => {
+                    let (at, skipped) = inner.choose(way, before);
+                    before += skipped;
+                    node = inner.node(at);
+                }
+            }
+        }
+    }
+
     /// Splits or joins the leaf at the end of a path, and what is above it.
     #[cold]
     fn rebalance(&mut self, path: &[u8], change: &mut Change) {

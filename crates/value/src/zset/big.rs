@@ -75,6 +75,21 @@ impl Zset {
         self.order.warm(&prefixes.each_ref().map(Prefix::key)[..keys.len()]);
     }
 
+    /// As [`crate::Big::is_shared`].
+    pub(crate) fn is_shared(&self, key: Key<'_>) -> bool {
+        self.members.is_shared(key)
+    }
+
+    /// As [`crate::Big::unshare`]: the places of the score that the member has, and of the given
+    /// one.
+    pub(crate) fn unshare(&mut self, key: Key<'_>, new: Option<f64>) {
+        let old = self.members.get(key).map(|value| score_in(value.short()));
+        self.members.unshare(key);
+        for score in [old, new].into_iter().flatten() {
+            with_key(score, key.tail, |key| self.order.unshare(key));
+        }
+    }
+
     /// Nodes, O(1).
     pub fn nodes(&self) -> usize {
         self.order.nodes() + self.members.nodes()

@@ -132,9 +132,8 @@ impl<'a> Pattern<'a> {
         Some(Pattern { before, after, field })
     }
 
-    /// The key's name for an element.
+    /// Adds the key's name for an element.
     pub fn name(&self, element: Val<'_>, name: &mut Vec<u8>) {
-        name.clear();
         name.extend_from_slice(self.before);
         element.runs().for_each(|run| name.extend_from_slice(run));
         name.extend_from_slice(self.after);
