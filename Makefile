@@ -34,9 +34,9 @@ test: ## everything: format, lints, tidy, unit, golden, differential, fuzz, clie
 	$(CARGO) xtask ci
 
 timing: ## on a quiet machine: tests that judge by the clock with the promised limits, and sets of ten million members
-	STEPS_STRICT=1 $(CARGO) test --release -p sheafdb-server --test steps -- --nocapture
+	STEPS_STRICT=1 $(CARGO) test --release -p sheafdb-server --test worker -- --nocapture steps::
 	SHEAFDB_TIMING=1 $(CARGO) test -p sheafdb-bench
-	SHEAFDB_MEMBERS=10000000 SHEAFDB_PROFILE=release $(CARGO) test -p sheafdb-tests --test stalls
+	SHEAFDB_MEMBERS=10000000 SHEAFDB_PROFILE=release $(CARGO) test -p sheafdb-tests --test all suite::stalls::
 
 deps: ## install what the tests need (redis-server, redis_exporter, strace, valgrind, chromium, redis-py, ioredis)
 	@tools/deps.sh install
@@ -58,7 +58,7 @@ swarm: ## simulated worlds, one seed after the other, until stopped; SWARM_ARGS=
 	$(CARGO) xtask sim $(SWARM_ARGS)
 
 crash: ## kill the server thousands of times while it writes its append-only file; CRASH_KILLS=20000
-	CRASH_KILLS=$(CRASH_KILLS) CRASH_ROUNDS=200 $(CARGO) test -p sheafdb-tests --test crash -- --nocapture
+	CRASH_KILLS=$(CRASH_KILLS) CRASH_ROUNDS=200 $(CARGO) test -p sheafdb-tests --test all -- --nocapture suite::crash::
 
 fmt: ## format the sources
 	$(CARGO) fmt --all

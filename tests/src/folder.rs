@@ -2,17 +2,20 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Removed with its contents when it is dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes it empty. The name distinguishes the tests of one process.
+    /// Makes it. The name helps who finds it left over; no other folder has the same path.
     ///
     /// # Panics
     /// If it cannot be made.
     pub fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("sheafdb-{name}-{}", std::process::id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let (process, n) = (std::process::id(), MADE.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().join(format!("sheafdb-{name}-{process}-{n}"));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a folder");
         Self(path)

@@ -16,10 +16,8 @@ use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
 
-mod aof_load {
-    mod own_commands;
-    mod recorded;
-}
+mod own_commands;
+mod recorded;
 
 const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";
 const INCR: &str = "appendonlydir/appendonly.aof.1.incr.aof";

@@ -12,12 +12,10 @@ use sheafdb_tests::rdb_state::state;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-mod aof_offset {
-    pub mod recount;
-    pub mod world;
-}
-use aof_offset::recount::{FILES, MANIFEST, Recount, copy, field};
-use aof_offset::world::World;
+mod recount;
+mod world;
+use recount::{FILES, MANIFEST, Recount, copy, field};
+use world::World;
 
 const NO_ID: &str = "0000000000000000000000000000000000000000";
 

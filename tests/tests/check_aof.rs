@@ -15,11 +15,9 @@ use sheafdb_tests::folder::Folder;
 use sheafdb_tests::program::{finish, spawn};
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 
-mod check_aof {
-    mod made;
-    mod manifests;
-    mod written;
-}
+mod made;
+mod manifests;
+mod written;
 
 const MANIFEST: &str = "appendonly.aof.manifest";
 

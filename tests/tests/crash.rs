@@ -9,22 +9,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-mod crash {
-    mod client;
-    mod disk;
-    mod faults;
-    mod mirror;
-    mod number;
-    mod ops;
-    mod order;
-    mod parts;
-    mod reads;
-    mod same;
-    mod shared;
-    pub mod world;
-}
+mod client;
+mod disk;
+mod faults;
+mod mirror;
+mod number;
+mod ops;
+mod order;
+mod parts;
+mod reads;
+mod same;
+mod shared;
+mod world;
 
-use crash::world::{Terms, Totals, World};
+use world::{Terms, Totals, World};
 
 /// Kills of a run.
 const KILLS: usize = 200;

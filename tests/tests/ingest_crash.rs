@@ -9,13 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-mod ingest_crash {
-    mod files;
-    pub mod source;
-    pub mod world;
-}
+mod files;
+mod source;
+mod world;
 
-use ingest_crash::world::{Terms, Totals, World};
+use world::{Terms, Totals, World};
 
 /// Kills of a run.
 const KILLS: usize = 60;

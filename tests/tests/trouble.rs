@@ -3,7 +3,7 @@
 //!
 //! `STRESS_SEED` repeats the random choices of a run. `SHEAFDB_STRESS_SECONDS` is how long each
 //! number of workers is tried; an hour of it is `SHEAFDB_STRESS_SECONDS=1800
-//! SHEAFDB_PROFILE=release cargo test -p sheafdb-tests --test trouble -- --nocapture`.
+//! SHEAFDB_PROFILE=release cargo test -p sheafdb-tests --test all -- --nocapture suite::trouble::`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;

@@ -27,6 +27,13 @@ pub fn output(command: &mut Command) -> Result<String, String> {
     Err(format!("{text}failed ({}): {}", out.status, line(command)))
 }
 
+/// How many tests of each program passed, from the lines `test result: ok. N passed; ...`.
+pub fn passed(text: &str) -> Vec<u32> {
+    let count =
+        |line: &str| line.strip_prefix("test result: ok. ")?.split(' ').next()?.parse().ok();
+    text.lines().filter_map(count).collect()
+}
+
 /// Processor seconds of this process and of the children it has waited for. 0 where the system does
 /// not report them.
 pub fn cpu_s() -> f64 {
@@ -58,5 +65,12 @@ mod tests {
         let stat = "7 (a) b) S 1 7 7 0 -1 4 5 6 7 8 100 20 3 4 20 0 1";
         assert_eq!(ticks(stat), Some(127));
         assert_eq!(ticks("7 (a"), None);
+    }
+
+    #[test]
+    fn passed_tests_are_counted() {
+        let line = |n| format!("test result: ok. {n} passed; 0 failed; 3 filtered out\n");
+        assert_eq!(passed(&format!("running\n{}{}", line(4), line(11))), [4, 11]);
+        assert_eq!(passed(&line(0)), [0]);
     }
 }

@@ -9,6 +9,7 @@ mod list;
 mod manifest;
 mod map;
 mod names;
+mod programs;
 mod prose;
 mod restricted;
 mod shape;
@@ -66,6 +67,7 @@ fn check(tree: &Tree) -> Report {
     restricted::check(tree, &mut report);
     names::check(tree, &mut report);
     shape::check(tree, &mut report);
+    programs::check(tree, &mut report);
     prose::check(tree, &mut report);
     count(tree).check(tree, &mut report);
     report

@@ -1,14 +1,12 @@
 //! Strings of many pages against a live redis-server: changes and probes around the borders of
 //! pages, on values which share pages with copies of them.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read, Write};
 
+use crate::common::session::Session;
+use crate::common::{Oracle, Value, with_args, words};
 use base::blob::{BLOCK_MAX, PAGE_BYTES};
 use base::prng::Prng;
-use common::session::Session;
-use common::{Oracle, Value, with_args, words};
 
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 /// The longest string, unless something is appended.

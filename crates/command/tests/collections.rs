@@ -1,13 +1,11 @@
 //! Large hashes, sets, sorted sets and streams: replies in steps, scans which miss nothing, random
 //! elements, operations on several keys, and the rollback of a panic.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::Value;
-use common::session::Session;
+use crate::common::Value;
+use crate::common::session::Session;
 use value::Big;
 
 /// A session with the hash `h` and the sets `s` and `t` of this many elements.

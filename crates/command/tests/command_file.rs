@@ -1,15 +1,13 @@
 //! Files of commands: who runs them gets the data of the snapshot.
 
-mod common;
-
+use crate::common::pair::{content, words_of};
+use crate::common::requests::{Dice, NAMES, database, populate, request};
+use crate::common::session::Session;
+use crate::common::words;
 use base::{DbIndex, UnixMs};
 use command::save::{CommandFile, SavedFile};
 use command::spec::LockClass;
 use command::{CommandId, Handler, registry};
-use common::pair::{content, words_of};
-use common::requests::{Dice, NAMES, database, populate, request};
-use common::session::Session;
-use common::words;
 use journal::producer::{Field, SinkKind};
 use journal::{Extent, Moment, Position, ReplId};
 use keyspace::Due;

@@ -1,12 +1,10 @@
 //! DUMP and RESTORE compared with a live redis-server, in both directions, and corrupt payloads.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 
-use common::session::Session;
-use common::{Oracle, Value, with_args};
+use crate::common::session::Session;
+use crate::common::{Oracle, Value, with_args};
 
 /// The bytes of a bulk reply, which need not be text.
 fn bulk(reply: &[u8]) -> Vec<u8> {

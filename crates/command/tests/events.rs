@@ -1,14 +1,12 @@
 //! Keyspace events: those of a list of requests match a live server's (`golden/events.txt`), and
 //! every write command of the table reports one when it changes something, or is listed here.
 
-mod common;
-
+use crate::common::requests::{Dice, database, populate, request};
+use crate::common::session::Session;
+use crate::common::with_args;
 use base::{DbIndex, UnixMs};
 use command::spec::Flags;
 use command::{CommandSpec, Handler, LockClass, registry};
-use common::requests::{Dice, database, populate, request};
-use common::session::Session;
-use common::with_args;
 
 const GOLDEN: &str = include_str!("golden/events.txt");
 
@@ -118,7 +116,7 @@ fn newer_commands_report_their_events() {
     let mut session = Session::new();
     session.access.listen_to_events(true);
     let mut expect = |line: &str, expected: &[&str]| {
-        with_args(&common::words(line), |args| session.reply_to(args));
+        with_args(&crate::common::words(line), |args| session.reply_to(args));
         session.now.0 += 1;
         assert_eq!(drain_changes(&mut session), expected, "{line}");
         session.now.0

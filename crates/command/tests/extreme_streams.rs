@@ -1,11 +1,9 @@
 //! Streams with the highest and lowest numbers that a payload can hold. RESTORE and snapshot files
 //! bring them in, so no command may overflow on them.
 
-mod common;
-
+use crate::common::Value;
+use crate::common::session::Session;
 use base::prng::Prng;
-use common::Value;
-use common::session::Session;
 use rdb::{Options, Owned, Saver, Shape, VERSION_VALKEY};
 use value::stream::{Group, Marks, Page, Pending};
 use value::{Stream, StreamId};
@@ -90,8 +88,8 @@ fn no_command_overflows_on_a_stream_of_extreme_numbers() {
         assert_eq!(restored, Value::Simple("OK".to_owned()), "round {round}");
         for line in COMMANDS.lines().filter(|line| !line.is_empty()) {
             if line.starts_with("DUMP") {
-                let words = common::words(line);
-                common::with_args(&words, |args| session.reply_to(args));
+                let words = crate::common::words(line);
+                crate::common::with_args(&words, |args| session.reply_to(args));
             } else {
                 session.ask_line(line);
             }

@@ -1,12 +1,10 @@
 //! Commands on keys of any type: compared with a live redis-server, command by command and at
 //! random, and properties which only this server has.
 
-mod common;
-
+use crate::common::session::{Session, wall_clock};
+use crate::common::{Oracle, Value, words};
 use base::prng::Prng;
 use base::{DbIndex, UnixMs};
-use common::session::{Session, wall_clock};
-use common::{Oracle, Value, words};
 use keyspace::Intent;
 use std::collections::BTreeSet;
 

@@ -2,11 +2,9 @@
 //! command which has keys, made of words known to its options, with valid and slightly wrong
 //! numbers of arguments.
 
-mod common;
-
+use crate::common::{Oracle, Value, reply_of, with_args, words};
 use command::introspect;
 use command::registry;
-use common::{Oracle, Value, reply_of, with_args, words};
 use resp::Proto;
 
 /// The number of requests for each command.

@@ -1,14 +1,12 @@
 //! Handlers which access the keyspace, or only reply.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{Oracle, Value, with_args, words};
 use base::{DbIndex, UnixMs};
 use command::ops::{DebugOp, ServerOp};
 use command::server::populate;
 use command::{Ctx, Done, Handler, Progress, Settings, Tally, registry};
-use common::{Oracle, Value, with_args, words};
 use keyspace::{Access, Event, Guard, Keyspace, Options};
 use resp::{Args, OutBuf, Proto, Reply};
 use value::string::encode;

@@ -1,12 +1,10 @@
 //! Expiring fields: they are removed without an access, and a panic is rolled back.
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::common::session::Session;
+use crate::common::{Value, with_args};
 use base::{MonoNs, UnixMs};
-use common::session::Session;
-use common::{Value, with_args};
 
 /// A session with the hash `h` of this many fields, of which those below `due` expire in a second.
 fn session(fields: usize, due: usize) -> Session {

@@ -2,11 +2,9 @@
 //! equal, except for the differences listed here. Each of these must exist. (DOCS follows 7.2, and
 //! is compared with it and with 7.0 in `tests/tests/command_table.rs`.)
 
-mod common;
-
+use crate::common::{Oracle, Value, is_built, reply_of, with_args, words};
 use command::introspect;
 use command::registry;
-use common::{Oracle, Value, is_built, reply_of, with_args, words};
 use resp::Proto;
 
 /// Entries of INFO which differ from Redis 7.0 on purpose, and the reason.

@@ -1,11 +1,9 @@
 //! Commands on strings and on keys of any type, applied to keys which hold a collection.
 #![allow(clippy::redundant_closure_for_method_calls)] // a method is not general enough for what takes it
 
-mod common;
-
+use crate::common::Value;
+use crate::common::session::Session;
 use base::UnixMs;
-use common::Value;
-use common::session::Session;
 use keyspace::{Encoding, Event, Intent, Kind};
 use std::sync::Arc;
 use value::List;

@@ -1,9 +1,7 @@
 //! Lists of every layout compared with a deque, and replies which are written in steps.
 
-mod common;
-
-use common::Value;
-use common::session::Session;
+use crate::common::Value;
+use crate::common::session::Session;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Arc;

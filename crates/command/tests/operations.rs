@@ -1,15 +1,13 @@
 //! The arguments of commands which the session or the server executes: errors match a live
 //! redis-server's, and valid arguments are parsed correctly.
 
-mod common;
-
+use crate::common::{Oracle, Value, reply_of, with_args, words};
 use command::ops::{
     ClientFact, ClientFilters, ClientKill, ClientOp, ClientRule, ClientType, ConfigOp, Credentials,
     DebugOp, FlushMode, Hello, LatencyOp, LibraryFact, LogKind, LogOp, MemoryOp, Populate,
     ProtocolSample, ReplyMode, SaveMode, ServerOp, SessionOp, ShutdownOp,
 };
 use command::{Error, Handler, help, registry};
-use common::{Oracle, Value, reply_of, with_args, words};
 use resp::Proto;
 
 #[derive(Debug, PartialEq)]

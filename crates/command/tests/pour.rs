@@ -1,8 +1,6 @@
 //! A block of poured messages has the same result as the same XADDs, or one RPUSH. A refused block
 //! changes nothing.
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -12,8 +10,8 @@ use command::stream::Bound;
 use command::{Error, list, stream};
 use keyspace::{Intent, WatchCell};
 
-use common::session::Session;
-use common::with_args;
+use crate::common::session::Session;
+use crate::common::with_args;
 
 const NOW: UnixMs = UnixMs(1_700_000_000_000);
 
@@ -98,8 +96,8 @@ fn messages(prng: &mut Prng, count: u64) -> Block {
 fn disturb(prng: &mut Prng, one: &mut Session, two: &mut Session) {
     let last = |session: &mut Session| {
         let reply = session.ask_at(&[b"XREVRANGE", b"s", b"+", b"-", b"COUNT", b"1"]);
-        let common::Value::Array(entries) = reply else { panic!("{reply:?}") };
-        let Some(common::Value::Array(entry)) = entries.first() else { return None };
+        let crate::common::Value::Array(entries) = reply else { panic!("{reply:?}") };
+        let Some(crate::common::Value::Array(entry)) = entries.first() else { return None };
         Some(entry[0].text().to_owned())
     };
     let id = last(one).filter(|_| prng.chance(1, 2));
@@ -191,7 +189,7 @@ fn a_refused_block_returns_its_error_and_changes_nothing() {
     // An empty block creates no key.
     assert!(matches!(pour_stream(&mut session, b"none", None, &Vec::new(), 0), Ok(0)));
     assert!(pour_list(&mut session, b"none", &Vec::new(), 0).is_ok());
-    assert_eq!(session.ask_at(&[b"EXISTS", b"none"]), common::Value::Integer(0));
+    assert_eq!(session.ask_at(&[b"EXISTS", b"none"]), crate::common::Value::Integer(0));
     // Three ids are left before the largest one.
     let id = format!("{}-{}", u64::MAX, u64::MAX - 3);
     for bound in

@@ -1,12 +1,10 @@
 //! A Redis server of version 7.0 that repeats the records holds the same data then.
 
-mod common;
-
+use crate::common::pair::{Pair, words_of};
+use crate::common::requests::{Dice, NAMES, database, populate, request};
+use crate::common::{Oracle, Value};
 use base::DbIndex;
 use command::{CommandSpec, Handler, LockClass, registry};
-use common::pair::{Pair, words_of};
-use common::requests::{Dice, NAMES, database, populate, request};
-use common::{Oracle, Value};
 
 /// Requests of each command.
 const REQUESTS: usize = 60;
@@ -130,7 +128,8 @@ impl Reader {
             for name in NAMES {
                 pair.first.db = DbIndex(db);
                 let (whole, story) = (std::mem::replace(&mut pair.first.whole, true), &pair.story);
-                let first = content(name, &mut |line| pair.first.ask_at(&common::words(line)));
+                let first =
+                    content(name, &mut |line| pair.first.ask_at(&crate::common::words(line)));
                 pair.first.whole = whole;
                 let _ = story;
                 pair.repeat();

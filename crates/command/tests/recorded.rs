@@ -2,13 +2,11 @@
 //! record, in long commands, in transactions, with keys and fields that expire, after errors and
 //! panics.
 
-mod common;
-
+use crate::common::pair::Pair;
+use crate::common::with_args;
 use base::sync::Arc;
 use base::{DbIndex, UnixMs};
 use command::{record, registry};
-use common::pair::Pair;
-use common::with_args;
 use keyspace::{Access, Event, Intent, Keyspace, Options};
 use value::NewStr;
 
@@ -137,7 +135,7 @@ fn long_commands_leave_their_records_once() {
         pair.line(line);
         assert!(!pair.recorded.is_empty(), "{line}");
         pair.compare();
-        for name in common::requests::NAMES {
+        for name in crate::common::requests::NAMES {
             pair.line(&format!("DEL {name}"));
         }
     }

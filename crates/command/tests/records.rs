@@ -1,14 +1,12 @@
 //! The effect of a command depends only on its request and on the data, or its row declares that
 //! its request is not its record.
 
-mod common;
-
+use crate::common::requests::{Dice, NAMES, database, populate, request};
+use crate::common::session::Session;
+use crate::common::with_args;
 use base::DbIndex;
 use command::spec::{Flags, Traits};
 use command::{CommandSpec, Handler, LockClass, registry};
-use common::requests::{Dice, NAMES, database, populate, request};
-use common::session::Session;
-use common::with_args;
 use std::collections::BTreeSet;
 
 /// The number of requests of each command.

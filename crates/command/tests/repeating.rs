@@ -1,11 +1,9 @@
 //! The records of random requests, repeated hours later: both sessions hold the same data then.
 
-mod common;
-
+use crate::common::pair::Pair;
+use crate::common::requests::{Dice, database, populate, request};
 use base::DbIndex;
 use command::{CommandSpec, Handler, LockClass, registry};
-use common::pair::Pair;
-use common::requests::{Dice, database, populate, request};
 
 /// Requests of each command.
 const REQUESTS: usize = 100;

@@ -2,14 +2,12 @@
 //!
 //! `REPLAYED_SEED` and `REPLAYED_JOURNALS` choose other journals; a failure names its seed.
 
-mod common;
-
+use crate::common::pair::{Pair, content};
+use crate::common::requests::{Dice, MIXED, NAMES, database, populate, request};
+use crate::common::session::Session;
+use crate::common::with_args;
 use base::{DbIndex, UnixMs};
 use command::{CommandSpec, Handler, LockClass, registry};
-use common::pair::{Pair, content};
-use common::requests::{Dice, MIXED, NAMES, database, populate, request};
-use common::session::Session;
-use common::with_args;
 use journal::{Item, Moment, Reader, record};
 use keyspace::Due;
 

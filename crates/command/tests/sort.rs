@@ -1,9 +1,7 @@
 //! SORT of many elements runs in steps, and has the same result as at once.
 
-mod common;
-
-use common::Value;
-use common::session::Session;
+use crate::common::Value;
+use crate::common::session::Session;
 
 const ELEMENTS: usize = 3000;
 /// At most this many elements are sorted at once, so that SORT runs in steps.

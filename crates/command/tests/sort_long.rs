@@ -1,12 +1,10 @@
 //! SORT whose patterns name strings of many pages, and SORT of such elements: beside a live
 //! redis-server, and with references to the pages instead of copies.
 
-mod common;
-
+use crate::common::session::Session;
+use crate::common::{Oracle, Value, with_args, words};
 use base::Blob;
 use base::blob::{BLOCK_MAX, PAGE_BYTES};
-use common::session::Session;
-use common::{Oracle, Value, with_args, words};
 use value::list::Item;
 use value::{Big, Str};
 

@@ -1,11 +1,9 @@
 //! Commands on strings compared with a live redis-server, and at their limits.
 
-mod common;
-
+use crate::common::session::Session;
+use crate::common::{Oracle, Value, with_args, words};
 use base::prng::Prng;
 use base::{Blob, UnixMs};
-use common::session::Session;
-use common::{Oracle, Value, with_args, words};
 use keyspace::INLINE_MAX;
 use resp::{Args, OutBuf, Proto, Span};
 use value::Str;

@@ -1,11 +1,9 @@
 //! The table's lookup, its invariants, and the errors of requests which name no command.
 
-mod common;
-
+use crate::common::{Oracle, Value, is_built, with_args, words};
 use command::registry::{self, CommandId};
 use command::spec::{BeginSearch, FindKeys, Flags, Traits};
 use command::{Handler, LockClass, keys, table};
-use common::{Oracle, Value, is_built, with_args, words};
 
 #[test]
 fn every_name_is_found_in_any_case() {

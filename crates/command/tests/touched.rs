@@ -4,15 +4,13 @@
 //! with all slots locked. An access to a key outside the locks is a panic of the guard. A key which
 //! a handler skips because it is not locked leads to two different replies.
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::common::requests::{Dice, NAMES, VALUES, database, populate, request};
+use crate::common::session::Session;
+use crate::common::with_args;
 use base::DbIndex;
 use command::{CommandSpec, Handler, LockClass, ServerOp, keys, registry};
-use common::requests::{Dice, NAMES, VALUES, database, populate, request};
-use common::session::Session;
-use common::with_args;
 
 /// The number of requests of each command.
 const REQUESTS: usize = 300;

@@ -1,12 +1,10 @@
 //! Bulks: the caller receives a long run of bytes into memory of its own.
 
-mod common;
-
+use crate::common::{Calm, Client, Happened, Server, World, noise};
 use base::prng::Prng;
-use common::{Calm, Client, Happened, Server, World, noise};
 use driver::{BULK_LOW_WATER, BULKS_MAX, CloseReason, ConnId, Driver, RECV_MAX};
 
-on_every_world!(
+crate::on_every_world!(
     a_bulk_is_received_whole_and_nothing_behind_it,
     few_bytes_are_reported_when_the_sender_is_slow,
     bytes_are_reported_at_once_after_a_bulk,

@@ -1,10 +1,8 @@
 //! Without faults the simulated disk returns what the system's own files return: the same random
 //! operations on both, one after the other, and the same outcome of each.
 
-mod common;
-
+use crate::common::{Real, World};
 use base::prng::Prng;
-use common::{Real, World};
 use driver::sim::{DiskFaults, Faults, SimDisk, SimNet};
 use driver::{Driver, Event, FileDone, FileId, FileOp, FileValue, Inode, OpenHow};
 use std::path::{Path, PathBuf};

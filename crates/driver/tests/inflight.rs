@@ -1,16 +1,14 @@
 //! Operations in flight in the kernel while other things happen: sends of one turn, receives of
 //! more connections than there are buffers, connections which are closed meanwhile.
 
-mod common;
-
-use common::{Client, Happened, RealClient, Server, World, noise, read_some};
+use crate::common::{Client, Happened, RealClient, Server, World, noise, read_some};
 use driver::patience::EAGER_READS;
 use driver::uring::{BUFFER_BYTES, BUFFERS};
 use driver::{ConnId, Driver, PeerAddr, RECV_MAX, Segment};
 use std::io::Read;
 use std::net::TcpStream;
 
-on_every_world!(
+crate::on_every_world!(
     two_segments_of_one_turn_stay_in_order,
     a_short_send_is_reported_once,
     send_now_keeps_the_order_behind_pending_bytes,

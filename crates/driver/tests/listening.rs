@@ -1,8 +1,6 @@
 //! Real listening sockets: both families, unix sockets, options, queues, addresses.
 
-mod common;
-
-use common::{OPTIONS, Patience, RealClient, World};
+use crate::common::{OPTIONS, Patience, RealClient, World};
 use driver::poller::{LISTENERS_MAX, Poller};
 use driver::reactor::Reactor;
 use driver::{Driver, Event, ListenAddr, ListenOptions, ListenerId, PeerAddr, Socket};
@@ -13,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-on_real_worlds!(
+crate::on_real_worlds!(
     several_addresses_and_both_families_on_one_port,
     a_port_in_use_is_reported,
     a_port_can_be_reused_at_once,

@@ -1,15 +1,13 @@
 //! Connections that move from one driver to another while bytes are in flight: none is lost,
 //! repeated or reordered, in either direction.
 
-mod common;
-
+use crate::common::{Client, Happened, Server, World, noise, read_some, send};
 use base::prng::Prng;
-use common::{Client, Happened, Server, World, noise, read_some, send};
 use driver::poller::Poller;
 use driver::reactor::Reactor;
 use driver::{CloseReason, ConnId, Driver};
 
-on_every_world!(
+crate::on_every_world!(
     input_across_moves_keeps_its_order,
     output_across_moves_keeps_its_order,
     a_paused_connection_moves_with_what_it_was_sent,

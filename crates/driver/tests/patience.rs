@@ -1,13 +1,11 @@
 //! Reads which are delayed so that bytes accumulate: no bytes are lost, and other connections do
 //! not wait.
 
-mod common;
-
-use common::{Calm, Client, Happened, Server, World, noise};
+use crate::common::{Calm, Client, Happened, Server, World, noise};
 use driver::patience::{EAGER_READS, WAIT_NS};
 use driver::{CloseReason, ConnId, Driver};
 
-on_every_world!(accumulated_bytes_are_received_in_order);
+crate::on_every_world!(accumulated_bytes_are_received_in_order);
 
 /// Small writes without end, until reads are delayed.
 fn accumulated_bytes_are_received_in_order<W: World>() {

@@ -1,10 +1,8 @@
 //! Guarantees of the simulated network: the same seed gives the same run, and whatever it does to
 //! connections, each of them ends exactly once and every received byte is the right one.
 
-mod common;
-
+use crate::common::{Calm, Client, Happened, Server, World, noise, read_some, send};
 use base::prng::Prng;
-use common::{Calm, Client, Happened, Server, World, noise, read_some, send};
 use driver::reactor::ACCEPT_RETRY_NS;
 use driver::sim::{Ending, Faults, SimNet};
 use driver::{CloseReason, Driver};

@@ -1,16 +1,14 @@
 //! Byte streams are exact and in order, however they are split, on real sockets and on the
 //! simulated network.
 
-mod common;
-
+use crate::common::{Calm, Client, Happened, Server, World, noise, read_some, send};
 use base::Blob;
 use base::out::BlobPart;
 use base::prng::Prng;
-use common::{Calm, Client, Happened, Server, World, noise, read_some, send};
 use driver::sim::Ending;
 use driver::{CloseReason, Driver, PUT_BACK_MAX, RECV_MAX, Segment};
 
-on_every_world!(
+crate::on_every_world!(
     echo_of_random_pieces,
     a_slow_reader_gets_twenty_megabytes,
     shared_values_keep_their_place_between_bytes,

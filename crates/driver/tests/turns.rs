@@ -1,18 +1,16 @@
 //! Turns: what one turn delivers at most, in which order, and when it begins.
 
-mod common;
-
-use base::MonoNs;
-use common::{
+use crate::common::{
     Calm, Client, Happened, OPTIONS, RealClient, Rough, Server, World, noise, read_some, send,
 };
+use base::MonoNs;
 use driver::poller::EVENTS_MAX;
 use driver::reactor::{ACCEPTS_MAX, ARENA_KEPT, FLUSH_MAX};
 use driver::sim::{Faults, SimNet};
 use driver::{AREA, ConnId, Driver, Event, RECV_MAX, Segment};
 use std::time::{Duration, Instant};
 
-on_every_world!(
+crate::on_every_world!(
     messages_are_delivered_in_order_and_in_the_next_turn,
     a_full_area_is_announced_and_nothing_is_lost,
     a_turn_accepts_a_bounded_number,

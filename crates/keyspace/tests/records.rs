@@ -504,7 +504,7 @@ fn a_panic_between_number_and_entry_ends_the_process() {
         std::process::exit(0);
     }
     let me = std::env::current_exe().expect("this program");
-    let name = "a_panic_between_number_and_entry_ends_the_process";
+    let name = "records::a_panic_between_number_and_entry_ends_the_process";
     let mut child = std::process::Command::new(me);
     child.args(["--exact", name, "--nocapture"]).env(ROLE, "1");
     let output = child.output().expect("it runs");

@@ -1,8 +1,8 @@
 //! Whole files: what is written is read, in blocks of any size, at once and in steps; damaged and
 //! cut files are an error with its place; opcodes of all versions.
 
-mod support;
-
+use crate::support::files::{ALL, Content, Entry, Way, file, put, read};
+use crate::support::{sorted, value};
 use base::UnixMs;
 use base::crc64::crc64;
 use base::prng::Prng;
@@ -11,8 +11,6 @@ use rdb::file::{
     Scanned, Scanner,
 };
 use rdb::{Error, Field, Owned, Shape};
-use support::files::{ALL, Content, Entry, Way, file, put, read};
-use support::{sorted, value};
 
 const SHAPES: [Shape; 3] = [Shape::Packed, Shape::Intset, Shape::Plain];
 
@@ -32,7 +30,7 @@ fn meta(prng: &mut Prng) -> Meta {
 fn entries(prng: &mut Prng, count: usize, expiry: bool) -> Vec<Entry> {
     let entry = |at: usize| Entry {
         db: prng.below(3) as u32 * 100,
-        name: [support::text(prng, 100), at.to_string().into_bytes()].concat(),
+        name: [crate::support::text(prng, 100), at.to_string().into_bytes()].concat(),
         meta: meta(prng),
         value: value(prng, expiry),
     };
@@ -115,7 +113,7 @@ fn long_values(prng: &mut Prng) -> Vec<Owned> {
         Owned::Zset(words(60_000).enumerate().map(|(at, word)| (word, at as f64 / 3.0)).collect()),
         Owned::Hash(words(60_000).enumerate().map(field(None)).collect()),
         Owned::Hash(words(60_000).enumerate().map(field(soon)).collect()),
-        Owned::Stream(support::stream()),
+        Owned::Stream(crate::support::stream()),
     ]
 }
 
@@ -162,7 +160,7 @@ fn long_values_are_written_and_read_in_steps() {
         writer.begin(&[]);
         put(&mut writer, &small(b"before"), Shape::Plain, Way::Whole);
         let (mut file, mut longest, mut steps) = (Vec::new(), 0, 0);
-        let source = support::files::Long(&long.value, Shape::Plain);
+        let source = crate::support::files::Long(&long.value, Shape::Plain);
         let mut taken = |writer: &mut FileWriter| {
             longest = longest.max(writer.len());
             steps += 1;
@@ -188,7 +186,7 @@ fn long_values_are_written_and_read_in_steps() {
         assert!(longest < most, "value {at}: {longest} bytes in a step");
         assert!(steps > 2 && steps >= file.len() >> 17, "value {at}: {steps} steps");
         let all = [small(b"before"), long, small(b"behind")];
-        let whole = support::files::file_without_aux(options(version), &all);
+        let whole = crate::support::files::file_without_aux(options(version), &all);
         assert!(file == whole, "value {at}: the same bytes at once");
         for block in [100_003, usize::MAX] {
             let (content, _) = read(&file, block, ALL).expect("our own file");

@@ -5,15 +5,13 @@
 //! `SHEAFDB_LIVE_SEED` and `SHEAFDB_LIVE_ROUNDS` repeat or extend a run. Without a redis-server the
 //! tests pass with a note, unless `CI` is set: then they fail.
 
-mod support;
-
 use std::collections::BTreeSet;
 
+use crate::support::live::{Answer, Live};
+use crate::support::{sorted, value};
 use base::double;
 use base::prng::Prng;
 use rdb::{Error, Field, Options, Owned, Saver, Shape, open, seal, types};
-use support::live::{Answer, Live};
-use support::{sorted, value};
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number in the setting"))

@@ -4,17 +4,15 @@
 //! `SHEAFDB_LIVE_SERVER` names another server. Without one the tests pass with a note, unless `CI`
 //! is set: then they fail.
 
-mod support;
-
 use std::path::PathBuf;
 
+use crate::support::files::{ALL, Entry, Way, put, read};
+use crate::support::live::{Answer, Live};
+use crate::support::{sorted, value};
 use base::UnixMs;
 use base::prng::Prng;
 use rdb::file::{Checked, FileOptions, FileWriter, Meta};
 use rdb::{Owned, Saver, Shape};
-use support::files::{ALL, Entry, Way, put, read};
-use support::live::{Answer, Live};
-use support::{sorted, value};
 
 const SHAPES: [Shape; 3] = [Shape::Packed, Shape::Intset, Shape::Plain];
 const LIBRARY: &[u8] = b"#!lua name=lib\nredis.register_function('f', function() return 1 end)";
@@ -33,7 +31,7 @@ fn random(prng: &mut Prng, at: usize) -> Entry {
     let expiry = prng.chance(1, 3).then_some(UnixMs(4_000_000_000_000 + at as i64));
     Entry {
         db: prng.below(2) as u32 * 3,
-        name: [support::text(prng, 60), at.to_string().into_bytes()].concat(),
+        name: [crate::support::text(prng, 60), at.to_string().into_bytes()].concat(),
         meta: Meta { expiry, ..Meta::default() },
         value: value(prng, false),
     }

@@ -1,17 +1,15 @@
 //! Whole values: recorded payloads of real servers, random values which round-trip in every shape,
 //! and damaged payloads.
 
-mod support;
-
 use std::borrow::Cow;
 
+use crate::support::{sorted, value};
 use base::UnixMs;
 use base::prng::Prng;
 use rdb::{
     Builder, CollectionDump, CollectionRestore, Error, Field, Kind, Options, Owned, Saver, Shape,
     Sink, Source, StreamDump, VERSION, VERSION_VALKEY, open, restore, seal, types,
 };
-use support::{sorted, value};
 
 const SHAPES: [Shape; 3] = [Shape::Packed, Shape::Intset, Shape::Plain];
 
@@ -212,7 +210,7 @@ fn collections_are_read_in_steps_as_in_one() {
 
 #[test]
 fn payloads_of_streams_in_steps_are_those_in_one() {
-    let source = Owned::Stream(support::stream());
+    let source = Owned::Stream(crate::support::stream());
     let mut dump = StreamDump::new(&source).expect("a stream");
     let mut steps = 1;
     let payload = loop {
@@ -258,7 +256,9 @@ fn payloads_of_collections_in_steps_are_those_in_one() {
     for (count, longest) in [(1, 10), (999, 20), (1000, 20), (1001, 20), (2000, 30), (300, 60_000)]
     {
         let texts: Vec<Vec<u8>> = (0..count)
-            .map(|n| [format!("{n}:").into_bytes(), support::text(&mut prng, longest)].concat())
+            .map(|n| {
+                [format!("{n}:").into_bytes(), crate::support::text(&mut prng, longest)].concat()
+            })
             .collect();
         let fields = |expires: fn(usize) -> Option<UnixMs>| {
             let field = |(n, text): (usize, &Vec<u8>)| Field {

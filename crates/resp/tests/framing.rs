@@ -1,10 +1,8 @@
 //! Framing and assembling follow one grammar, however the bytes are split.
 
-mod support;
-
+use crate::support::{Handler, by_assembler, by_session};
 use proptest::prelude::*;
 use resp::{Args, Assembler, Beginning, Framed, Limits, OwnedRequest, ProtocolError, frame};
-use support::{Handler, by_assembler, by_session};
 
 /// The contents of a byte stream: requests, and possibly an error at its end.
 type Parsed = (Requests, Option<ProtocolError>);

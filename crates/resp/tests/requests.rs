@@ -1,8 +1,6 @@
 //! Raw requests compared with recorded answers: `data/requests.txt`, and the server it was recorded
 //! from.
 
-mod support;
-
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{Handler, by_assembler, by_session};
 use resp::{Args, BULK_MAX_DEFAULT, Limits, OutBuf, Proto, Reply};
-use support::{Handler, by_assembler, by_session};
 
 /// A server which is silent for this long is taken to have sent everything.
 const SILENCE: Duration = Duration::from_millis(150);

@@ -2,18 +2,15 @@
 //! watch, block and monitor. Afterwards the data, its memory, the counters and the lines for
 //! monitors are as if the command had never been sent.
 
-mod every_write {
-    pub mod table;
-}
-#[allow(dead_code)] // the other tests of the simulated world use the rest
-mod sim_world;
+#[path = "every_write/table.rs"]
+mod table;
 
+use crate::sim_world::{Reply, Sim};
 use command::spec::Flags;
 use driver::sim::Faults;
-use every_write::table::{ABSENT, LEFT_OUT, REFUSED, REQUESTS, SETUP, WAITERS};
 use server::config::{Access, Config, LogLevel};
-use sim_world::{Reply, Sim};
 use std::collections::BTreeSet;
+use table::{ABSENT, LEFT_OUT, REFUSED, REQUESTS, SETUP, WAITERS};
 
 /// More changes than any request here makes.
 const CHANGES_MAX: u32 = 2000;
@@ -97,7 +94,7 @@ impl Story {
     /// The DUMP of a key. Its payload is no text, so `words` cannot read it.
     fn dump_of(&mut self, key: &str) -> Vec<u8> {
         let conn = self.sim.join();
-        conn.write(&sim_world::encode(&["DUMP", key]));
+        conn.write(&crate::sim_world::encode(&["DUMP", key]));
         let payload = |got: &[u8]| {
             let line = got.iter().position(|b| *b == b'\n')?;
             let len: usize = std::str::from_utf8(&got[1..line - 1]).ok()?.parse().ok()?;

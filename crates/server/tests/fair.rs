@@ -1,10 +1,7 @@
 //! A command whose time grows with its data gives way to other clients: it takes turns in
 //! proportion to its work. Turns are counted, not timed.
 
-mod shares;
-mod two_clients;
-
-use two_clients::{TestWorker, encode, worker};
+use crate::two_clients::{TestWorker, encode, worker};
 
 const ELEMENTS: usize = 20_000;
 /// Elements that two turns may look at: each turn counted here is followed by one of the other

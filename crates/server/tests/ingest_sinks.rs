@@ -2,14 +2,11 @@
 //! messages can be read, once and in order, and wake blocked clients. A message which cannot be
 //! stored waits or ends its connection, and affects no other connection.
 
-#[allow(dead_code)] // the other tests of the simulated world use the rest
-mod sim_world;
-
+use crate::sim_world::{CUTTING, MS, Reply, Sim};
 use driver::sim::{Ending, Faults, SimClient};
 use ingest::{Order, Strategy};
 use server::config::{Access, Config};
 use server::ingest::ports::IngestCounters;
-use sim_world::{CUTTING, MS, Reply, Sim};
 
 /// A connection that sends messages.
 struct Producer {

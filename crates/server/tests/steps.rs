@@ -2,10 +2,8 @@
 //! command takes at most about 200 microseconds of processor time, and other clients are answered
 //! between the steps.
 
-mod two_clients;
-
+use crate::two_clients::{TestWorker, encode, worker};
 use rustix::time::{ClockId, clock_gettime};
-use two_clients::{TestWorker, encode, worker};
 
 const ELEMENTS: usize = 1_000_000;
 /// The limit of a step: twice as long in a build with debug assertions, which is less optimised.

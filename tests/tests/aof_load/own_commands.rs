@@ -8,7 +8,7 @@ use std::thread;
 
 use sheafdb_tests::rdb_state::databases;
 
-use super::super::*;
+use super::*;
 
 const NO: [&str; 4] = ["--aof-use-rdb-preamble", "no", "--appendfsync", "always"];
 

@@ -10,7 +10,7 @@ use sheafdb_tests::program::{finish, root, spawn};
 use sheafdb_tests::rdb_state::state;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 
-use super::super::{assert_same, copy_folder, rewrite};
+use super::{assert_same, copy_folder, rewrite};
 
 /// The folders.
 fn recorded() -> Vec<PathBuf> {

@@ -11,8 +11,8 @@ use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::Binary;
 use sheafdb_tests::wire::{Value, Wire, encode};
 
-use super::super::{NO_ID, ask, assert_goes_on, persistence, rewrite, rewrites_end, shown, start};
 use super::recount::{FILES, MANIFEST, Recount};
+use super::{NO_ID, ask, assert_goes_on, persistence, rewrite, rewrites_end, shown, start};
 
 /// Changes of all kinds: what several wires write in several databases, transactions, values which
 /// are written in parts, keys which are due, producers, and a cut.

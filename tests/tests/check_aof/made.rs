@@ -1,6 +1,6 @@
 //! Files that were made by hand: hostile ones, and those about which the programs differ.
 
-use super::super::*;
+use super::*;
 
 const SET: &[u8] = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
 const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";

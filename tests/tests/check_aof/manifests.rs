@@ -1,6 +1,6 @@
 //! Manifests.
 
-use super::super::*;
+use super::*;
 
 const INCR: &str = "file appendonly.aof.1.incr.aof seq 1 type i\n";
 const SET: &[u8] = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";

@@ -1,6 +1,6 @@
 //! Files that redis-server wrote.
 
-use super::super::*;
+use super::*;
 
 /// Whether a file that ends here ends within an annotation. Redis calls it whole; a command that is
 /// appended to it would be taken for the rest of the annotation.

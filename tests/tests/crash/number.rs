@@ -30,7 +30,7 @@ const SELECT_0: &[u8] = b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n";
 
 #[test]
 fn records_up_to_a_number_make_the_base_which_was_cut_there() {
-    let rounds = super::super::env_number("CRASH_ROUNDS").map_or(ROUNDS, |n| n as usize);
+    let rounds = super::env_number("CRASH_ROUNDS").map_or(ROUNDS, |n| n as usize);
     let (mut bases, mut differing) = (0, 0);
     for round in 0..rounds {
         let folder = Folder::new(&format!("number-{round}"));

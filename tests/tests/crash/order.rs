@@ -30,7 +30,7 @@ pub(super) const DUE: Duration = Duration::from_millis(30);
 
 #[test]
 fn what_workers_did_at_once_is_in_the_file_in_that_order() {
-    let rounds = super::super::env_number("CRASH_ROUNDS").map_or(ROUNDS, |n| n as usize);
+    let rounds = super::env_number("CRASH_ROUNDS").map_or(ROUNDS, |n| n as usize);
     for round in 0..rounds {
         let folder = Folder::new(&format!("order-{round}"));
         let fsync = if round.is_multiple_of(3) { "always" } else { "everysec" };

@@ -51,7 +51,7 @@ fn is_unknown(folder: &Folder) -> bool {
 
 #[test]
 fn sequences_of_every_family_are_restored() {
-    let rounds = super::super::env_number("CRASH_ROUNDS").map_or(ROUNDS, |n| n as usize);
+    let rounds = super::env_number("CRASH_ROUNDS").map_or(ROUNDS, |n| n as usize);
     for round in 0..rounds {
         let folder = Folder::new(&format!("same-{round}"));
         let mut server = start(&folder, &["--threads", if round % 2 == 0 { "1" } else { "2" }]);

@@ -10,10 +10,14 @@ mod sim_world;
 mod appending;
 mod bounds;
 mod disk;
+#[path = "../every_write.rs"]
+mod every_write;
 mod hanging;
 mod held;
 mod ingest;
 mod ingest2;
+#[path = "../ingest_sinks.rs"]
+mod ingest_sinks;
 mod load;
 mod monitor;
 mod moving;
@@ -21,6 +25,8 @@ mod rewrite;
 mod save;
 mod service;
 mod stop;
+#[path = "../stopped.rs"]
+mod stopped;
 mod turns;
 mod waitaof;
 mod worlds;
