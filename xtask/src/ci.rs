@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::run::{cargo, check, cpu_s, output, passed};
+use crate::run::{cargo, cargo_cfg, check, cpu_s, output, passed};
 use crate::side_by_side::{self, Plan};
 use crate::watchdog::{self, watch};
 use crate::{guards, lines, release, sim, tidy};
@@ -231,22 +231,18 @@ fn shuttle(root: &Path) -> Result<(), String> {
 /// The baton's own tests, and whole servers in worlds of it.
 fn baton(root: &Path) -> Result<(), String> {
     library_tests(root, "sim", SIMULATED)?;
-    let mut worlds = cargo(root, &["test", "--quiet", "--target-dir", "target/sim"]);
-    worlds.args(["--package", "sheafdb-server", "--test", "baton"]);
-    worlds.env("RUSTFLAGS", "--cfg sim");
-    check(&mut worlds)
+    let worlds = ["test", "--quiet", "--package", "sheafdb-server", "--test", "baton"];
+    check(&mut cargo_cfg(root, "sim", &worlds))
 }
 
-/// The chosen unit tests of some crates under `--cfg NAME`. That needs another build of everything,
-/// so it has a target folder of its own. One command for all crates: what they share is built once.
+/// The chosen unit tests of some crates under `--cfg NAME`. One command for all crates: what they
+/// share is built once.
 fn library_tests(root: &Path, cfg: &str, chosen: &[(&str, &str)]) -> Result<(), String> {
-    let target = format!("target/{cfg}");
-    let mut command = cargo(root, &["test", "--lib", "--quiet", "--target-dir", &target]);
+    let mut command = cargo_cfg(root, cfg, &["test", "--lib", "--quiet"]);
     for (package, _) in chosen {
         command.args(["--package", package]);
     }
     command.arg("--").args(chosen.iter().map(|(_, filter)| filter));
-    command.env("RUSTFLAGS", format!("--cfg {cfg}"));
     let text = output(&mut command)?;
     print!("{text}");
     let crates = passed(&text).into_iter().filter(|count| *count > 0).count();

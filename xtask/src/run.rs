@@ -10,6 +10,17 @@ pub fn cargo(root: &Path, args: &[&str]) -> Command {
     command
 }
 
+/// A cargo which builds the crates of the workspace under `--cfg NAME`. Their programs are in a
+/// target folder of their own. What the crates use from elsewhere is the same with and without the
+/// cfg: it is built once, in the usual folder.
+pub fn cargo_cfg(root: &Path, cfg: &str, args: &[&str]) -> Command {
+    let mut command = cargo(root, args);
+    command.arg("--target-dir").arg(root.join("target").join(cfg));
+    command.env("RUSTC_WORKSPACE_WRAPPER", root.join("tools/cfg").join(cfg));
+    command.env("CARGO_BUILD_BUILD_DIR", root.join("target"));
+    command
+}
+
 /// Runs it to its end; an error names the command line.
 pub fn check(command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|e| format!("cannot start {command:?}: {e}"))?;

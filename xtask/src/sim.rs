@@ -3,10 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::run::{cargo, check};
+use crate::run::{cargo_cfg, check};
 
-/// Another build of everything, so it has a target folder of its own.
-const TARGET: &str = "target/sim";
 /// Seeds of the step in the whole check, and how long their clients make requests, in simulated
 /// milliseconds: half of the usual time, so that the step takes less than four minutes beside other
 /// steps. Of the first ones almost every fourth has an append-only file, of the others each.
@@ -19,16 +17,16 @@ const KEPT: &str = "crates/sim/seeds.txt";
 
 /// Builds the program, and runs it with these arguments.
 pub fn run(root: &Path, args: &[&str]) -> Result<(), String> {
-    let package = ["--package", "sheafdb-sim", "--target-dir", TARGET];
-    check(cargo(root, &["build", "--quiet"]).args(package).env("RUSTFLAGS", "--cfg sim"))?;
-    let program = root.join(TARGET).join("debug/sheafdb-sim");
+    let build = ["build", "--quiet", "--package", "sheafdb-sim"];
+    check(&mut cargo_cfg(root, "sim", &build))?;
+    let program = root.join("target/sim/debug/sheafdb-sim");
     check(Command::new(program).args(args).current_dir(root))
 }
 
 /// The step of the whole check: the tests of the crate, the seeds that are kept, and many seeds.
 pub fn step(root: &Path) -> Result<(), String> {
-    let tests = ["test", "--quiet", "--package", "sheafdb-sim", "--target-dir", TARGET];
-    check(cargo(root, &tests).env("RUSTFLAGS", "--cfg sim"))?;
+    let tests = ["test", "--quiet", "--package", "sheafdb-sim"];
+    check(&mut cargo_cfg(root, "sim", &tests))?;
     run(root, &["--seeds", "0..0", "--kept", KEPT])?;
     SEEDS.iter().try_for_each(|seeds| run(root, seeds))
 }
