@@ -163,13 +163,15 @@ const SUITES: &[&str] =
 
 /// Every program that the later steps run: all at once keeps all processors busy.
 fn build(root: &Path) -> Result<(), String> {
-    check(cargo(root, UNITS).arg("--no-run"))?;
+    check(cargo(root, UNITS).args(["--tests", "--no-run"]))?;
     check(&mut cargo(root, &["build", "--quiet", "--package", "sheafdb-server"]))?;
     check(cargo(root, SUITES).arg("--no-run"))
 }
 
+/// Without the examples: clippy compiles them, and steps which run one build it.
 fn unit(root: &Path) -> Result<(), String> {
-    check(cargo(root, UNITS).arg("--no-fail-fast"))
+    check(cargo(root, UNITS).args(["--tests", "--no-fail-fast"]))?;
+    check(cargo(root, UNITS).args(["--doc", "--no-fail-fast"]))
 }
 
 /// The tests of the test harness and of the fuzz runner, and then how the harness judges damaged
