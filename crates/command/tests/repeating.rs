@@ -8,7 +8,7 @@ use command::{CommandSpec, Handler, LockClass, registry};
 /// Requests of each command.
 const REQUESTS: usize = 100;
 /// Requests between two comparisons.
-const COMPARED_EVERY: usize = 10;
+const COMPARED_EVERY: usize = 25;
 
 fn is_tested(spec: &CommandSpec) -> bool {
     let runs = matches!(spec.handler, Handler::Data(_) | Handler::Blocking(..));
