@@ -6,11 +6,12 @@ use std::process::Command;
 use crate::run::{cargo_cfg, check};
 
 /// Seeds of the step in the whole check, and how long their clients make requests, in simulated
-/// milliseconds: half of the usual time, so that the step takes less than four minutes beside other
-/// steps. Of the first ones almost every fourth has an append-only file, of the others each.
+/// milliseconds: half of the usual time and few seeds, so that the step takes less than two minutes
+/// beside other steps; `make swarm` runs seeds without end. Of the first ones almost every fourth
+/// has an append-only file, of the others each.
 const SEEDS: &[&[&str]] = &[
-    &["--seeds", "0..700", "--time", "250"],
-    &["--seeds", "1000..1700", "--time", "250", "--journal"],
+    &["--seeds", "0..350", "--time", "250"],
+    &["--seeds", "1000..1350", "--time", "250", "--journal"],
 ];
 /// Seeds that found something once; they run first, for the usual time.
 const KEPT: &str = "crates/sim/seeds.txt";
