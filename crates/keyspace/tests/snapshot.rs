@@ -523,7 +523,9 @@ fn what_is_unshared_ahead_counts_as_copied() {
         let mut entry = guard.entry_mut(QUIET, DbIndex(0), key).expect("it is there");
         entry.edit(|big, log| {
             let Big::Hash(hash) = big else { unreachable!("a hash") };
-            names.iter().for_each(|name| _ = hash.set(name, b"VALUE", log));
+            for name in &names {
+                hash.set(name, b"VALUE", log);
+            }
         });
     });
     assert_eq!(ks.captured_bytes(), copied, "the change copies nothing");
