@@ -176,8 +176,28 @@ async function blocking() {
   waiter.disconnect();
 }
 
+async function messages() {
+  const [r, subscriber] = [connect(), connect()];
+  const got = [];
+  subscriber.on("message", (channel, text) => got.push([channel, text]));
+  subscriber.on("pmessage", (pattern, channel, text) => got.push([pattern, channel, text]));
+  assert.strictEqual(await subscriber.subscribe("news", "other"), 2);
+  assert.strictEqual(await subscriber.psubscribe("n*"), 3);
+  assert.strictEqual(await r.publish("news", "one"), 2);
+  assert.strictEqual(await r.publish("x", "two"), 0);
+  assert.deepStrictEqual(await r.multi().set("k", 1).publish("other", "three").exec(), [[null, "OK"], [null, 1]]);
+  const wanted = [["news", "one"], ["n*", "news", "one"], ["other", "three"]];
+  while (got.length < wanted.length) await new Promise((on) => setTimeout(on, 2));
+  assert.deepStrictEqual(got, wanted);
+  assert.strictEqual(await subscriber.unsubscribe("news"), 2);
+  assert.strictEqual(await subscriber.punsubscribe("n*"), 1);
+  assert.strictEqual(await r.publish("news", "four"), 0);
+  subscriber.disconnect();
+  r.disconnect();
+}
+
 (async () => {
-  const parts = [strings, pipelines, transactions, scans, reconnects, databases, collections, ordered, blocking];
+  const parts = [strings, pipelines, transactions, scans, reconnects, databases, collections, ordered, blocking, messages];
   for (const part of parts) {
     const since = Date.now();
     await part();

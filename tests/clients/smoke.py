@@ -391,6 +391,46 @@ def blocking(protocol):
     r.close()
 
 
+def messages(protocol):
+    r = client(protocol=protocol)
+    p = r.pubsub()
+    p.subscribe("news", "other")
+    p.psubscribe("n*")
+
+    def received(count):
+        got = []
+        while len(got) < count:
+            one = p.get_message(timeout=10)
+            assert one is not None, f"no message behind {got}"
+            got.append((one["type"], one["pattern"], one["channel"], one["data"]))
+        return got
+
+    confirmed = [("subscribe", None, b"news", 1), ("subscribe", None, b"other", 2), ("psubscribe", None, b"n*", 3)]
+    expect(received(3), confirmed)
+    expect(r.publish("news", "one"), 2)
+    expect(r.publish("nobody listens", "two"), 1)
+    expect(r.publish("x", "three"), 0)
+    wanted = [
+        ("message", None, b"news", b"one"),
+        ("pmessage", b"n*", b"news", b"one"),
+        ("pmessage", b"n*", b"nobody listens", b"two"),
+    ]
+    expect(received(3), wanted)
+    expect(sorted(r.pubsub_channels()), [b"news", b"other"])
+    expect(r.pubsub_numpat(), 1)
+    with r.pipeline() as pipe:
+        expect(pipe.set("k", 1).publish("other", "four").execute(), [True, 1])
+    expect(received(1), [("message", None, b"other", b"four")])
+    p.unsubscribe("news")
+    p.punsubscribe()
+    p.unsubscribe()
+    kinds = [kind for kind, *_ in received(3)]
+    expect(sorted(kinds), ["punsubscribe", "unsubscribe", "unsubscribe"])
+    expect(r.publish("news", "five"), 0)
+    p.close()
+    r.close()
+
+
 def listed(value):
     """Tuples as lists, throughout."""
     return [listed(one) for one in value] if isinstance(value, (list, tuple)) else value
@@ -409,7 +449,7 @@ PARTS = [
     ("databases", databases),
     *(
         (f"{part.__name__} in RESP{protocol}", functools.partial(part, protocol))
-        for part in (collections, ordered, blocking, newer)
+        for part in (collections, ordered, blocking, newer, messages)
         for protocol in (2, 3)
     ),
 ]

@@ -226,8 +226,6 @@ fn unsupported_modes_fail_with_an_error() {
     let _ = std::fs::remove_file(&functions);
     let (success, text) = output_and_success(&server, &["--replica"]);
     assert!(!success && text.contains("-ERR unknown command 'SYNC'"), "{text}");
-    let (_, text) = output_and_success(&server, &["subscribe", "x"]);
-    assert!(text.starts_with("ERR unknown command 'subscribe'"), "{text}");
     let (success, text) =
         output_and_success(&server, &["--cluster", "check", &server.addr.to_string()]);
     assert!(!success && text.contains("is not configured as a cluster node"), "{text}");

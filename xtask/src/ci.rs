@@ -75,6 +75,7 @@ const STEPS: &[Step] = &[
     ("hotkeys", BUILT, |root| suite(root, "hotkeys", &[])),
     ("info", BUILT, |root| suite(root, "info", &[])),
     ("monitor", BUILT, |root| suite(root, "monitor", &[])),
+    ("pubsub", BUILT, |root| both(root, "pubsub", &[])),
     ("io_backend", BUILT, |root| suite(root, "io_backend", &[])),
     ("traffic", BUILT, |root| both(root, "traffic", &[])),
     ("flooding", BUILT, |root| both(root, "flooding", &[])),

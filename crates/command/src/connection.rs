@@ -12,9 +12,17 @@ use crate::error::{Arity, Error, HelloOption};
 use crate::ops::{Credentials, Hello, SessionOp};
 use crate::parse::{self, is};
 
-/// `PING [message]`.
+/// `PING [message]`. A RESP2 client with subscriptions gets an array, as it does for messages.
 pub fn ping(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
     match ctx.args.len() {
+        n @ (1 | 2) if ctx.is_in_subscribed_mode() => {
+            ctx.reply.array(2);
+            ctx.reply.bulk(b"pong");
+            match n {
+                1 => ctx.reply.bulk(b""),
+                _ => reply_argument(ctx, 1),
+            }
+        }
         1 => ctx.reply.simple("PONG"),
         2 => reply_argument(ctx, 1),
         _ => return Err(Arity { command: "ping" }.into()),

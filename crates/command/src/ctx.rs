@@ -48,12 +48,21 @@ pub struct Full<'a> {
     keys: &'a [First],
     /// Which of them was asked for last.
     at: Cell<usize>,
+    /// Its client speaks RESP2 and has subscriptions.
+    is_in_subscribed_mode: bool,
 }
 
 impl<'a> Full<'a> {
     /// With what was done ahead of the command, and its keys if they were hashed.
     pub fn new(prepared: Prepared, keys: &'a [First]) -> Self {
-        Self { prepared: Cell::new(prepared), keys, at: Cell::new(0) }
+        let is_in_subscribed_mode = false;
+        Self { prepared: Cell::new(prepared), keys, at: Cell::new(0), is_in_subscribed_mode }
+    }
+
+    /// The same, of a client that speaks RESP2 and has subscriptions, or of another one.
+    #[must_use]
+    pub fn in_subscribed_mode(self, is_in_subscribed_mode: bool) -> Self {
+        Self { is_in_subscribed_mode, ..self }
     }
 
     /// What was done ahead, if the command has not taken it.
@@ -165,6 +174,12 @@ impl<'a, 'g> Ctx<'a, 'g> {
     #[must_use]
     pub fn with_full(self, full: &'a Full<'a>) -> Self {
         Self { full: Some(full), ..self }
+    }
+
+    /// True if its client speaks RESP2 and has subscriptions.
+    #[inline]
+    pub fn is_in_subscribed_mode(&self) -> bool {
+        self.full.is_some_and(|full| full.is_in_subscribed_mode)
     }
 
     /// Argument `i` as a key; what was hashed to lock it is not hashed again.

@@ -58,6 +58,7 @@ const fn title(group: Group) -> &'static str {
         Group::Stream => "Streams",
         Group::Generic => "Keys of any type",
         Group::Transactions => "Transactions",
+        Group::PubSub => "Publish and subscribe",
         Group::Connection => "Connection",
         Group::Server => "Server",
     }

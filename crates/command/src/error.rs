@@ -316,6 +316,12 @@ errors! {
     ExecRefused { why: Box<str> } => "EXECABORT Transaction discarded because of: {why}",
     NotInMulti => "ERR Command not allowed inside a transaction",
     MonitorInMulti => "ERR MONITOR isn't allowed for DENY BLOCKING client",
+    /// SSUBSCRIBE inside a transaction.
+    ShardSubscribeInMulti => "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client",
+    /// A RESP2 client with subscriptions sends something else.
+    Subscribed { command: &'static str } =>
+        "ERR Can't execute '{command}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+         RESET are allowed in this context",
     /// A command on keys from a client that monitors.
     MonitorOnKeys => "ERR Replica can't interact with the keyspace",
 

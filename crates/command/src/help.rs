@@ -29,7 +29,7 @@ pub fn help(ctx: &mut Ctx<'_, '_>) -> Result<Done, Error> {
 }
 
 /// The texts by command.
-pub const TEXTS: [(&str, &[&str]); 13] = [
+pub const TEXTS: [(&str, &[&str]); 14] = [
     ("client", CLIENT),
     ("command", COMMAND),
     ("commandlog", COMMANDLOG),
@@ -40,6 +40,7 @@ pub const TEXTS: [(&str, &[&str]); 13] = [
     ("memory", MEMORY),
     ("module", MODULE),
     ("object", OBJECT),
+    ("pubsub", PUBSUB),
     ("slowlog", SLOWLOG),
     ("xgroup", XGROUP),
     ("xinfo", XINFO),
@@ -236,6 +237,20 @@ const OBJECT: &[&str] = &[
     "REFCOUNT <key>",
     "    Return the number of references of the value associated with the specified",
     "    <key>.",
+];
+
+const PUBSUB: &[&str] = &[
+    "CHANNELS [<pattern>]",
+    "    Return the currently active channels matching a <pattern> (default: '*').",
+    "NUMPAT",
+    "    Return number of subscriptions to patterns.",
+    "NUMSUB [<channel> ...]",
+    "    Return the number of subscribers for the specified channels, excluding",
+    "    pattern subscriptions(default: no channels).",
+    "SHARDCHANNELS [<pattern>]",
+    "    Return the currently active shard level channels matching a <pattern> (default: '*').",
+    "SHARDNUMSUB [<shardchannel> ...]",
+    "    Return the number of subscribers for the specified shard level channel(s)",
 ];
 
 const SLOWLOG: &[&str] = &[

@@ -9,7 +9,9 @@ use crate::error::Error;
 use crate::keys;
 use crate::parse::is;
 use crate::registry::{self, CommandId};
-use crate::spec::{Acl, Arg, ArgKind, BeginSearch, CommandSpec, Docs, FindKeys, KeyAt, KeySpec};
+use crate::spec::{
+    Acl, Arg, ArgKind, BeginSearch, CommandSpec, Docs, FindKeys, KeyAt, KeyFlags, KeySpec,
+};
 use crate::table;
 
 /// `COMMAND`.
@@ -379,7 +381,7 @@ pub fn reply_keys_and_flags(reply: &mut Reply<'_>, request: Args<'_>) -> Result<
 fn keys_of(request: Args<'_>) -> Result<(&'static CommandSpec, Vec<KeyAt>), Error> {
     let id = registry::lookup(request.get(0)).ok_or(Error::InvalidCommand)?;
     let spec = registry::resolve(id, request).map_err(|_| Error::InvalidCommand)?.spec();
-    if spec.keys.is_empty() {
+    if spec.keys.iter().all(|keys| keys.flags.contains(KeyFlags::NOT_KEY)) {
         return Err(Error::NoKeyArguments);
     }
     if !spec.accepts(request.len()) {

@@ -45,6 +45,7 @@ pub mod connection;
 pub mod generic;
 pub mod load;
 mod parts;
+pub mod pubsub;
 pub mod save;
 pub mod server;
 pub mod transactions;

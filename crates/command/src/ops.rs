@@ -18,4 +18,4 @@ pub use server_op::{
     LatencyOp, LogKind, LogOp, MemoryOp, Migrate, SLOWLOG_GET_DEFAULT, SaveMode, ServerOp,
     ShutdownOp,
 };
-pub use session_op::{Credentials, Hello, SessionOp};
+pub use session_op::{Credentials, Hello, PubSubOp, SessionOp, Subject};

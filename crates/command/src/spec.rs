@@ -277,11 +277,13 @@ pub enum Group {
     Geo,
     /// Streams.
     Stream,
+    /// Publishing and subscribing.
+    PubSub,
 }
 
 impl Group {
     /// All groups, in the order of the documentation.
-    pub const ALL: [Group; 13] = [
+    pub const ALL: [Group; 14] = [
         Group::String,
         Group::Bitmap,
         Group::Hyperloglog,
@@ -293,6 +295,7 @@ impl Group {
         Group::Stream,
         Group::Generic,
         Group::Transactions,
+        Group::PubSub,
         Group::Connection,
         Group::Server,
     ];
@@ -313,6 +316,7 @@ impl Group {
             Group::SortedSet => "sorted-set",
             Group::Geo => "geo",
             Group::Stream => "stream",
+            Group::PubSub => "pubsub",
         }
     }
 }

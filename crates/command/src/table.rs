@@ -12,6 +12,7 @@ mod hash;
 mod hyperloglog;
 mod keys;
 mod list;
+mod pubsub;
 mod server;
 mod set;
 mod stream;
@@ -21,7 +22,7 @@ mod zset;
 
 use crate::spec::CommandSpec;
 
-pub(crate) static GROUPS: [&[CommandSpec]; 14] = [
+pub(crate) static GROUPS: [&[CommandSpec]; 15] = [
     string::COMMANDS,
     bitmap::COMMANDS,
     hyperloglog::COMMANDS,
@@ -33,6 +34,7 @@ pub(crate) static GROUPS: [&[CommandSpec]; 14] = [
     stream::COMMANDS,
     generic::COMMANDS,
     transactions::COMMANDS,
+    pubsub::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
     diagnostics::COMMANDS,

@@ -2,7 +2,7 @@
 
 use crate::common::{Oracle, Value, is_built, with_args, words};
 use command::registry::{self, CommandId};
-use command::spec::{BeginSearch, FindKeys, Flags, Traits};
+use command::spec::{BeginSearch, CommandSpec, FindKeys, Flags, KeyFlags, Traits};
 use command::{Handler, LockClass, keys, table};
 
 #[test]
@@ -61,7 +61,7 @@ fn entries_are_consistent() {
         assert!(!container || spec.has_subcommands(), "{name} does nothing");
         let locks_keys = matches!(spec.lock, LockClass::Keys | LockClass::Growing);
         // MIGRATE has keys, and takes World for a moment to freeze their slots.
-        let has_keys = !spec.keys.is_empty() && name != "migrate";
+        let has_keys = !spec.keys.is_empty() && !names_no_keys(spec) && name != "migrate";
         assert_eq!(locks_keys, has_keys, "{name}: keys and lock disagree");
         let both = spec.flags.contains(Flags::WRITE) && spec.flags.contains(Flags::READONLY);
         assert!(!both, "{name} is both a write and a read");
@@ -69,7 +69,7 @@ fn entries_are_consistent() {
         for (nth, keys) in spec.keys.iter().enumerate() {
             if let BeginSearch::Index(at) = keys.begin {
                 // With several kinds of keys, those after the first may be optional.
-                let open = nth > 0 && spec.arity < 0;
+                let open = (nth > 0 || names_no_keys(spec)) && spec.arity < 0;
                 assert!(open || least > at, "{name}: its first key may be missing");
             }
         }
@@ -89,6 +89,11 @@ fn entries_are_consistent() {
     }
 }
 
+/// What its key specs find belongs to slots as keys do, and is none.
+fn names_no_keys(spec: &CommandSpec) -> bool {
+    !spec.keys.is_empty() && spec.keys.iter().all(|keys| keys.flags.contains(KeyFlags::NOT_KEY))
+}
+
 /// The handler's own parser determines the locked keys, unless the key specs find them by position
 /// alone. A search for a keyword or a count would be a second parser, which could find other keys
 /// than the first.
@@ -101,7 +106,8 @@ fn keys_at_variable_positions_are_determined_by_the_handler() {
         };
         let is_plain = spec.keys.iter().all(by_position);
         let blocks = matches!(spec.handler, Handler::Blocking(..));
-        assert_eq!(spec.touched.is_some(), !is_plain && !blocks, "{}", spec.full_name);
+        let has_parser = !is_plain && !blocks || names_no_keys(spec);
+        assert_eq!(spec.touched.is_some(), has_parser, "{}", spec.full_name);
     }
 }
 
@@ -112,7 +118,7 @@ fn the_single_key_of_a_command_is_its_only_key() {
         with_args(&words, |args| {
             let mut walked = Vec::new();
             let _ = keys::for_each(spec, args, |key| walked.push(key.arg));
-            if let Some(at) = spec.single_key() {
+            if let Some(at) = spec.single_key().filter(|_| !names_no_keys(spec)) {
                 assert_eq!(walked, [at], "{}", spec.full_name);
             }
         });

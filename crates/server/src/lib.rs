@@ -15,6 +15,7 @@ pub mod ingest;
 pub mod log;
 pub mod migrate;
 pub mod persist;
+pub mod pubsub;
 pub mod sessions;
 pub mod settings;
 pub mod shared;

@@ -12,6 +12,7 @@ use crate::persist::journal::stream::Stream;
 use crate::persist::load::state::Load;
 use crate::persist::save::status::Saves;
 use crate::persist::save::threads::Walkers;
+use crate::pubsub::PubSub;
 use crate::sessions::card::Registry;
 use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
@@ -176,6 +177,8 @@ pub struct Shared {
     pub registry: Registry,
     /// Clients that MONITOR.
     pub monitors: Monitors,
+    /// Who subscribes to what, and messages on their way.
+    pub pubsub: PubSub,
     /// The next CLIENT ID.
     pub next_client_id: AtomicU64,
     /// Connections accepted since the start.

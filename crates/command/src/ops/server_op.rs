@@ -2,7 +2,7 @@
 
 use super::bytes::Bytes;
 use super::debug_op::DebugOp;
-use super::session_op::Credentials;
+use super::session_op::{Credentials, PubSubOp};
 
 /// An operation on the server as a whole.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,8 @@ pub enum ServerOp {
     Memory(MemoryOp),
     /// `SWAPDB`; whether they exist is for the server to say ([`crate::Error::DbRange`]).
     SwapDb(i32, i32),
+    /// `PUBSUB`.
+    PubSub(PubSubOp),
 }
 
 /// What `MIGRATE` is asked for.

@@ -30,6 +30,34 @@ pub enum SessionOp {
     Watch,
     /// `UNWATCH`.
     Unwatch,
+    /// `SUBSCRIBE` and its kin: the channels or patterns are the command's arguments.
+    Subscribe(Subject),
+    /// `UNSUBSCRIBE` and its kin: of the arguments, or of everything if there are none.
+    Unsubscribe(Subject),
+    /// `PUBLISH` and `SPUBLISH`: the channel and the message are the command's arguments.
+    Publish(Subject),
+}
+
+/// What a client subscribes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A channel.
+    Channel,
+    /// A shard channel.
+    Shard,
+    /// All channels whose names match a pattern.
+    Pattern,
+}
+
+/// A question of `PUBSUB`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PubSubOp {
+    /// `CHANNELS` and `SHARDCHANNELS`: those of this kind which match the pattern.
+    Channels(Subject, Option<Bytes>),
+    /// `NUMSUB` and `SHARDNUMSUB`: subscribers of these channels.
+    Counts(Subject, Vec<Bytes>),
+    /// `NUMPAT`.
+    Patterns,
 }
 
 /// What `AUTH` and `HELLO AUTH` carry.

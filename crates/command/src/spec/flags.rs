@@ -15,6 +15,8 @@ impl Flags {
     pub const DENYOOM: Flags = Flags(1 << 2);
     /// Administration of the server.
     pub const ADMIN: Flags = Flags(1 << 3);
+    /// Publishes, subscribes, or tells who does.
+    pub const PUBSUB: Flags = Flags(1 << 4);
     /// Not from scripts.
     pub const NOSCRIPT: Flags = Flags(1 << 5);
     /// May block the client.
@@ -39,11 +41,12 @@ impl Flags {
     pub const ALLOW_BUSY: Flags = Flags(1 << 19);
 
     /// Names in the order in which they are shown.
-    pub const NAMES: [(Flags, &'static str); 15] = [
+    pub const NAMES: [(Flags, &'static str); 16] = [
         (Flags::WRITE, "write"),
         (Flags::READONLY, "readonly"),
         (Flags::DENYOOM, "denyoom"),
         (Flags::ADMIN, "admin"),
+        (Flags::PUBSUB, "pubsub"),
         (Flags::NOSCRIPT, "noscript"),
         (Flags::BLOCKING, "blocking"),
         (Flags::LOADING, "loading"),
@@ -126,6 +129,10 @@ impl Traits {
     /// Tells who watches the server that its saves fail: refused like a write while they stop
     /// writes (`stop-writes-on-bgsave-error`).
     pub const TELLS_SAVE_ERRORS: Traits = Traits(1 << 13);
+    /// A RESP2 client that has subscriptions may send it.
+    pub const WHILE_SUBSCRIBED: Traits = Traits(1 << 14);
+    /// Each part of its reply is complete by itself and is sent whatever CLIENT REPLY says.
+    pub const CONFIRMS: Traits = Traits(1 << 15);
 
     /// The union of a list, for tables.
     pub const fn of(list: &[Traits]) -> Traits {
@@ -191,6 +198,8 @@ impl Acl {
     pub const GEO: Acl = Acl(1 << 10);
     /// Streams.
     pub const STREAM: Acl = Acl(1 << 11);
+    /// Publishing and subscribing.
+    pub const PUBSUB: Acl = Acl(1 << 12);
     /// Administration.
     pub const ADMIN: Acl = Acl(1 << 13);
     /// Constant or logarithmic time.
@@ -207,7 +216,7 @@ impl Acl {
     pub const TRANSACTION: Acl = Acl(1 << 19);
 
     /// Names in the order in which they are shown, without the `@`.
-    pub const NAMES: [(Acl, &'static str); 19] = [
+    pub const NAMES: [(Acl, &'static str); 20] = [
         (Acl::KEYSPACE, "keyspace"),
         (Acl::READ, "read"),
         (Acl::WRITE, "write"),
@@ -220,6 +229,7 @@ impl Acl {
         (Acl::HYPERLOGLOG, "hyperloglog"),
         (Acl::GEO, "geo"),
         (Acl::STREAM, "stream"),
+        (Acl::PUBSUB, "pubsub"),
         (Acl::ADMIN, "admin"),
         (Acl::FAST, "fast"),
         (Acl::SLOW, "slow"),

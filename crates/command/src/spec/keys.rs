@@ -139,13 +139,15 @@ impl KeyFlags {
     pub const INSERT: KeyFlags = KeyFlags(1 << 6);
     /// Deletes the user's data.
     pub const DELETE: KeyFlags = KeyFlags(1 << 7);
+    /// It is no key, but belongs to a slot as a key does.
+    pub const NOT_KEY: KeyFlags = KeyFlags(1 << 8);
     /// The spec may miss keys.
     pub const INCOMPLETE: KeyFlags = KeyFlags(1 << 9);
     /// The flags depend on the arguments.
     pub const VARIABLE_FLAGS: KeyFlags = KeyFlags(1 << 10);
 
     /// Names in the order in which they are shown.
-    pub const NAMES: [(KeyFlags, &'static str); 10] = [
+    pub const NAMES: [(KeyFlags, &'static str); 11] = [
         (KeyFlags::RO, "RO"),
         (KeyFlags::RW, "RW"),
         (KeyFlags::OW, "OW"),
@@ -154,6 +156,7 @@ impl KeyFlags {
         (KeyFlags::UPDATE, "update"),
         (KeyFlags::INSERT, "insert"),
         (KeyFlags::DELETE, "delete"),
+        (KeyFlags::NOT_KEY, "not_key"),
         (KeyFlags::INCOMPLETE, "incomplete"),
         (KeyFlags::VARIABLE_FLAGS, "variable_flags"),
     ];

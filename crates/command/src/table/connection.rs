@@ -560,7 +560,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -1,
         flags: F::FAST,
-        traits: T::TELLS_SAVE_ERRORS,
+        traits: T::of(&[T::TELLS_SAVE_ERRORS, T::WHILE_SUBSCRIBED]),
         handler: Handler::Data(connection::ping),
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         docs: &Docs {
@@ -577,7 +577,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "1.0.0",
         arity: -1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
-        traits: T::of(&[T::PASSES_CLOSED_GATE, T::ENDS_MULTI, T::NOT_QUEUED]),
+        traits: T::of(&[T::PASSES_CLOSED_GATE, T::ENDS_MULTI, T::NOT_QUEUED, T::WHILE_SUBSCRIBED]),
         handler: Handler::Session(connection::quit),
         docs: &Docs {
             summary: "Closes the connection.",
@@ -596,7 +596,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         since: "6.2.0",
         arity: 1,
         flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE, F::FAST, F::NO_AUTH, F::ALLOW_BUSY]),
-        traits: T::of(&[T::PASSES_CLOSED_GATE, T::ENDS_MULTI, T::NOT_QUEUED]),
+        traits: T::of(&[T::PASSES_CLOSED_GATE, T::ENDS_MULTI, T::NOT_QUEUED, T::WHILE_SUBSCRIBED]),
         handler: Handler::Session(connection::reset),
         docs: &Docs { summary: "Resets the connection.", complexity: "O(1)", ..Docs::NONE },
         ..BASE

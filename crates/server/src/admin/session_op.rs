@@ -42,7 +42,9 @@ impl Core {
                 self.finish(caller);
             }
             SessionOp::Reset => {
-                self.reset(caller);
+                if self.reset(caller) {
+                    return Ok(Outcome::Waiting);
+                }
                 Reply::new(out, Proto::Resp2).simple("RESET");
             }
             SessionOp::Client(op) => return self.client_op(out, caller, args, op),
@@ -65,12 +67,20 @@ impl Core {
                 self.unwatch_soon(caller);
                 caller.reply(out).ok();
             }
+            SessionOp::Subscribe(subject) => return self.subscribe(out, caller, args, subject),
+            SessionOp::Unsubscribe(subject) => {
+                return Ok(self.unsubscribe(out, caller, args, subject));
+            }
+            SessionOp::Publish(subject) => {
+                return Ok(self.publish(guard, out, caller, args, subject));
+            }
         }
         Ok(Outcome::Done)
     }
 
     /// No further command; the connection ends when its replies have left.
     pub(crate) fn finish(&mut self, caller: &Caller) {
+        self.end_subscriptions(caller.conn());
         let s = caller.session(self);
         s.finish();
         s.card.set_flag(flag::CLOSE_AFTER_REPLY, true);
@@ -138,8 +148,9 @@ impl Core {
         Ok(())
     }
 
-    /// RESET: as if the client had just connected.
-    fn reset(&mut self, caller: &Caller) {
+    /// RESET: as if the client had just connected. True if its subscriptions are many: they end in
+    /// steps, and the last one replies.
+    fn reset(&mut self, caller: &Caller) -> bool {
         self.unwatch_soon(caller);
         self.end_monitor(caller.conn());
         let need_auth = self.settings.needs_password();
@@ -150,13 +161,14 @@ impl Core {
         s.reply_mode = ReplyMode::On;
         s.skips_next = false;
         s.authenticated = !need_auth;
-        s.gates &= gate::STOPPED;
+        s.gates &= gate::STOPPED | gate::SUBSCRIBED;
         s.set_gate(gate::NEED_AUTH, need_auth);
         s.set_name(b"");
         s.card.db.store(0, Relaxed);
         s.card.proto.store(2, Relaxed);
         s.card.set_flag(flag::NO_EVICT | flag::NO_TOUCH | flag::IMPORT_SOURCE, false);
         self.free_queue(multi);
+        self.reset_subscriptions(caller)
     }
 }
 

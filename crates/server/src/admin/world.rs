@@ -40,6 +40,7 @@ impl Core {
                 let keys = guard.flush_db(caller.db);
                 self.free_flushed(out, caller, keys, mode)
             }
+            ServerOp::PubSub(op) => return Ok(self.pubsub_op(out, caller, op)),
             ServerOp::SwapDb(a, b) => self.swap_db(guard, out, caller, a, b)?,
             ServerOp::Config(op) => self.config_op(guard, out, caller, op)?,
             ServerOp::Debug(op) => return self.debug_op(guard, out, caller, op),

@@ -20,6 +20,7 @@ use crate::persist::load::folder::Place;
 use crate::persist::load::state::{self, Listener, Load, News, Plan};
 use crate::persist::save::status::Saves;
 use crate::persist::save::threads::Walkers;
+use crate::pubsub::PubSub;
 use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
 use crate::shared::{DatabaseCounters, Facts, Pause, Shared, VERSION, WorkerCounters};
@@ -456,6 +457,7 @@ pub fn make_shared<D: Driver<Message = Message>>(
         ingest: IngestPorts::new(threads),
         registry: crate::sessions::card::Registry::default(),
         monitors: Monitors::new(threads),
+        pubsub: PubSub::new(threads),
         next_client_id: AtomicU64::new(1),
         next_ticket: AtomicU64::new(1),
         blocked: Arc::default(),

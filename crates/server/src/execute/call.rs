@@ -114,7 +114,8 @@ impl Core {
     ) -> Result<Done, Error> {
         let Command { caller, args, hashed, .. } = *command;
         self.arm(guard, self.running.id());
-        let full = Full::new(self.take_prepared(caller), hashed.all);
+        let full = Full::new(self.take_prepared(caller), hashed.all)
+            .in_subscribed_mode(caller.is_in_subscribed_mode);
         let mut ctx = self.ctx(guard, out, caller, args, hashed.first).with_full(&full);
         let mut result = run(&mut ctx);
         if !caller.may_suspend {

@@ -68,6 +68,8 @@ pub struct Caller {
     pub is_import_source: bool,
     /// Commands with one of these flags are refused.
     pub denied: Flags,
+    /// It speaks RESP2 and has subscriptions: it may send few commands.
+    pub is_in_subscribed_mode: bool,
     /// Clients in MONITOR are shown it.
     pub is_monitored: bool,
     /// Of a queue: once too much is kept to undo its commands, those that have ended stand.
@@ -89,6 +91,7 @@ impl Caller {
             due: Due::Remove,
             is_import_source: s.gates & gate::IMPORT_SOURCE != 0,
             denied: if is_monitor { TOUCHES_KEYS } else { Flags::NONE },
+            is_in_subscribed_mode: s.gates & gate::SUBSCRIBED != 0 && s.proto == Proto::Resp2,
             is_monitored: true,
             commits_in_parts: false,
         }
@@ -142,6 +145,7 @@ impl Caller {
             due,
             is_import_source: false,
             denied: Flags::NONE,
+            is_in_subscribed_mode: false,
             is_monitored: false,
             commits_in_parts: false,
         }

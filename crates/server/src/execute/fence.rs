@@ -76,6 +76,7 @@ impl Core {
                 blocked.ticket.claim();
             }
             session.finish();
+            self.end_subscriptions(conn);
         }
     }
 }

@@ -35,6 +35,7 @@
 
 use crate::execute::caller::Caller;
 use crate::execute::gates::closed;
+use crate::pubsub::wire::Announcement;
 use crate::sessions::output::Hold;
 use crate::worker::core::Core;
 use base::SeqNo;
@@ -48,6 +49,8 @@ use resp::Args;
 pub(crate) enum Notice {
     /// A line for the clients in MONITOR.
     Monitor(Arc<[u8]>),
+    /// A message for subscribers.
+    Publish(Box<Announcement>),
 }
 
 impl Core {
@@ -167,6 +170,7 @@ impl Core {
         while let Some(note) = guard.next_note() {
             match *note.downcast().expect("notes are left here") {
                 Notice::Monitor(line) => self.shared.post_to_monitors(&line, hold),
+                Notice::Publish(announcement) => self.publish_announcement(&announcement, hold),
             }
         }
     }

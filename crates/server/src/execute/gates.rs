@@ -5,7 +5,7 @@ use crate::execute::caller::Caller;
 use crate::sessions::session::{Session, gate};
 use crate::worker::core::Core;
 use base::sync::atomic::Ordering::Relaxed;
-use command::error::Arity;
+use command::error::{Arity, Subscribed};
 use command::spec::{CommandSpec, Flags, Traits};
 use command::{CommandId, Error};
 use resp::Args;
@@ -112,8 +112,8 @@ impl Core {
         {
             return Verdict::Refuse(Some(id), misconfigured_journal(&why));
         }
-        if self.gates & closed::LOADING != 0 && self.denied_by_loading(session, spec) {
-            return Verdict::Refuse(Some(id), Error::Loading);
+        if let Some(why) = self.denied_by_state(session, caller, spec) {
+            return Verdict::Refuse(Some(id), why);
         }
         if self.gates & closed::WAITS != 0 && self.held_by_pause(session, spec) {
             return Verdict::Wait;
@@ -136,6 +136,20 @@ impl Core {
     /// True if the session has authenticated or need not. (The password may have been removed.)
     pub(crate) fn is_let_in(&self, session: &Session) -> bool {
         session.authenticated || !self.settings.needs_password()
+    }
+
+    /// What a client with subscriptions may not send, and nobody while a file is loaded.
+    fn denied_by_state(
+        &self,
+        session: &Session,
+        caller: &Caller,
+        spec: &CommandSpec,
+    ) -> Option<Error> {
+        if caller.is_in_subscribed_mode && !spec.traits.contains(Traits::WHILE_SUBSCRIBED) {
+            return Some(Subscribed { command: spec.full_name }.into());
+        }
+        let is_loading = self.gates & closed::LOADING != 0;
+        (is_loading && self.denied_by_loading(session, spec)).then_some(Error::Loading)
     }
 
     /// EXEC is denied if any queued command is: it was queued before loading began.

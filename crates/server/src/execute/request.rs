@@ -8,7 +8,7 @@ use crate::execute::window::{Hashed, KeyRef, NO_KEY, key_ref};
 use crate::sessions::session::{Session, gate};
 use crate::worker::core::Core;
 use base::sync::atomic::Ordering::Relaxed;
-use command::spec::Traits;
+use command::spec::{Flags, Traits};
 use command::{CommandId, Error};
 use driver::ConnId;
 use keyspace::{Access, Parked};
@@ -106,6 +106,13 @@ impl Core {
         let Some(session) = self.sessions[index as usize].as_deref() else {
             return Outcome::Done;
         };
+        let is_subscriber = session.gates & gate::SUBSCRIBED != 0;
+        if is_subscriber {
+            self.deliver_before(out, caller.conn());
+        }
+        let Some(session) = self.sessions[index as usize].as_deref() else {
+            return Outcome::Done;
+        };
         self.turn.output.open(index, out);
         let mut mark = out.position();
         self.running.reset(mark);
@@ -115,7 +122,14 @@ impl Core {
                 self.running.begin_handler(index, id);
                 let hashed = Hashed { first: key, all: &[] };
                 let outcome = self.dispatch(access, out, &Command { caller, id, args, hashed });
-                if id.spec().traits.contains(Traits::RUNS_QUEUE) {
+                let spec = id.spec();
+                if is_subscriber && outcome == Outcome::Done && !spec.flags.contains(Flags::PUBSUB)
+                {
+                    mark = self.deliver_behind(out, caller.conn(), mark);
+                }
+                if spec.traits.contains(Traits::RUNS_QUEUE)
+                    || spec.traits.contains(Traits::CONFIRMS)
+                {
                     mark = out.position(); // what is not wanted of its reply is gone already
                 }
                 outcome

@@ -94,6 +94,11 @@ impl Running {
         self.timed_ahead_ns = ns;
     }
 
+    /// Its reply begins here now.
+    pub fn move_reply(&mut self, from: OutPos) {
+        self.reply_from = from;
+    }
+
     /// Time of work ahead of it, once.
     #[inline]
     pub fn take_time_ahead(&mut self) -> u64 {

@@ -86,6 +86,7 @@ impl Core {
                 caller.reply(out).ok();
                 Ok(Progress::Complete)
             }
+            Task::Subscribing(work) => Ok(core.go_on_subscribing(out, caller, work)),
             Task::Watching(next, _) => Ok(core.go_on_watching(access, out, caller, next)),
             Task::Resumable(work, id) | Task::Preparing(work, id) => {
                 core.step_work(access, out, caller, (&mut **work, *id))

@@ -21,6 +21,7 @@ use crate::worker::core::Core;
 use base::SlotId;
 use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
+use command::spec::Traits;
 use command::{CommandId, Done, Error};
 use keyspace::{Access, Guard, Intent, Parked};
 use resp::{Args, OutBuf, OwnedRequest};
@@ -336,7 +337,9 @@ impl Core {
         let called = self.call(guard, out, &Command { caller, id, args, hashed });
         // All that it needs is locked, and inside EXEC no command suspends.
         assert!(matches!(called, Called::Over(_) | Called::Left(Done::Replied)));
-        caller.session(self).mute(from, out);
+        if !id.spec().traits.contains(Traits::CONFIRMS) {
+            caller.session(self).mute(from, out);
+        }
         let ns = self.clock.now().since(started);
         let reply = out.len_between(from, out.position()) as u64;
         let sizes = Sizes { request: protocol_len(args), reply };

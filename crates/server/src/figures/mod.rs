@@ -11,6 +11,7 @@ pub mod hot_sessions;
 pub mod ingest;
 pub mod io;
 pub mod limits;
+pub mod pubsub;
 pub mod rates;
 pub mod saves;
 pub mod service;
@@ -21,6 +22,7 @@ use crate::figures::databases::DatabaseUse;
 use crate::figures::defrag::DefragFigures;
 use crate::figures::ingest::IngestFigures;
 use crate::figures::io::IoFigures;
+use crate::figures::pubsub::PubSubFigures;
 use crate::figures::rates::{Rates, totals};
 use crate::figures::saves::SaveFigures;
 use crate::figures::service::ServiceFigures;
@@ -70,6 +72,8 @@ pub struct Figures {
     pub ingest: IngestFigures,
     /// The keys and slots that were used most in the last one to two minutes.
     pub hot: View,
+    /// Publish and subscribe.
+    pub pubsub: PubSubFigures,
     /// Times the listen queue was full.
     pub listen_overflows: u64,
     /// Saves.
@@ -258,6 +262,7 @@ impl Figures {
             now,
             unix_ms,
             clients: Clients::gather(shared),
+            pubsub: PubSubFigures::gather(shared),
             memory: Memory::gather(shared),
             stats: Stats::gather(shared, now, unix_ms),
             cpu: driver::process_times(),

@@ -41,6 +41,8 @@ pub mod flag {
     pub const CAN_REDIRECT: u32 = 1 << 10;
     /// CLIENT IMPORT-SOURCE ON.
     pub const IMPORT_SOURCE: u32 = 1 << 11;
+    /// Has subscriptions.
+    pub const PUBSUB: u32 = 1 << 12;
 }
 
 /// Names and texts that change rarely, under the card's own lock.
@@ -100,6 +102,8 @@ pub struct ClientCard {
     pub multi: AtomicI64,
     /// Keys watched.
     pub watching: AtomicU32,
+    /// Channels, shard channels and patterns subscribed to.
+    pub subscriptions: [AtomicU32; 3],
     /// What the client waits for in a blocking command.
     pub ticket: Mutex<Option<Arc<Ticket>>>,
     /// Bits of [`flag`].
@@ -112,6 +116,8 @@ pub struct ClientCard {
     pub waiting_bytes: AtomicU64,
     /// Bytes held by watches.
     pub watch_bytes: AtomicU64,
+    /// Bytes held by subscriptions.
+    pub subscription_bytes: AtomicU64,
     /// The most bytes that it held of requests at a time.
     pub input_peak: AtomicU64,
     /// Bytes of replies not sent yet.
@@ -144,12 +150,14 @@ impl ClientCard {
             proto: AtomicU32::new(2),
             multi: AtomicI64::new(-1),
             watching: AtomicU32::new(0),
+            subscriptions: Default::default(),
             ticket: Mutex::default(),
             flags: AtomicU32::new(0),
             input_bytes: AtomicU64::new(0),
             argv_bytes: AtomicU64::new(0),
             waiting_bytes: AtomicU64::new(0),
             watch_bytes: AtomicU64::new(0),
+            subscription_bytes: AtomicU64::new(0),
             input_peak: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             multi_bytes: AtomicU64::new(0),
@@ -200,6 +208,7 @@ impl ClientCard {
             &self.output_bytes,
             &self.multi_bytes,
             &self.watch_bytes,
+            &self.subscription_bytes,
         ];
         held.iter().map(|bytes| bytes.load(Relaxed)).sum()
     }

@@ -3,7 +3,7 @@
 
 use crate::persist::save::run::Answer;
 use crate::sessions::card::{ClientCard, flag};
-use crate::sessions::session::{Session, Suspended};
+use crate::sessions::session::{Session, Suspended, gate};
 use crate::worker::Worker;
 use crate::worker::message::Message;
 use base::sync::Arc;
@@ -163,6 +163,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             return self.remove_ingest(conn);
         }
         self.core.end_monitor(conn);
+        self.core.end_subscriptions(conn);
         let (_, out) = self.driver.io();
         self.core.turn.output.close(out);
         self.core.turn.output.segments.retain(|s| s.session != conn.index);
@@ -220,8 +221,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// if it is above the soft one and must be checked again.
     fn is_above_soft(&mut self, conn: ConnId, unsent: usize) -> bool {
         let now = self.core.turn.now();
-        let limit = self.core.settings.output_limit;
+        let limits = self.core.settings.output_limits;
         let Some(session) = self.core.session_mut(conn) else { return false };
+        let is_subscriber = session.gates & gate::SUBSCRIBED != 0;
+        let limit = if is_subscriber { limits.pubsub } else { limits.normal };
         if limit.exceeded(unsent as u64, &mut session.soft_limit_since, now) {
             crate::log::warning(format_args!(
                 "Client id={} addr={} closed: {unsent} bytes of replies exceed client-output-buffer-limit",
@@ -315,6 +318,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::Moved(moved) => self.on_moved(*moved),
             Message::Monitor(line, hold) => self.on_monitor(&line, hold),
             Message::MonitorLost => self.on_monitor_lost(),
+            Message::Published => self.deliver(),
             Message::Probe(answers) => answers[self.core.id].store(true, Release),
             // The flush of this turn sends what was released; a shutdown is seen at the end of the
             // turn.

@@ -125,6 +125,38 @@ impl Output {
         self.open.as_ref().map_or(FenceNo(0), |s| s.hold.fence)
     }
 
+    /// What the open segment's bytes wait for.
+    pub fn hold_so_far(&self) -> Hold {
+        self.open.as_ref().map_or(Hold::NONE, |s| s.hold)
+    }
+
+    /// Gives each of these sessions the same bytes of the arena: a message, which is written once.
+    /// No segment is open. If the last bytes were given to the same sessions and these follow them,
+    /// their segments go on, so that many messages leave with one send.
+    pub fn share(&mut self, sessions: &[u32], (from, to): (OutPos, OutPos), hold: Hold) {
+        debug_assert!(self.open.is_none(), "bytes of others would be between");
+        self.held |= hold != Hold::NONE;
+        let before = self.segments.len().saturating_sub(sessions.len());
+        let last = &mut self.segments[before..];
+        let goes_on = |(s, session): (&Segment, &u32)| {
+            s.session == *session && s.to() == from && s.hold == hold
+        };
+        if last.len() == sessions.len() && last.iter().zip(sessions).all(goes_on) {
+            for segment in last {
+                (segment.end, segment.blob_end) = (to.bytes, to.blobs);
+            }
+            return;
+        }
+        self.segments.extend(sessions.iter().map(|session| Segment {
+            session: *session,
+            start: from.bytes,
+            end: to.bytes,
+            blob_start: from.blobs,
+            blob_end: to.blobs,
+            hold,
+        }));
+    }
+
     /// True if a segment that ended since the last call has a hold.
     #[inline]
     pub fn take_held(&mut self) -> bool {

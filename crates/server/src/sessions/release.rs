@@ -134,15 +134,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     /// The last step of a reply was written: the pushes which waited behind it follow.
     pub(crate) fn release_pushes(&mut self, conn: ConnId) {
-        let Some(session) = self.core.session_mut(conn) else { return };
-        let Some(pushes) = session.pushes.take() else { return };
-        let (_, out) = self.driver.io();
-        self.core.turn.output.open(conn.index, out);
-        for (chunk, hold, _) in pushes.chunks {
-            out.append(chunk);
-            self.core.turn.output.hold_at(hold);
+        if self.core.session_mut(conn).is_some_and(|s| s.pushes.is_some()) {
+            let (_, out) = self.driver.io();
+            self.core.write_pushes(out, conn);
+            self.on_unsent(conn);
         }
-        self.on_unsent(conn);
     }
 
     /// Sends what may leave, while something is held.

@@ -2,6 +2,7 @@
 //! worker between two commands (`worker/moving.rs`).
 
 use crate::execute::sizes::Sizes;
+use crate::pubsub::subscriptions::{Subscribing, Subscriptions};
 use crate::sessions::card::{CardText, ClientCard, flag};
 use crate::sessions::client_memory::{ClientMemory, Share};
 use crate::sessions::outbox::Outbox;
@@ -41,6 +42,8 @@ pub mod gate {
     pub const MAY_FREEZE: u32 = 1 << 8;
     /// CLIENT IMPORT-SOURCE ON.
     pub const IMPORT_SOURCE: u32 = 1 << 9;
+    /// Has subscriptions.
+    pub const SUBSCRIBED: u32 = 1 << 10;
 }
 
 /// Memory of a client which holds nothing: without its names and its place in tables.
@@ -117,6 +120,8 @@ pub enum Task {
     Preparing(Box<dyn Resumable>, CommandId),
     /// WATCH of many keys: the argument which its next step begins with.
     Watching(usize, Option<CommandId>),
+    /// SUBSCRIBE or UNSUBSCRIBE of many names.
+    Subscribing(Subscribing),
     /// FLUSHALL SYNC and FLUSHDB SYNC: replies OK when everything is freed.
     Reclaim(BlockedMark),
 }
@@ -127,6 +132,7 @@ impl Task {
         match self {
             Task::Resumable(_, id) | Task::Preparing(_, id) => Some(*id),
             Task::Watching(_, id) => *id,
+            Task::Subscribing(work) => work.id,
             Task::Reclaim(_) => None,
         }
     }
@@ -135,7 +141,7 @@ impl Task {
     pub fn memory(&self) -> u64 {
         match self {
             Task::Resumable(work, _) | Task::Preparing(work, _) => work.memory() as u64,
-            Task::Watching(..) | Task::Reclaim(_) => 0,
+            Task::Watching(..) | Task::Subscribing(_) | Task::Reclaim(_) => 0,
         }
     }
 }
@@ -415,6 +421,8 @@ pub struct Session {
     names_held: Share,
     /// Keys under WATCH.
     pub watched: Watches,
+    /// What it subscribes to; never nothing.
+    pub subscriptions: Option<Box<Subscriptions>>,
     /// Keys that it has left, and that are yet to be released.
     pub keys_left: usize,
     /// Last time a command was read, for `timeout`.
@@ -472,6 +480,7 @@ impl Session {
             multi: None,
             names_held: memory.share(),
             watched: Watches::new(memory.share()),
+            subscriptions: None,
             keys_left: 0,
             last_active: now,
             quota: Quota::default(),

@@ -38,7 +38,7 @@ pub struct WorkerSettings {
     /// Framing limits of authenticated and unauthenticated sessions.
     limits: [Limits; 2],
     /// `client-output-buffer-limit normal`.
-    pub output_limit: OutputBounds,
+    pub output_limits: OutputLimits,
     /// `latency-monitor-threshold`, nanoseconds; `u64::MAX` for never.
     spike_ns: u64,
     /// What takes less is neither a spike nor a long run, nor charged.
@@ -97,6 +97,15 @@ pub struct OutputBounds {
     pub soft_s: u64,
 }
 
+/// Those of each class of clients.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputLimits {
+    /// Clients without subscriptions.
+    pub normal: OutputBounds,
+    /// Clients with subscriptions.
+    pub pubsub: OutputBounds,
+}
+
 impl OutputBounds {
     /// True if a client with so much unsent output must be closed; keeps the time of the soft
     /// limit.
@@ -138,7 +147,10 @@ impl WorkerSettings {
             budgets,
             command: c.command.clone(),
             limits: [Limits::new(bulk_len_max, false), Limits::new(bulk_len_max, true)],
-            output_limit: c.output_limits[0].into(),
+            output_limits: OutputLimits {
+                normal: c.output_limits[0].into(),
+                pubsub: c.output_limits[2].into(),
+            },
             spike_ns,
             noted_ns: spike_ns.min(LONG_RUN_NS).min(NOTED_NS),
             ingest_idle_ns: ns(c.ingest_idle_timeout_s),

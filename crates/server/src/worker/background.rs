@@ -139,7 +139,7 @@ impl Core {
         }
         let idle = |s: &&crate::sessions::session::Session| {
             matches!(s.suspended, Suspended::No)
-                && s.gates & gate::MONITOR == 0
+                && s.gates & (gate::MONITOR | gate::SUBSCRIBED) == 0
                 && self.turn.now().since(s.last_active) > limit
         };
         self.sessions.iter().flatten().map(AsRef::as_ref).filter(idle).map(|s| s.conn).collect()
@@ -232,6 +232,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Progress::More => self.core.suspend(&caller, Suspended::Task(task)),
             Progress::Park(at) => self.core.park_task(&mut self.access, &caller, task, at),
         }
+        if !self.core.batch.after.is_empty() {
+            self.apply_after();
+        }
     }
 
     /// The step itself; what it replies and how long it takes is noted for its command.
@@ -242,7 +245,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let mark = out.position();
         let progress = self.core.step(&mut self.access, out, caller, task);
         let s = caller.session(&mut self.core);
-        s.mute(mark, out);
+        if !matches!(task, Task::Subscribing(_)) {
+            s.mute(mark, out); // confirmations are always sent
+        }
         s.built_held.set(task.memory());
         let replied = out.len_between(mark, out.position());
         self.access.leave();

@@ -19,6 +19,8 @@ pub enum After {
         /// One past the last.
         to: usize,
     },
+    /// Messages were published, or wait to be written.
+    Deliver,
 }
 
 /// A window's execution under way.

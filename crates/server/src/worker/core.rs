@@ -16,6 +16,7 @@ use crate::execute::hot::{Hot, hot_table};
 use crate::execute::keys::CommandKeys;
 use crate::execute::running::Running;
 use crate::execute::sampler::Sampler;
+use crate::pubsub::local::Local;
 use crate::sessions::outbox::Holding;
 use crate::sessions::quota::Quotas;
 use crate::sessions::session::Session;
@@ -72,6 +73,8 @@ pub struct Core {
     pub(crate) bulks: Vec<ConnId>,
     /// Sessions in MONITOR.
     pub(crate) monitors: Vec<ConnId>,
+    /// Which sessions subscribe to what.
+    pub(crate) pubsub: Local,
     /// The highest number of messages that were poured here.
     pub(crate) poured: SeqNo,
     pub(crate) shutdown: Shutdown,
@@ -134,6 +137,7 @@ impl Core {
             above_soft: Vec::new(),
             bulks: Vec::new(),
             monitors: Vec::new(),
+            pubsub: Local::default(),
             poured: SeqNo(0),
             shutdown: Shutdown::new(listeners),
             turn: Turn::new(now, driver.unix_ms()),

@@ -1,5 +1,6 @@
 //! Watches and tickets which clients have left at keys; [`crate::worker::releases`] removes them.
 
+use crate::pubsub::subscriptions::Subscriptions;
 use crate::sessions::watches::Watches;
 use base::sync::Arc;
 use driver::ConnId;
@@ -19,6 +20,8 @@ pub enum Left {
     Watches(Watches),
     /// A ticket, and from how many of its keys it is removed already.
     Ticket(Arc<Ticket>, usize),
+    /// Subscriptions of a client that is gone.
+    Subscriptions(Box<Subscriptions>),
 }
 
 impl Left {
@@ -27,6 +30,7 @@ impl Left {
         match self {
             Left::Watches(watches) => watches.len(),
             Left::Ticket(ticket, done) => ticket.keys.len() - done,
+            Left::Subscriptions(all) => all.total(),
         }
     }
 }

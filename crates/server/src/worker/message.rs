@@ -141,6 +141,8 @@ pub enum Message {
     Monitor(Arc<[u8]>, Hold),
     /// Lines for them were dropped: they are closed.
     MonitorLost,
+    /// Messages for subscribers of this worker are in its inbox.
+    Published,
     /// The admin thread asks whether the workers answer: each sets its own flag.
     Probe(Arc<[AtomicBool]>),
     /// SHUTDOWN or a signal: flush what was executed, then end.

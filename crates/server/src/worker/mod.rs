@@ -175,15 +175,24 @@ impl<D: Driver<Message = Message>> Worker<D> {
         }
     }
 
-    fn apply_after(&mut self) {
+    pub(crate) fn apply_after(&mut self) {
         let mut after = std::mem::take(&mut self.core.batch.after);
-        for After::Stop { conn, from, to } in after.drain(..) {
-            if from < to {
-                self.keep(conn, from, to);
+        let mut delivers = false;
+        for next in after.drain(..) {
+            match next {
+                After::Stop { conn, from, to } => {
+                    if from < to {
+                        self.keep(conn, from, to);
+                    }
+                    self.driver.pause(conn);
+                }
+                After::Deliver => delivers = true,
             }
-            self.driver.pause(conn);
         }
         self.core.batch.after = after;
+        if delivers {
+            self.deliver();
+        }
     }
 
     /// Puts input back that may hold complete requests: they have been received.

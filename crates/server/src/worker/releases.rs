@@ -32,7 +32,7 @@ impl Core {
         self.queue_release(conn, Left::Ticket(ticket, 0));
     }
 
-    fn queue_release(&mut self, conn: ConnId, left: Left) {
+    pub(crate) fn queue_release(&mut self, conn: ConnId, left: Left) {
         let keys = left.keys();
         if keys == 0 {
             return;
@@ -78,7 +78,7 @@ impl Core {
             && let Some((conn, mut left)) = self.tasks.releases.queue.pop_front()
         {
             let before = left.keys();
-            let released = self.release_at_once(access, &mut left, budget.min(KEYS_AT_ONCE));
+            let released = self.release_at_once(access, conn, &mut left, budget.min(KEYS_AT_ONCE));
             let count = before - left.keys();
             // An attempt which finds its slot held costs as much as a release.
             budget -= count.max(usize::from(released.is_err()));
@@ -101,6 +101,7 @@ impl Core {
     fn release_at_once(
         &mut self,
         access: &mut Access,
+        conn: ConnId,
         left: &mut Left,
         count: usize,
     ) -> Result<(), Parked> {
@@ -122,6 +123,7 @@ impl Core {
                     guard.remove_ticket(ticket, bytes);
                     *done += 1;
                 }
+                Left::Subscriptions(all) => self.release_some_subscriptions(conn, all, 1),
             }
         }
         Ok(())

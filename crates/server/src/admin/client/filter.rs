@@ -35,8 +35,10 @@ impl Core {
 fn holds(fact: &ClientFact, card: &ClientCard, now_s: i64) -> bool {
     match fact {
         ClientFact::Ids(ids) => ids.iter().any(|id| u64::try_from(*id) == Ok(card.id)),
-        ClientFact::Type(kind) => *kind == ClientType::Normal,
-        ClientFact::User(_) => true, // there is only one user
+        ClientFact::Type(ClientType::Normal) => !card.has_flag(flag::PUBSUB),
+        ClientFact::Type(ClientType::PubSub) => card.has_flag(flag::PUBSUB),
+        ClientFact::Type(_) => false, // there is no replication
+        ClientFact::User(_) => true,  // there is only one user
         ClientFact::Address(addr) => card.addr.as_bytes() == &**addr,
         ClientFact::LocalAddress(addr) => card.laddr.as_bytes() == &**addr,
         // In whole seconds: a client of 3.5 s counts as 3 s old.

@@ -7,6 +7,7 @@ use crate::sessions::session::CLIENT_BYTES;
 use crate::worker::core::Core;
 use base::sync::atomic::Ordering::Relaxed;
 use command::CommandId;
+use command::ops::Subject;
 use resp::Args;
 
 impl Core {
@@ -28,9 +29,10 @@ impl Core {
         let read = input + card.argv_bytes.load(Relaxed);
         let total =
             CLIENT_BYTES + card.held_bytes() + asking.map_or(0, protocol_len) + words as u64;
+        let subscriptions = |subject: Subject| card.subscriptions[subject as usize].load(Relaxed);
         let events = if output > 0 { "rw" } else { "r" };
         format!(
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 \
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} \
              multi={multi} watch={} qbuf={input} qbuf-free=0 argv-mem={argv} multi-mem={multi_bytes} rbs={} rbp={} obl={output} \
              oll={} omem={output} tot-mem={total} events={events} cmd={command} user=default redir=-1 resp={} \
              lib-name={} lib-ver={} tot-net-in={} tot-net-out={} tot-cmds={}",
@@ -43,6 +45,9 @@ impl Core {
             (now_s - card.last_s.load(Relaxed)).max(0),
             flags(card),
             card.db.load(Relaxed),
+            subscriptions(Subject::Channel),
+            subscriptions(Subject::Pattern),
+            subscriptions(Subject::Shard),
             card.watching.load(Relaxed),
             read,
             card.input_peak.load(Relaxed).max(read),
@@ -61,6 +66,7 @@ impl Core {
 pub(crate) fn flags(card: &ClientCard) -> String {
     let letters = [
         (flag::MONITOR, 'O'),
+        (flag::PUBSUB, 'P'),
         (flag::MULTI, 'x'),
         (flag::BLOCKED, 'b'),
         (flag::DIRTY_EXEC, 'd'),

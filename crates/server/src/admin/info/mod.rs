@@ -212,9 +212,9 @@ impl Core {
         field(t, "current_eviction_exceeded_time", f.exceeded_ms);
         field(t, "keyspace_hits", f.hits);
         field(t, "keyspace_misses", f.misses);
+        pubsub_fields(t, &self.shared);
         t.push_str(
-            "pubsub_channels:0\npubsub_patterns:0\npubsubshard_channels:0\nlatest_fork_usec:0\n\
-             total_forks:0\nmigrate_cached_sockets:0\nslave_expires_tracked_keys:0\n",
+            "latest_fork_usec:0\ntotal_forks:0\nmigrate_cached_sockets:0\nslave_expires_tracked_keys:0\n",
         );
         // An entry is key and value in one allocation.
         let (moved, stayed) = (f.defrag.moved, f.defrag.stayed);
@@ -431,4 +431,12 @@ fn percentiles(shared: &Shared) -> Option<Vec<f64>> {
 /// Each percentile as `pN=microseconds`.
 fn percentile_parts(h: &LatencyTotals, wanted: &[f64]) -> Vec<String> {
     wanted.iter().map(|p| format!("p{p}={:.3}", h.percentile(*p) as f64 / 1000.0)).collect()
+}
+
+/// Who subscribes to what.
+fn pubsub_fields(t: &mut String, shared: &Shared) {
+    let f = figures::pubsub::PubSubFigures::gather(shared);
+    field(t, "pubsub_channels", f.channels);
+    field(t, "pubsub_patterns", f.patterns);
+    field(t, "pubsubshard_channels", f.shard_channels);
 }

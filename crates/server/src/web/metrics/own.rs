@@ -371,6 +371,19 @@ pub(crate) const METRICS: &[Metric] = &[
         "memory of the slow log and of those of large requests and replies",
     ),
     one(
+        "sheafdb_pubsub_bytes",
+        Gauge,
+        |f| f.pubsub.memory as f64,
+        "memory of names of channels and patterns, and of messages that are not delivered yet",
+    ),
+    one("sheafdb_pubsub_clients", Gauge, |f| f.pubsub.clients as f64, "clients with subscriptions"),
+    one(
+        "sheafdb_pubsub_shard_channels",
+        Gauge,
+        |f| f.pubsub.shard_channels as f64,
+        "shard channels with subscribers",
+    ),
+    one(
         "sheafdb_producers_bytes",
         Gauge,
         |f| f.memory.producers as f64,

@@ -55,6 +55,13 @@ pub(crate) const METRICS: &[Metric] = &[
         |f| f.clients.blocked as f64,
         "clients that wait in a blocking command",
     ),
+    one("redis_pubsub_channels", Gauge, |f| f.pubsub.channels as f64, "channels with subscribers"),
+    one(
+        "redis_pubsub_patterns",
+        Gauge,
+        |f| f.pubsub.patterns as f64,
+        "different patterns that clients subscribe to",
+    ),
     one(
         "redis_clients_in_timeout_table",
         Gauge,
@@ -446,7 +453,6 @@ pub(crate) const METRICS: &[Metric] = &[
 
 const SCRIPTS: &str = "scripts";
 const REPLICATION: &str = "replication";
-const PUBSUB: &str = "publish and subscribe";
 const TRACKING: &str = "client-side caching";
 const CLUSTER: &str = "cluster mode";
 const MODULES: &str = "modules";
@@ -478,8 +484,6 @@ pub(crate) const OFF: &[Metric] = &[
     off("redis_module_fork_in_progress", Gauge, 0.0, MODULES),
     off("redis_module_fork_last_cow_size", Gauge, 0.0, MODULES),
     off("redis_number_of_cached_scripts", Gauge, 0.0, SCRIPTS),
-    off("redis_pubsub_channels", Gauge, 0.0, PUBSUB),
-    off("redis_pubsub_patterns", Gauge, 0.0, PUBSUB),
     off("redis_repl_backlog_first_byte_offset", Gauge, 0.0, REPLICATION),
     off("redis_repl_backlog_history_bytes", Gauge, 0.0, REPLICATION),
     off("redis_repl_backlog_is_active", Gauge, 0.0, REPLICATION),

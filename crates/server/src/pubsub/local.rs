@@ -1,0 +1,108 @@
+//! Publish and subscribe at one worker: which of its connections subscribe to what, messages that
+//! are being delivered, and whom it has to tell of messages.
+
+use crate::pubsub::inbox::Post;
+use crate::pubsub::names::{Name, Named, PARTS, Table, part_of};
+use command::ops::Subject;
+use driver::ConnId;
+use std::collections::VecDeque;
+
+/// A connection that subscribes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subscriber {
+    /// The connection.
+    pub conn: ConnId,
+    /// It receives messages of this epoch and later ones.
+    pub since: u64,
+}
+
+/// A worker's part in publish and subscribe.
+#[derive(Debug, Default)]
+pub struct Local {
+    /// Subscribers by name, each list in the order of the connections' tokens; in parts, which are
+    /// made when the first client subscribes.
+    tables: [Vec<Table<Vec<Subscriber>>>; 3],
+    /// Messages taken from the inbox and not delivered.
+    pub queue: VecDeque<Post>,
+    /// Sessions whose pushes wait until they may be written.
+    pub queued: Vec<ConnId>,
+    /// Workers to be told of messages.
+    pub touched: Vec<usize>,
+    /// Messages are delivered, and workers told, behind the window.
+    pub is_scheduled: bool,
+    /// Scratch: who receives a message, by protocol.
+    pub receivers: [Vec<u32>; 2],
+}
+
+impl Local {
+    fn table(&mut self, subject: Subject, hash: u64) -> &mut Table<Vec<Subscriber>> {
+        let parts = &mut self.tables[subject as usize];
+        if parts.is_empty() {
+            parts.resize_with(PARTS, Table::default);
+        }
+        &mut parts[part_of(hash)]
+    }
+
+    /// A connection subscribes.
+    pub fn join(&mut self, subject: Subject, name: &Name, subscriber: Subscriber) {
+        let table = self.table(subject, name.parts().0);
+        let list = table.entry(name.clone()).or_default();
+        let token = subscriber.conn.token();
+        match list.binary_search_by_key(&token, |s| s.conn.token()) {
+            Ok(at) => list[at] = subscriber,
+            Err(at) => list.insert(at, subscriber),
+        }
+    }
+
+    /// A connection subscribes no more.
+    pub fn leave(&mut self, subject: Subject, name: &Name, conn: ConnId) {
+        let table = self.table(subject, name.parts().0);
+        let Some(list) = table.get_mut(name as &dyn Named) else { return };
+        if let Ok(at) = list.binary_search_by_key(&conn.token(), |s| s.conn.token()) {
+            list.remove(at);
+        }
+        if list.is_empty() {
+            table.remove(name as &dyn Named);
+        }
+    }
+
+    /// Who subscribes.
+    pub fn subscribers(&self, subject: Subject, name: &Name) -> &[Subscriber] {
+        let part = self.tables[subject as usize].get(part_of(name.parts().0));
+        part.and_then(|table| table.get(name as &dyn Named)).map_or(&[], Vec::as_slice)
+    }
+
+    /// A worker is to be told of a message.
+    pub fn touch(&mut self, worker: usize) {
+        if !self.touched.contains(&worker) {
+            self.touched.push(worker);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn conn(index: u32, generation: u32) -> ConnId {
+        ConnId { index, generation }
+    }
+
+    #[test]
+    fn a_connection_stands_once_in_a_list_and_its_place_may_be_reused() {
+        let (mut local, name) = (Local::default(), Name::new(7, b"a"));
+        for (conn, since) in [(conn(5, 1), 1), (conn(2, 1), 2), (conn(5, 1), 3), (conn(5, 2), 4)] {
+            local.join(Subject::Channel, &name, Subscriber { conn, since });
+        }
+        let list = local.subscribers(Subject::Channel, &name).to_vec();
+        let all: Vec<_> = list.iter().map(|s| (s.conn.index, s.since)).collect();
+        assert_eq!(all, [(2, 2), (5, 3), (5, 4)]);
+        local.leave(Subject::Channel, &name, conn(5, 1));
+        local.leave(Subject::Channel, &name, conn(9, 1));
+        assert_eq!(local.subscribers(Subject::Channel, &name).len(), 2);
+        assert!(local.subscribers(Subject::Shard, &name).is_empty());
+        local.leave(Subject::Channel, &name, conn(5, 2));
+        local.leave(Subject::Channel, &name, conn(2, 1));
+        assert!(local.tables[0].iter().all(Table::is_empty));
+    }
+}
