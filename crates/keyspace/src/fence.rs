@@ -65,6 +65,27 @@ impl Fences {
         &self,
         me: usize,
         gate: &Gate,
+        ask: impl FnMut(usize),
+        wake: impl FnMut(usize),
+    ) -> FenceNo {
+        self.publish_unless(me, |other| gate.is_idle(other), ask, wake)
+    }
+
+    /// The same, but an idle worker is asked, too, and passes when it has adopted the rules: what
+    /// it keeps for its sessions follows them.
+    pub fn publish_to_all(
+        &self,
+        me: usize,
+        ask: impl FnMut(usize),
+        wake: impl FnMut(usize),
+    ) -> FenceNo {
+        self.publish_unless(me, |_| false, ask, wake)
+    }
+
+    fn publish_unless(
+        &self,
+        me: usize,
+        passes: impl Fn(usize) -> bool,
         mut ask: impl FnMut(usize),
         mut wake: impl FnMut(usize),
     ) -> FenceNo {
@@ -72,7 +93,7 @@ impl Fences {
         self.workers[me].waits.store(true, SeqCst);
         let no = FenceNo(self.latest.fetch_add(1, SeqCst) + 1);
         for (other, place) in self.workers.iter().enumerate().filter(|(other, _)| *other != me) {
-            if gate.is_idle(other) {
+            if passes(other) {
                 self.raise(other, no, me, &mut wake);
             } else if !place.asked.swap(true, SeqCst) {
                 ask(other);

@@ -170,6 +170,16 @@ impl Keyspace {
         self.fences.publish(me, &self.gate, ask, wake)
     }
 
+    /// [`Fences::publish_to_all`] for worker `me`.
+    pub fn publish_fence_to_all(
+        &self,
+        me: usize,
+        ask: impl FnMut(usize),
+        wake: impl FnMut(usize),
+    ) -> FenceNo {
+        self.fences.publish_to_all(me, ask, wake)
+    }
+
     /// Sets what is notified when a parked session can be retried; once, before anything is parked.
     pub fn set_waker(&self, waker: Box<dyn Waker>) {
         self.parking.set_waker(waker);

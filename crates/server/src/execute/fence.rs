@@ -46,10 +46,20 @@ impl Core {
     /// Publishes a change of the rules by which commands are executed. Only the reply that is being
     /// written waits until no worker executes by the old rules.
     pub(crate) fn publish_fence(&mut self) {
+        self.publish_fence_as(false);
+    }
+
+    /// The same, but the reply also waits for idle workers: `to_all` if they keep something for
+    /// their sessions that others see, such as subscriptions.
+    pub(crate) fn publish_fence_as(&mut self, to_all: bool) {
         let shared = &self.shared;
         let ask = |worker| shared.post(worker, Message::Fence);
         let wake = |worker| shared.post(worker, Message::Released);
-        let no = shared.keyspace.publish_fence(self.id, ask, wake);
+        let no = if to_all {
+            shared.keyspace.publish_fence_to_all(self.id, ask, wake)
+        } else {
+            shared.keyspace.publish_fence(self.id, ask, wake)
+        };
         self.turn.output.fence(no);
         self.refresh_gates();
     }

@@ -177,7 +177,8 @@ impl Core {
             card.set_flag(flag::CLOSE_ASAP, true);
             self.shared.registry.condemn(card.clone());
         }
-        self.publish_fence();
+        // (A subscriber of an idle worker counts as a receiver until that worker has stopped it.)
+        self.publish_fence_as(victims.iter().any(|card| card.has_flag(flag::PUBSUB)));
         self.stop_condemned();
         for card in victims {
             // The worker of a blocked client may be asleep and not follow the fence: the ticket is
