@@ -10,7 +10,7 @@ use base::sync::Arc;
 use base::sync::atomic::Ordering::Relaxed;
 use command::ops::{Bytes, PubSubOp, Subject};
 use command::{Ctx, Done, Error, Progress, Resumable};
-use resp::OutBuf;
+use resp::{OutBuf, Reply};
 
 /// Names that a step looks at, or writes. A part of all channels is looked at whole.
 const NAMES_PER_STEP: usize = 2048;
@@ -36,15 +36,20 @@ impl Core {
             PubSubOp::Channels(subject, pattern) => {
                 let shared = Arc::clone(&self.shared);
                 let (names, part, written) = (Vec::new(), 0, 0);
-                let listing = Listing { shared, subject, pattern, names, part, written };
-                return Called::Left(Done::Steps(Box::new(listing)));
+                let mut listing = Listing { shared, subject, pattern, names, part, written };
+                if caller.may_suspend {
+                    return Called::Left(Done::Steps(Box::new(listing)));
+                }
+                let mut reply = caller.reply(out);
+                while listing.advance(&mut reply) == Progress::More {}
             }
         }
         Outcome::Done.into()
     }
 }
 
-/// PUBSUB CHANNELS, in steps: first the names are collected, then they are written.
+/// PUBSUB CHANNELS, in steps: first the names are collected, then they are written. Inside EXEC all
+/// steps are done at once.
 struct Listing {
     shared: Arc<Shared>,
     subject: Subject,
@@ -54,8 +59,9 @@ struct Listing {
     written: usize,
 }
 
-impl Resumable for Listing {
-    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+impl Listing {
+    /// A step.
+    fn advance(&mut self, reply: &mut Reply<'_>) -> Progress {
         let wanted = |name: &[u8]| match &self.pattern {
             Some(pattern) => is_match(pattern, name),
             None => true,
@@ -68,14 +74,20 @@ impl Resumable for Listing {
                 self.part += 1;
             }
             if self.part < PARTS {
-                return Ok(Progress::More);
+                return Progress::More;
             }
-            ctx.reply.array(self.names.len());
+            reply.array(self.names.len());
         }
         let end = self.names.len().min(self.written + NAMES_PER_STEP);
-        self.names[self.written..end].iter().for_each(|name| ctx.reply.bulk(name.text()));
+        self.names[self.written..end].iter().for_each(|name| reply.bulk(name.text()));
         self.written = end;
-        Ok(Progress::complete_if(end == self.names.len()))
+        Progress::complete_if(end == self.names.len())
+    }
+}
+
+impl Resumable for Listing {
+    fn step(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Progress, Error> {
+        Ok(self.advance(&mut ctx.reply))
     }
 
     fn memory(&self) -> usize {
