@@ -1,58 +1,71 @@
-//! Messages become output. Each is written once for each protocol into the arena of the worker; the
-//! segments of all subscribers refer to these bytes.
+//! Messages become output, in bounded steps. Each is written once for each protocol into the arena
+//! of the worker; the segments of all receivers refer to these bytes.
 
 use crate::pubsub::inbox::{Inbox, Post, Published};
 use crate::pubsub::local::{Local, Subscriber};
 use crate::pubsub::names::Name;
+use crate::pubsub::queue::Queue;
 use crate::pubsub::wire::write_message;
-use crate::sessions::outbox::copy;
 use crate::sessions::output::{ARENA_FLUSH_BYTES, Hold};
+use crate::sessions::session::Session;
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
 use base::sync::Arc;
 use command::ops::Subject;
 use driver::{ConnId, Driver};
-use resp::{OutBuf, OutPos, Proto};
+use resp::{OutBuf, Proto};
+use std::ops::Range;
 
-/// Segments which are sent before further messages are written.
-const SEGMENTS_FLUSH: usize = 4096;
-/// Messages to so many subscribers, or of so many bytes, are sent in a turn of messages from
-/// others; the rest in the next. Overshot by one message.
-const SEGMENTS_PER_TURN: usize = 4096;
-const BYTES_PER_TURN: usize = 1 << 20;
+/// Delivery takes about so much of a turn, the sends at its end included; overshot by one message
+/// to one client. The rest is delivered in the next turns.
+pub(super) const TURN_NS: u64 = 1_500_000;
+/// What a send takes, about.
+pub(super) const SEND_NS: u64 = 4_500;
+/// How many bytes are sent in a nanosecond, about.
+const BYTES_PER_NS: u64 = 4;
+/// What it takes to find the receivers of a message, about.
+const FIND_NS: u64 = 200;
 
 /// One pass over a message: those who subscribe to its channel, or to a pattern that matches.
 #[derive(Clone, Copy)]
-struct Pass<'a> {
-    published: &'a Published,
-    pattern: Option<&'a Name>,
+pub(super) struct Pass<'a> {
+    /// The message.
+    pub published: &'a Published,
+    /// The pattern; none for those who subscribe to the channel.
+    pub pattern: Option<&'a Name>,
 }
 
 impl<'a> Pass<'a> {
     /// Those of a post, in the order in which a session gets them.
-    fn all(post: &'a Post) -> impl Iterator<Item = Self> {
+    pub fn all(post: &'a Post) -> impl Iterator<Item = Self> {
         let published = &*post.published;
         let direct = post.is_direct.then_some(Self { published, pattern: None });
         let of_pattern = move |name| Self { published, pattern: Some(name) };
         direct.into_iter().chain(post.patterns.iter().map(of_pattern))
     }
 
-    fn subject(self) -> Subject {
+    /// What its receivers subscribe to.
+    pub fn subject(self) -> Subject {
         if self.pattern.is_some() { Subject::Pattern } else { self.published.subject }
     }
 
-    fn subscribers(self, local: &Local) -> &[Subscriber] {
-        local.subscribers(self.subject(), self.pattern.unwrap_or(&self.published.channel))
+    /// Who subscribes, of those with tokens in a range.
+    fn subscribers(self, local: &Local, tokens: Range<u64>) -> &[Subscriber] {
+        let name = self.pattern.unwrap_or(&self.published.channel);
+        let list = local.subscribers(self.subject(), name);
+        let below = |token: u64| list.partition_point(|s| s.conn.token() < token);
+        &list[below(tokens.start)..below(tokens.end)]
     }
 
     /// Whether it reaches this subscription of a session of this worker.
-    fn reaches(self, subscriber: Subscriber, worker: usize) -> bool {
+    pub fn reaches(self, subscriber: Subscriber, worker: usize) -> bool {
         let Published { epoch, from, skips_publisher, .. } = *self.published;
         subscriber.since <= epoch && !(skips_publisher && from == (worker, subscriber.conn))
     }
 
-    fn write(self, out: &mut OutBuf, proto: Proto) {
+    /// Appends the message as these receivers get it.
+    pub fn write(self, out: &mut OutBuf, proto: Proto) {
         let Published { channel, text, .. } = self.published;
         let pattern = self.pattern.map(Name::text);
         write_message(out, proto, (self.subject(), pattern), channel.text(), text);
@@ -70,14 +83,16 @@ impl Core {
         self.inbox().has_posts() || !self.pubsub.queue.is_empty()
     }
 
-    /// The next message that waits; `None` only if there was none when all were taken last.
-    fn next_post(&mut self) -> Option<Post> {
-        self.pubsub.queue.pop_front()
+    /// Moves what is in the inbox into the queue.
+    pub(super) fn take_posts(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        self.pubsub.queue.take_from(shared.pubsub.inbox(self.id));
     }
 
-    fn take_posts(&mut self) {
-        let shared = Arc::clone(&self.shared);
-        shared.pubsub.inbox(self.id).take(&mut self.pubsub.queue);
+    /// A turn begins.
+    #[inline]
+    pub(crate) fn begin_deliveries(&mut self) {
+        self.pubsub.budget_ns = TURN_NS;
     }
 
     /// A message is delivered: publishers that wait for room go on.
@@ -87,85 +102,109 @@ impl Core {
         }
     }
 
-    /// Delivers all messages that wait. `defers` is a session whose reply is not written yet: its
-    /// own messages, and what comes behind the first of them, follow it.
-    pub(crate) fn deliver_all(&mut self, out: &mut OutBuf, defers: Option<ConnId>) {
+    /// Delivers messages until enough is in the arena, or the part of this turn is used up. Returns
+    /// whether there is more.
+    fn deliver_some(&mut self, out: &mut OutBuf) -> bool {
         self.take_posts();
-        while let Some(post) = self.next_post() {
-            Pass::all(&post).for_each(|pass| self.deliver_pass(out, pass, defers));
-            self.end_post(&post);
+        let full = out.bytes.len() + ARENA_FLUSH_BYTES;
+        let mut queue = std::mem::take(&mut self.pubsub.queue);
+        while !queue.is_empty() && out.bytes.len() < full && self.pubsub.budget_ns > 0 {
+            self.deliver_run(out, &mut queue);
+        }
+        self.pubsub.queue = queue;
+        !self.pubsub.queue.is_empty()
+    }
+
+    /// Delivers the first messages to as many of their receivers as this turn allows, at least one.
+    fn deliver_run(&mut self, out: &mut OutBuf, queue: &mut Queue) {
+        let (run, first, from) = queue.begin();
+        let to = self.chunk_end(&run, from);
+        // By protocol, so that what one client gets is one range of bytes.
+        for proto in self.protocols_of(run[0], from..to) {
+            for (number, post) in (first..).zip(&run) {
+                for pass in Pass::all(post) {
+                    let ns = self.deliver_pass(out, pass, proto, (number, from..to));
+                    self.pubsub.budget_ns = self.pubsub.budget_ns.saturating_sub(ns);
+                }
+            }
+        }
+        if to == u64::MAX {
+            queue.end().for_each(|post| self.end_post(&post));
+        } else {
+            queue.serve(to);
         }
     }
 
-    /// Delivers messages until enough is in the arena. Returns how many segments and bytes that
-    /// were, and whether there is more.
-    fn deliver_some(&mut self, out: &mut OutBuf) -> (usize, usize, bool) {
-        let (segments, bytes) = (self.turn.output.segments.len(), out.bytes.len());
-        let (mut count, mut len) = (0, 0);
-        self.take_posts();
-        while count < SEGMENTS_FLUSH
-            && len < ARENA_FLUSH_BYTES
-            && let Some(post) = self.next_post()
-        {
-            Pass::all(&post).for_each(|pass| self.deliver_pass(out, pass, None));
-            self.end_post(&post);
-            count = self.turn.output.segments.len() - segments;
-            len = out.bytes.len() - bytes;
-        }
-        (count, len, !self.pubsub.queue.is_empty())
+    /// The token before which the receivers of a run get it in this step; the greatest token if all
+    /// do.
+    fn chunk_end(&self, run: &[&Post], from: u64) -> u64 {
+        let bytes: usize = run.iter().map(|post| post.published.text.len()).sum();
+        let of_pass = SEND_NS + bytes as u64 / BYTES_PER_NS;
+        let most = self.pubsub.budget_ns / (of_pass * run[0].passes().max(1) as u64);
+        let end = |pass: Pass<'_>| {
+            let list = pass.subscribers(&self.pubsub, from..u64::MAX);
+            list.get(most.max(1) as usize).map(|subscriber| subscriber.conn.token())
+        };
+        Pass::all(run[0]).filter_map(end).min().unwrap_or(u64::MAX)
     }
 
-    /// Writes a message once for each protocol that its subscribers speak, and lets their output
-    /// refer to it. Where a reply is under way, it waits.
-    fn deliver_pass(&mut self, out: &mut OutBuf, pass: Pass<'_>, defers: Option<ConnId>) {
+    /// The protocols that these receivers speak.
+    fn protocols_of(&self, post: &Post, tokens: Range<u64>) -> impl Iterator<Item = Proto> + use<> {
+        let mut spoken = [false; 2];
+        for pass in Pass::all(post) {
+            for subscriber in pass.subscribers(&self.pubsub, tokens.clone()) {
+                let session = self.sessions.get(subscriber.conn.index as usize);
+                if let Some(s) = session.and_then(|s| s.as_deref()) {
+                    spoken[s.proto as usize] = true;
+                }
+            }
+        }
+        [Proto::Resp2, Proto::Resp3].into_iter().filter(move |proto| spoken[*proto as usize])
+    }
+
+    /// Writes a message for its receivers that speak this protocol, once, and lets their output
+    /// refer to it. Where a reply is under way, it waits. Returns about what this takes,
+    /// nanoseconds.
+    fn deliver_pass(
+        &mut self,
+        out: &mut OutBuf,
+        pass: Pass<'_>,
+        proto: Proto,
+        (number, tokens): (u64, Range<u64>),
+    ) -> u64 {
         let mut receivers = std::mem::take(&mut self.pubsub.receivers);
         let Self { pubsub, sessions, turn, id, .. } = self;
         let mut waiting = Vec::new();
-        for subscriber in pass.subscribers(pubsub) {
+        for subscriber in pass.subscribers(pubsub, tokens) {
             let conn = subscriber.conn;
             let session = sessions.get(conn.index as usize).and_then(|s| s.as_deref());
-            let Some(s) = session.filter(|s| s.conn == conn && !s.close_after_reply) else {
-                continue;
-            };
-            if !pass.reaches(*subscriber, *id) {
+            let speaks = |s: &&Session| s.conn == conn && s.proto == proto && !s.close_after_reply;
+            let Some(s) = session.filter(speaks) else { continue };
+            if s.told_to >= number || !pass.reaches(*subscriber, *id) {
                 continue;
             }
-            let is_deferred = defers == Some(conn) && pass.published.from == (*id, conn);
-            if is_deferred || s.pushes.is_some() || s.is_streaming() {
+            if s.pushes.is_some() || s.is_streaming() {
                 waiting.push(conn);
             } else {
-                receivers[s.proto as usize].push(conn.index);
+                receivers.push(conn.index);
             }
         }
-        for (proto, sessions) in [Proto::Resp2, Proto::Resp3].into_iter().zip(&mut receivers) {
-            if !sessions.is_empty() {
-                turn.output.close(out);
-                let from = out.position();
-                pass.write(out, proto);
-                turn.output.share(sessions, (from, out.position()), pass.published.hold);
-                sessions.clear();
-            }
+        let count = waiting.len() + receivers.len();
+        let segments = turn.output.segments.len();
+        if !receivers.is_empty() {
+            turn.output.close(out);
+            let from = out.position();
+            pass.write(out, proto);
+            turn.output.share(&receivers, (from, out.position()), pass.published.hold);
+            receivers.clear();
         }
+        let sends = turn.output.segments.len() - segments + waiting.len();
         self.pubsub.receivers = receivers;
         for conn in waiting {
             self.queue_message(conn, pass);
         }
-    }
-
-    /// Moves all messages that wait into the sessions of their subscribers, because replies are
-    /// being written.
-    pub(crate) fn deliver_to_queues(&mut self) {
-        self.take_posts();
-        while let Some(post) = self.next_post() {
-            for pass in Pass::all(&post) {
-                for subscriber in pass.subscribers(&self.pubsub).to_vec() {
-                    if pass.reaches(subscriber, self.id) {
-                        self.queue_message(subscriber.conn, pass);
-                    }
-                }
-            }
-            self.end_post(&post);
-        }
+        let bytes = (count * pass.published.text.len()) as u64;
+        FIND_NS + sends as u64 * SEND_NS + bytes / BYTES_PER_NS
     }
 
     fn queue_message(&mut self, conn: ConnId, pass: Pass<'_>) {
@@ -198,45 +237,19 @@ impl Core {
         }
     }
 
-    /// Before a request of a session with subscriptions runs: what was published so far is written.
-    #[cold]
-    pub(crate) fn deliver_before(&mut self, out: &mut OutBuf, conn: ConnId) {
-        self.write_pushes(out, conn);
-        if self.has_posts() {
-            self.deliver_all(out, None);
-        }
-    }
-
-    /// A request of a session with subscriptions has written its reply, from `mark` on. What was
-    /// published before a change which the reply may show stands before it. Returns where the reply
-    /// begins now.
-    #[cold]
-    pub(crate) fn deliver_behind(
-        &mut self,
-        out: &mut OutBuf,
-        conn: ConnId,
-        mark: OutPos,
-    ) -> OutPos {
-        if !self.has_posts() {
-            return mark;
-        }
-        let (hold, reply) = (self.turn.output.hold_so_far(), copy(mark, out.position(), out));
-        out.truncate(mark);
-        self.deliver_all(out, Some(conn));
-        self.turn.output.open(conn.index, out);
-        let mark = out.position();
-        out.append(reply);
-        self.turn.output.hold_at(hold);
-        self.running.move_reply(mark);
-        mark
-    }
-
     /// Tells other workers of the messages that were appended to their inboxes.
     fn tell_touched(&mut self) {
         for worker in std::mem::take(&mut self.pubsub.touched) {
-            if worker != self.id && self.shared.pubsub.inbox(worker).announce() {
-                self.shared.post(worker, Message::Published);
+            if worker != self.id {
+                self.announce(worker);
             }
+        }
+    }
+
+    /// Has a worker deliver what is in its inbox, unless it was told already.
+    fn announce(&self, worker: usize) {
+        if self.shared.pubsub.inbox(worker).announce() {
+            self.shared.post(worker, Message::Published);
         }
     }
 }
@@ -247,20 +260,18 @@ impl<D: Driver<Message = Message>> Worker<D> {
     pub(crate) fn deliver(&mut self) {
         self.core.pubsub.is_scheduled = false;
         self.core.tell_touched();
-        let (mut segments, mut bytes) = (0, 0);
         loop {
             let (_, out) = self.driver.io();
-            let (count, len, has_more) = self.core.deliver_some(out);
+            let has_more = self.core.deliver_some(out);
             self.write_queued();
             if !has_more {
                 return;
             }
+            if self.core.pubsub.budget_ns == 0 {
+                return self.core.announce(self.core.id); // it goes on in the next turn
+            }
             self.run_window(); // sending may end a connection, so its commands run first
             self.flush();
-            (segments, bytes) = (segments + count, bytes + len);
-            if segments >= SEGMENTS_PER_TURN || bytes >= BYTES_PER_TURN {
-                return self.core.shared.post(self.core.id, Message::Published);
-            }
         }
     }
 

@@ -90,6 +90,20 @@ pub struct Post {
 }
 
 impl Post {
+    /// To its channel and to how many patterns it goes here.
+    pub fn passes(&self) -> usize {
+        usize::from(self.is_direct) + self.patterns.len()
+    }
+
+    /// True if both go to the same channel and the same patterns.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let (a, b) = (&*self.published, &*other.published);
+        self.is_direct == other.is_direct
+            && a.subject == b.subject
+            && a.channel == b.channel
+            && self.patterns == other.patterns
+    }
+
     /// What it takes.
     fn bytes(&self) -> u64 {
         let Published { channel, text, .. } = &*self.published;

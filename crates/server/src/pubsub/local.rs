@@ -1,11 +1,10 @@
 //! Publish and subscribe at one worker: which of its connections subscribe to what, messages that
 //! are being delivered, and whom it has to tell of messages.
 
-use crate::pubsub::inbox::Post;
 use crate::pubsub::names::{Name, Named, PARTS, Table, part_of};
+use crate::pubsub::queue::Queue;
 use command::ops::Subject;
 use driver::ConnId;
-use std::collections::VecDeque;
 
 /// A connection that subscribes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +22,17 @@ pub struct Local {
     /// made when the first client subscribes.
     tables: [Vec<Table<Vec<Subscriber>>>; 3],
     /// Messages taken from the inbox and not delivered.
-    pub queue: VecDeque<Post>,
+    pub queue: Queue,
+    /// What delivery may still take of this turn, nanoseconds, about.
+    pub budget_ns: u64,
     /// Sessions whose pushes wait until they may be written.
     pub queued: Vec<ConnId>,
     /// Workers to be told of messages.
     pub touched: Vec<usize>,
     /// Messages are delivered, and workers told, behind the window.
     pub is_scheduled: bool,
-    /// Scratch: who receives a message, by protocol.
-    pub receivers: [Vec<u32>; 2],
+    /// Scratch: who receives a message.
+    pub receivers: Vec<u32>,
 }
 
 impl Local {
@@ -70,6 +71,13 @@ impl Local {
     pub fn subscribers(&self, subject: Subject, name: &Name) -> &[Subscriber] {
         let part = self.tables[subject as usize].get(part_of(name.parts().0));
         part.and_then(|table| table.get(name as &dyn Named)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The subscription of one connection.
+    pub fn subscriber(&self, subject: Subject, name: &Name, conn: ConnId) -> Option<Subscriber> {
+        let list = self.subscribers(subject, name);
+        let at = list.binary_search_by_key(&conn.token(), |s| s.conn.token()).ok()?;
+        Some(list[at])
     }
 
     /// A worker is to be told of a message.

@@ -24,7 +24,9 @@
 //! | what a session subscribes to | `subscriptions` |
 //! | SUBSCRIBE, UNSUBSCRIBE and their kin | `subscribe` |
 //! | PUBLISH, SPUBLISH | `publish` |
-//! | messages become output | `deliver` |
+//! | messages that a worker has taken, and how far they are delivered | `queue` |
+//! | messages become output, in bounded steps | `deliver` |
+//! | one client receives what waits for it, before its next reply | `ahead` |
 //! | the bytes of a message, what EXEC keeps of it | `wire` |
 //! | PUBSUB | `listing` |
 //!
@@ -35,6 +37,7 @@
 //! reads after a change that followed a PUBLISH, it reads after the message: the inbox of its
 //! worker is emptied before its reply is written.
 
+pub(crate) mod ahead;
 pub(crate) mod deliver;
 pub(crate) mod inbox;
 pub(crate) mod listing;
@@ -42,10 +45,15 @@ pub(crate) mod local;
 pub(crate) mod names;
 pub(crate) mod patterns;
 pub(crate) mod publish;
+pub(crate) mod queue;
 pub(crate) mod registry;
 pub(crate) mod subscribe;
 pub(crate) mod subscribers;
 pub mod subscriptions;
 pub(crate) mod wire;
 
+pub use inbox::UNDERWAY_MAX;
 pub use registry::PubSub;
+
+#[cfg(test)]
+mod tests;

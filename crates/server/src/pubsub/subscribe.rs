@@ -145,6 +145,7 @@ impl Core {
             all.add(subject, name);
             s.publish_subscriptions();
             if is_first {
+                s.told_to = 0; // it may have come from a worker with other numbers
                 s.set_gate(gate::SUBSCRIBED, true);
                 s.card.set_flag(flag::PUBSUB, true);
                 self.shared.pubsub.totals.clients.fetch_add(1, Relaxed);
@@ -192,12 +193,7 @@ impl Core {
     /// Ends a subscription. Every message that counted it is delivered first.
     fn leave(&mut self, out: &mut OutBuf, caller: &Caller, subject: Subject, name: &Name) {
         self.shared.pubsub.leave(self.id, subject, name);
-        if self.has_posts() {
-            self.deliver_to_queues();
-            if caller.may_suspend {
-                self.write_pushes(out, caller.conn()); // inside EXEC they follow its reply
-            }
-        }
+        self.deliver_last(out, caller.conn(), !caller.may_suspend);
         self.forget(caller.conn(), subject, name);
     }
 

@@ -2,9 +2,13 @@
 
 use crate::pubsub::inbox::Text;
 use crate::pubsub::names::Name;
+use crate::sessions::output::Hold;
 use command::ops::Subject;
 use driver::ConnId;
 use resp::{OutBuf, OwnedRequest, Proto, Reply};
+
+/// Messages as a client gets them, and what must have happened before they may leave.
+pub(crate) type Told = (OutBuf, Hold);
 
 /// What EXEC has published, to be sent when its changes are committed.
 pub(crate) struct Announcement {

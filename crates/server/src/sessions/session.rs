@@ -423,6 +423,8 @@ pub struct Session {
     pub watched: Watches,
     /// What it subscribes to; never nothing.
     pub subscriptions: Option<Box<Subscriptions>>,
+    /// It has been told of every message up to this number ([`crate::pubsub`]), ahead of others.
+    pub told_to: u64,
     /// Keys that it has left, and that are yet to be released.
     pub keys_left: usize,
     /// Last time a command was read, for `timeout`.
@@ -481,6 +483,7 @@ impl Session {
             names_held: memory.share(),
             watched: Watches::new(memory.share()),
             subscriptions: None,
+            told_to: 0,
             keys_left: 0,
             last_active: now,
             quota: Quota::default(),

@@ -56,6 +56,7 @@ impl Core {
     /// Takes over the turn's time and, if it changed, the configuration.
     pub(crate) fn begin_turn(&mut self, now: MonoNs, unix_ms: UnixMs) {
         self.turn.begin(now, unix_ms);
+        self.begin_deliveries();
         self.follow();
         let epoch = self.shared.stats_epoch.load(Acquire);
         if epoch != self.versions.stats {

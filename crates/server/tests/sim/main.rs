@@ -21,6 +21,7 @@ mod ingest_sinks;
 mod load;
 mod monitor;
 mod moving;
+mod pubsub;
 mod rewrite;
 mod save;
 mod service;

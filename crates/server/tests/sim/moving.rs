@@ -121,12 +121,14 @@ fn a_client_that_has_moved_stays_for_a_while() {
 #[test]
 fn a_client_in_the_middle_of_something_stays() {
     type Story = (&'static [&'static [&'static str]], &'static [&'static str]);
-    let stories: [Story; 6] = [
+    let stories: [Story; 8] = [
         (&[&["MULTI"]], &["DISCARD"]),
         (&[&["WATCH", "key"]], &["UNWATCH"]),
         (&[&["BLPOP", "list", "0"]], &[]),
         (&[&["MULTI"], &["GET", "key"]], &["EXEC"]),
         (&[&["MONITOR"]], &["QUIT"]),
+        (&[&["SUBSCRIBE", "a"], &["PSUBSCRIBE", "b*"]], &["RESET"]),
+        (&[&["SSUBSCRIBE", "a"]], &["SUNSUBSCRIBE"]),
         (&[&["CLIENT", "REPLY", "OFF"], &["WATCH", "a"], &["MULTI"]], &["DISCARD"]),
     ];
     for (begin, end) in stories {

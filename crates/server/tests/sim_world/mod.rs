@@ -162,6 +162,21 @@ impl Sim {
             client.pump(&mut self.prng);
         }
         self.workers.iter_mut().for_each(Worker::turn);
+        self.end_step();
+    }
+
+    /// The same, but only this worker turns, as if the others were in the middle of something.
+    pub fn step_only(&mut self, worker: usize) {
+        self.steps += 1;
+        assert!(self.steps < STEPS_MAX, "the story does not end");
+        for client in &mut self.clients {
+            client.pump(&mut self.prng);
+        }
+        self.workers[worker].turn();
+        self.end_step();
+    }
+
+    fn end_step(&mut self) {
         // Time would not go on while one is there and does not wait.
         self.workers.retain(|w| !w.is_done());
     }

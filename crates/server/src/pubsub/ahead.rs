@@ -1,0 +1,108 @@
+//! What waits for one client is written before its next reply, or before a subscription of it ends.
+//! Messages stay in the queue for the others, who receive them in their turn.
+
+use crate::pubsub::deliver::Pass;
+use crate::pubsub::wire::Told;
+use crate::sessions::outbox::copy;
+use crate::worker::core::Core;
+use driver::ConnId;
+use resp::{OutBuf, OutPos};
+
+impl Core {
+    /// Before a request of a session with subscriptions runs: what was published so far is written.
+    #[cold]
+    pub(crate) fn deliver_before(&mut self, out: &mut OutBuf, conn: ConnId) {
+        self.write_pushes(out, conn);
+        if self.has_posts() {
+            let told = self.messages_ahead(conn, false);
+            self.write_told(out, conn, told);
+        }
+    }
+
+    /// A request of a session with subscriptions has written its reply, from `mark` on. What was
+    /// published before a change which the reply may show stands before it; what the request itself
+    /// has published follows it. Returns where the reply begins now.
+    #[cold]
+    pub(crate) fn deliver_behind(
+        &mut self,
+        out: &mut OutBuf,
+        conn: ConnId,
+        mark: OutPos,
+    ) -> OutPos {
+        if !self.has_posts() {
+            return mark;
+        }
+        let told = self.messages_ahead(conn, true);
+        if told.is_empty() {
+            return mark;
+        }
+        let (hold, reply) = (self.turn.output.hold_so_far(), copy(mark, out.position(), out));
+        out.truncate(mark);
+        self.write_told(out, conn, told);
+        self.turn.output.close(out);
+        self.turn.output.open(conn.index, out);
+        let mark = out.position();
+        out.append(reply);
+        self.turn.output.hold_at(hold);
+        self.running.move_reply(mark);
+        mark
+    }
+
+    /// A subscription is about to end, and no message counts it from here on. Those that did are
+    /// written, or follow the reply of EXEC.
+    pub(crate) fn deliver_last(&mut self, out: &mut OutBuf, conn: ConnId, is_in_exec: bool) {
+        if !self.has_posts() {
+            return;
+        }
+        let told = self.messages_ahead(conn, false);
+        if is_in_exec {
+            for (bytes, hold) in told {
+                self.queue_push(conn, bytes, hold);
+            }
+        } else {
+            self.write_pushes(out, conn);
+            self.write_told(out, conn, told);
+        }
+    }
+
+    /// All messages that wait for a session, which counts as told of them. With `defers_own` only
+    /// those ahead of the first that it has published itself, to whomever. The work grows with the messages that
+    /// wait at this worker and that the session was not told of.
+    fn messages_ahead(&mut self, conn: ConnId, defers_own: bool) -> Vec<Told> {
+        self.take_posts();
+        let Some(session) = self.session_mut(conn).filter(|s| !s.close_after_reply) else {
+            return Vec::new();
+        };
+        let (proto, told_to) = (session.proto, session.told_to);
+        let Self { pubsub, id, .. } = self;
+        let (mut told, mut number_told) = (Vec::new(), pubsub.queue.last_number());
+        for (number, post) in pubsub.queue.behind(told_to, conn) {
+            let reach = |pass: &Pass<'_>| {
+                let name = pass.pattern.unwrap_or(&pass.published.channel);
+                let subscriber = pubsub.subscriber(pass.subject(), name, conn);
+                subscriber.is_some_and(|subscriber| pass.reaches(subscriber, *id))
+            };
+            if defers_own && post.published.from == (*id, conn) {
+                number_told = number - 1;
+                break;
+            }
+            let mut bytes = OutBuf::new();
+            Pass::all(post).filter(reach).for_each(|pass| pass.write(&mut bytes, proto));
+            if !bytes.is_empty() {
+                told.push((bytes, post.published.hold));
+            }
+        }
+        if let Some(session) = self.session_mut(conn) {
+            session.told_to = number_told.max(told_to);
+        }
+        told
+    }
+
+    fn write_told(&mut self, out: &mut OutBuf, conn: ConnId, told: Vec<Told>) {
+        for (bytes, hold) in told {
+            self.turn.output.open(conn.index, out);
+            out.append(bytes);
+            self.turn.output.hold_at(hold);
+        }
+    }
+}
