@@ -11,11 +11,13 @@ mod compare;
 mod dice;
 mod execute;
 pub mod family;
+mod gather;
 mod generate;
 mod judge;
 mod sequence;
 mod shrink;
 mod state;
+mod told;
 
 use std::net::SocketAddr;
 use std::sync::Mutex;

@@ -57,6 +57,12 @@ impl Known {
         })
     }
 
+    /// Whether this entry allows the messages that a client has caused itself to stand before, in or
+    /// behind its replies. Its patterns are then `<messages first>` and `<messages last>`.
+    pub fn is_about_order(&self) -> bool {
+        self.redis == ["<messages first>"] && self.ours == ["<messages last>"]
+    }
+
     /// Whether this entry allows equal numbers with different digits, anywhere in the reply. Its
     /// patterns are then `<17 digits>` and `<shortest>`.
     pub fn is_about_digits(&self) -> bool {

@@ -1,17 +1,15 @@
 //! Publish and subscribe over several connections and workers: order, exact counts, nothing lost or
 //! doubled between an answered SUBSCRIBE and an answered UNSUBSCRIBE, messages and changes in the
-//! order of their publisher, slow and closed subscribers, many channels, random sequences beside
-//! redis-server.
+//! order of their publisher, slow and closed subscribers, many channels. (Random sequences beside
+//! redis-server are the family `pubsub` of `differential`.)
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use sheafdb_tests::in_time::until;
-use sheafdb_tests::render;
-use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
-use sheafdb_tests::stress::{SetAtEnd, seed};
+use sheafdb_tests::stress::SetAtEnd;
 use sheafdb_tests::wire::{Value, Wire, encode};
 
 /// How long a test waits for what must not come. (A busy machine may hide a defect so, but never
@@ -23,11 +21,16 @@ fn start(threads: usize, extra: &[&str]) -> ServerProcess {
     ServerProcess::start(&Binary::under_test(), &[&["--threads", &threads], extra].concat())
 }
 
-/// Runs a test on one, two and four workers.
+/// Runs a test on one, two and four workers, and on two between which clients move all the time.
 fn everywhere(test: impl Fn(&ServerProcess)) {
     for threads in [1, 2, 4] {
         test(&start(threads, &[]));
     }
+    let server = start(2, &["--enable-debug-command", "yes"]);
+    let mut wire = server.connect();
+    assert_eq!(ask(&mut wire, "DEBUG MOVE-CLIENTS 1"), Value::Simple(b"OK".to_vec()));
+    test(&server);
+    until("clients have moved", || field(&mut wire, "stats", "moved_clients") > 0);
 }
 
 fn words(line: &str) -> Vec<&str> {
@@ -361,7 +364,7 @@ fn a_subscriber_that_is_closed_costs_no_other_a_message() {
         until("those who are gone are not counted", || number(&mut wire, "PUBLISH a x") == 4);
         until("nobody subscribes", || number(&mut wire, "PUBLISH b x") == 0);
         assert_eq!(ask(&mut wire, "CLIENT KILL TYPE pubsub"), Value::Int(4));
-        until("the killed are not counted", || number(&mut wire, "PUBLISH a x") == 0);
+        assert_eq!(number(&mut wire, "PUBLISH a x"), 0, "the killed are not counted");
         assert_eq!(ask(&mut wire, "PUBSUB CHANNELS"), Value::Array(Vec::new()));
         until("no memory is left of it", || field(&mut wire, "memory", "mem_pubsub") == 0);
     });
@@ -490,162 +493,6 @@ fn messages_wait_for_the_changes_of_their_publisher() {
         );
         ask(&mut control, "DEBUG SAFE-UP-TO ALL");
     }
-}
-
-const CLIENTS: usize = 4;
-
-/// Everything that a connection has received up to the answer of a PING, in one line each.
-fn received(wire: &mut Wire, mark: usize) -> Vec<String> {
-    let mark = format!("mark{mark}");
-    send(wire, &format!("PING {mark}"));
-    let mut lines = Vec::new();
-    loop {
-        let value = wire.receive().expect("a reply");
-        let is_mark = value == Value::Bulk(mark.clone().into_bytes())
-            || parts(&value).is_some_and(|words| words == ["pong", &mark]);
-        if is_mark {
-            return lines;
-        }
-        lines.push(render::line(&value));
-    }
-}
-
-/// A random command about few names.
-fn draw(rng: &mut Rng) -> Vec<Vec<u8>> {
-    const KINDS: [&str; 20] = [
-        "SUBSCRIBE",
-        "UNSUBSCRIBE",
-        "PSUBSCRIBE",
-        "PUNSUBSCRIBE",
-        "SSUBSCRIBE",
-        "SUNSUBSCRIBE",
-        "PUBLISH",
-        "PUBLISH",
-        "PUBLISH",
-        "SPUBLISH",
-        "PUBSUB NUMSUB",
-        "PUBSUB NUMPAT",
-        "PUBSUB SHARDNUMSUB",
-        "GET",
-        "RESET",
-        "HELLO 2",
-        "HELLO 3",
-        "DISCARD",
-        "PUBLISH x",
-        "CLIENT GETNAME",
-    ];
-    let names: [&[u8]; 5] = [b"a", b"ab", b"b", b"", b"a*"];
-    let patterns: [&[u8]; 7] = [b"*", b"a*", b"a?", b"[ab]", b"b", b"\\a", b"ab*"];
-    let kind = rng.pick(&KINDS);
-    let mut line: Vec<Vec<u8>> = kind.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-    match kind {
-        "PSUBSCRIBE" | "PUNSUBSCRIBE" => {
-            let least = usize::from(kind == "PSUBSCRIBE");
-            for _ in 0..least + rng.below(3) {
-                line.push(rng.pick(&patterns).to_vec());
-            }
-        }
-        "SUBSCRIBE" | "SSUBSCRIBE" => {
-            (0..=rng.below(3)).for_each(|_| line.push(rng.pick(&names).to_vec()));
-        }
-        "UNSUBSCRIBE" | "SUNSUBSCRIBE" | "PUBSUB NUMSUB" | "PUBSUB SHARDNUMSUB" => {
-            for _ in 0..rng.below(3) {
-                line.push(rng.pick(&names).to_vec());
-            }
-        }
-        "PUBLISH" | "SPUBLISH" => {
-            line.push(rng.pick(&names).to_vec());
-            let len = rng.pick(&[0, 1, 5, 40_000]);
-            line.push(rng.bytes(len));
-        }
-        "GET" => line.push(b"k".to_vec()),
-        _ => {}
-    }
-    line
-}
-
-/// A random command, or a transaction: of a client without subscriptions, because before 7.2 a
-/// client's own messages came inside the reply of EXEC.
-fn draw_some(rng: &mut Rng) -> Vec<Vec<Vec<u8>>> {
-    if !rng.chance(10) {
-        return vec![draw(rng)];
-    }
-    let is_queued = |line: &Vec<Vec<u8>>| {
-        let publishes = [b"PUBLISH".as_slice(), b"SPUBLISH", b"PUBSUB", b"GET"];
-        publishes.contains(&line[0].as_slice())
-    };
-    let mut lines = vec![vec![b"RESET".to_vec()], vec![b"MULTI".to_vec()]];
-    lines.extend((0..6).map(|_| draw(rng)).filter(is_queued));
-    lines.push(vec![b"EXEC".to_vec()]);
-    lines
-}
-
-/// Random sequences on several connections: replies, confirmations and messages are those of
-/// redis-server.
-#[test]
-fn random_sequences_are_answered_as_by_redis() {
-    const SEQUENCES: u64 = 40;
-    const STEPS: usize = 60;
-    let seed = seed();
-    for threads in [1, 2] {
-        let ours = start(threads, &[]);
-        let redis = ServerProcess::start(&Binary::redis(), &[]);
-        for sequence in 0..SEQUENCES {
-            for server in [&ours, &redis] {
-                let mut wire = server.connect();
-                until(
-                    "those of the last sequence are gone",
-                    || matches!(ask(&mut wire, "CLIENT LIST TYPE pubsub"), Value::Bulk(list) if list.is_empty()),
-                );
-            }
-            let mut rng = Rng::new(seed + sequence);
-            let mut pairs: Vec<(Wire, Wire)> =
-                (0..CLIENTS).map(|_| (ours.connect(), redis.connect())).collect();
-            let mut story: Vec<String> = Vec::new();
-            for step in 0..STEPS {
-                let who = rng.below(CLIENTS);
-                for line in draw_some(&mut rng) {
-                    let text = String::from_utf8_lossy(&line.join(&b' ')).into_owned();
-                    story.push(format!("{who}: {text:.60}"));
-                    let (mine, theirs) = &mut pairs[who];
-                    mine.send(&encode(&line)).expect("it takes requests");
-                    theirs.send(&encode(&line)).expect("it takes requests");
-                }
-                // The client of the command first: behind its reply its messages have left.
-                let others = (0..CLIENTS).filter(|n| *n != who);
-                for n in std::iter::once(who).chain(others) {
-                    let (mine, theirs) = &mut pairs[n];
-                    let (mine, theirs) = (received(mine, step), received(theirs, step));
-                    assert!(
-                        canonical(&mine) == canonical(&theirs),
-                        "STRESS_SEED={}, {threads} threads: connection {n} behind\n{}\nours:\n{}\ntheirs:\n{}",
-                        seed + sequence,
-                        story.join("\n"),
-                        shortened(&mine),
-                        shortened(&theirs),
-                    );
-                }
-            }
-        }
-    }
-}
-
-/// The lines in an order of their own. Messages of one PUBLISH for several patterns have none, and
-/// before 7.2 a client's own messages came before the reply. HELLO tells versions, and an
-/// UNSUBSCRIBE of everything goes in the order of a table.
-fn canonical(lines: &[String]) -> Vec<String> {
-    let known = |line: &String| match line.rsplit_once(' ') {
-        _ if line.contains("\"server\"") => "HELLO".to_owned(),
-        Some((_, count)) if line.contains("unsubscribe\"") => format!("end {count}"),
-        _ => line.clone(),
-    };
-    let mut lines: Vec<String> = lines.iter().map(known).collect();
-    lines.sort();
-    lines
-}
-
-fn shortened(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("  {line:.200}")).collect::<Vec<_>>().join("\n")
 }
 
 /// The figures that INFO and CLIENT LIST show.

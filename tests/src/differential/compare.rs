@@ -6,7 +6,8 @@ use std::fmt;
 use super::execute::Trace;
 use super::family::{is, mode};
 use super::judge::{Pair, same_number};
-use super::sequence::Sequence;
+use super::sequence::{Delivery, Sequence};
+use super::told;
 use crate::known::Known;
 use crate::quote;
 use crate::render;
@@ -35,6 +36,16 @@ pub fn compare(
         let (Some(left), Some(right)) = (redis.replies.get(at), ours.replies.get(at)) else {
             break;
         };
+        if sequence.delivery == Delivery::Gathered {
+            let moves = |one: &Known| one.is_about_order() && one.is_about(&step.args);
+            let pair = Pair { args: &step.args, redis: left, ours: right };
+            if !told::agree(step, left, right, known.iter().any(moves))
+                && !known.iter().any(|one| explains(one, pair))
+            {
+                return Err(differs(at, sequence, pair));
+            }
+            continue;
+        }
         let queue = queues.entry(step.conn).or_default();
         for pair in pairs(&step.args, queue, left, right) {
             let previous = before.insert(step.conn, pair);
@@ -42,14 +53,7 @@ pub fn compare(
                 return Ok(());
             }
             if !agrees(pair, previous, known) {
-                return Err(Difference(format!(
-                    "command {} of {}: {}\n  redis: {}\n  ours:  {}",
-                    at + 1,
-                    sequence.steps.len(),
-                    short(&quote::line(pair.args)),
-                    short(&render::line(pair.redis)),
-                    short(&render::line(pair.ours))
-                )));
+                return Err(differs(at, sequence, pair));
             }
         }
         match left {
@@ -70,6 +74,17 @@ pub fn compare(
         )));
     }
     compare_state(redis, ours, known)
+}
+
+fn differs(at: usize, sequence: &Sequence, pair: Pair<'_>) -> Difference {
+    Difference(format!(
+        "command {} of {}: {}\n  redis: {}\n  ours:  {}",
+        at + 1,
+        sequence.steps.len(),
+        short(&quote::line(pair.args)),
+        short(&render::line(pair.redis)),
+        short(&render::line(pair.ours))
+    ))
 }
 
 /// A step and its replies; EXEC gives one reply for each command that was queued.

@@ -14,6 +14,10 @@ const KEYS: [&[u8]; 9] =
     [b"a", b"b", b"c", b"d", b"a", b"b", b"{t}1", b"{t}2", b"bin\x00\r\n\xff{}"];
 /// Keys which mostly hold values of other types.
 const FOREIGN: [&[u8]; 4] = [b"f1", b"f2", b"f3", b""];
+/// Channels, one of which is also a pattern.
+const CHANNELS: [&[u8]; 7] = [b"a", b"ab", b"b", b"", b"a*", b"a", b"x\x00\r\n"];
+/// Patterns that match some of them.
+const PATTERNS: [&[u8]; 9] = [b"*", b"a*", b"a?", b"[ab]", b"b", b"\\a", b"ab*", b"", b"?\x00*"];
 /// Elements, fields and members.
 const MEMBERS: [&[u8]; 16] = [
     b"a",
@@ -115,6 +119,8 @@ impl Dice {
             "$D" => self.dumped(),
             "$a" => self.rising_id(),
             "$e" => self.entry_id(),
+            "$h" => self.rng.pick(&CHANNELS).to_vec(),
+            "$q" => self.rng.pick(&PATTERNS).to_vec(),
             "$p" => return self.place(out),
             "$g" => return self.place_with_member(out),
             other => self.spelled(other),

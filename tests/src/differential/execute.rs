@@ -35,8 +35,21 @@ pub struct Trace {
 impl Trace {
     /// How many replies are errors.
     pub fn errors(&self) -> usize {
-        self.replies.iter().filter(|reply| matches!(reply, Value::Error(_))).count()
+        let of = |value: &Value| match value {
+            Value::Array(values) => values.iter().filter(is_error).count(),
+            _ => 0,
+        };
+        let all = self.replies.iter().map(|reply| match reply {
+            Value::Map(told) if !told.is_empty() => told.iter().map(|(_, all)| of(all)).sum(),
+            other => usize::from(is_error(&other)),
+        });
+        all.sum()
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "a predicate of an iterator")]
+fn is_error(value: &&Value) -> bool {
+    matches!(value, Value::Error(_))
 }
 
 /// Runs it from an empty keyspace on new connections.
@@ -51,8 +64,8 @@ pub fn execute(server: SocketAddr, sequence: &Sequence, patience: Duration) -> T
 }
 
 /// A connection of the sequence.
-struct Peer {
-    wire: Wire,
+pub(super) struct Peer {
+    pub wire: Wire,
     /// Its client id, for CLIENT UNBLOCK.
     id: String,
     /// The step which blocks and has no reply yet.
@@ -61,12 +74,12 @@ struct Peer {
     dumped: Option<Vec<u8>>,
 }
 
-struct Run<'a> {
+pub(super) struct Run<'a> {
     /// The connection which observes the server and resets it.
-    judge: Wire,
-    peers: BTreeMap<u8, Peer>,
-    patience: Duration,
-    trace: &'a mut Trace,
+    pub judge: Wire,
+    pub peers: BTreeMap<u8, Peer>,
+    pub patience: Duration,
+    pub trace: &'a mut Trace,
 }
 
 impl Run<'_> {
@@ -95,6 +108,10 @@ impl Run<'_> {
             Delivery::OneByOne => run.one_by_one(&sequence.steps)?,
             Delivery::Pipelined => run.pipeline(sequence, usize::MAX)?,
             Delivery::Pieces(len) => run.pipeline(sequence, len)?,
+            Delivery::Gathered => {
+                run.await_no_subscribers()?;
+                run.gathered(sequence)?;
+            }
         }
         run.close()?;
         state::read(&mut run.judge, &mut run.trace.state)

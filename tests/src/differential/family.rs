@@ -14,6 +14,7 @@ mod geo;
 mod hash;
 mod hyperloglog;
 mod list;
+mod pubsub;
 mod set;
 mod sort;
 mod stream;
@@ -45,6 +46,7 @@ pub const ENABLED: &[&str] = &[
     "dump",
     "blocking",
     "stream",
+    "pubsub",
 ];
 
 /// All grammars, whether enabled or not.
@@ -65,6 +67,7 @@ pub static FAMILIES: &[&Family] = &[
     &generic::FAMILY,
     &database::FAMILY,
     &transactions::FAMILY,
+    &pubsub::FAMILY,
 ];
 
 /// The weight of a template within its family, and the template.
@@ -81,6 +84,9 @@ pub struct Family {
     pub name: &'static str,
     /// Whether a sequence may be about it; other families only accompany a sequence.
     pub leads: bool,
+    /// Whether its commands have any number of replies, on any connection. Its sequences have no
+    /// commands of others but transactions, and others none of these.
+    pub gathers: bool,
     /// Its commands.
     pub templates: &'static [Template],
     /// How replies which are not exact are compared, by command.
@@ -97,6 +103,7 @@ impl Family {
     const BASE: Family = Family {
         name: "",
         leads: true,
+        gathers: false,
         templates: &[],
         replies: &[],
         brittle: &[],

@@ -13,16 +13,20 @@ const STEPS_MAX: usize = 60;
 pub fn generate(seed: u64, mix: &Mix) -> Sequence {
     let mut rng = Rng::new(seed);
     let proto = rng.pick(&[2, 3]);
-    let delivery = match rng.below(10) {
+    let mut delivery = match rng.below(10) {
         0..5 => Delivery::OneByOne,
         5..8 => Delivery::Pipelined,
         _ => Delivery::Pieces(1 + rng.below(60)),
     };
-    let alone = delivery != Delivery::OneByOne;
-    let expiring = rng.chance(25);
-    let conns = if alone { 1 } else { 1 + rng.below(3) };
+    let mut alone = delivery != Delivery::OneByOne;
+    let mut expiring = rng.chance(25);
+    let mut conns = if alone { 1 } else { 1 + rng.below(3) };
     let count = 4 + rng.below(STEPS_MAX - 4);
     let leading = rng.pick(&mix.leading);
+    if leading.gathers {
+        (delivery, alone, expiring) = (Delivery::Gathered, true, false);
+        conns = 1 + rng.below(4);
+    }
     let mut dice = Dice::new(rng);
     (dice.expiring, dice.waiting) = (expiring, !alone);
     let mut generator = Generator { dice, mix, leading, conns, steps: Vec::new() };
@@ -53,12 +57,19 @@ impl Generator<'_> {
     /// The commands of one template, sometimes with a mistake.
     fn template(&mut self, conn: u8) {
         let named = |name| self.mix.all.iter().copied().find(|family| family.name == name);
+        let pick_any = |dice: &mut Dice| {
+            let others: Vec<_> =
+                self.mix.all.iter().copied().filter(|family| !family.gathers).collect();
+            dice.rng.pick(&others)
+        };
         let drawn = match self.dice.rng.below(100) {
+            66..84 | 88.. if self.leading.gathers => Some(self.leading),
+            84..88 if self.leading.gathers => named("transactions"),
             0..66 => Some(self.leading),
             66..84 => named("generic"),
             84..88 => named("database"),
             88..90 => named("transactions"),
-            _ => Some(self.dice.rng.pick(&self.mix.all)),
+            _ => Some(pick_any(&mut self.dice)),
         };
         let family = drawn.unwrap_or(self.leading);
         // Values of other types mostly have their own keys.
@@ -168,7 +179,8 @@ mod tests {
     fn pipelines_use_one_connection_and_never_wait() {
         let mix = Mix::of(ENABLED);
         for sequence in (0..300).map(|seed| generate(seed, &mix)) {
-            let alone = sequence.delivery != Delivery::OneByOne;
+            let together = [Delivery::OneByOne, Delivery::Gathered];
+            let alone = !together.contains(&sequence.delivery);
             assert!(sequence.steps.iter().all(|step| !alone || (step.conn == 1 && !step.settle)));
         }
     }

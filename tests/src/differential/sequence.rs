@@ -26,6 +26,8 @@ pub enum Delivery {
     Pipelined,
     /// All without waiting, in pieces of this many bytes.
     Pieces(usize),
+    /// One by one, and after each all connections are asked for what they have received.
+    Gathered,
 }
 
 /// The commands which run on both servers.

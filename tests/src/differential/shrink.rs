@@ -15,7 +15,9 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 pub fn shrink(sequence: &Sequence, fails: impl FnMut(&Sequence) -> bool) -> Sequence {
     let mut search = Search { best: sequence.clone(), tries: 0, started: Instant::now(), fails };
     // One by one in RESP2 is the easiest to read.
-    search.accepts(Sequence { delivery: Delivery::OneByOne, ..search.best.clone() });
+    if sequence.delivery != Delivery::Gathered {
+        search.accepts(Sequence { delivery: Delivery::OneByOne, ..search.best.clone() });
+    }
     search.accepts(Sequence { proto: 2, ..search.best.clone() });
     search.steps();
     search.connections();
