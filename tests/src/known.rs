@@ -57,8 +57,8 @@ impl Known {
         })
     }
 
-    /// Whether this entry allows the messages that a client has caused itself to stand before, in or
-    /// behind its replies. Its patterns are then `<messages first>` and `<messages last>`.
+    /// Whether this entry allows the messages that a client has caused itself to stand before, in
+    /// or behind its replies. Its patterns are then `<messages first>` and `<messages last>`.
     pub fn is_about_order(&self) -> bool {
         self.redis == ["<messages first>"] && self.ours == ["<messages last>"]
     }

@@ -30,7 +30,7 @@ const NEWER: [(&str, &str); 19] = [
 ];
 
 /// Fields that only this server has. (Redis 7.2 has `listener0` and so on, too.)
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
     "backup",
     "server_name",
     "sheafdb_version",
@@ -43,6 +43,7 @@ const OWN: [&str; 12] = [
     "mem_producers",
     "mem_logs",
     "moved_clients",
+    "mem_pubsub",
 ];
 
 fn info(wire: &mut Wire, sections: &[&str]) -> String {

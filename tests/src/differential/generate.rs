@@ -22,7 +22,7 @@ pub fn generate(seed: u64, mix: &Mix) -> Sequence {
     let mut expiring = rng.chance(25);
     let mut conns = if alone { 1 } else { 1 + rng.below(3) };
     let count = 4 + rng.below(STEPS_MAX - 4);
-    let leading = rng.pick(&mix.leading);
+    let leading = rng.pick(&leading_of(seed, mix));
     if leading.gathers {
         (delivery, alone, expiring) = (Delivery::Gathered, true, false);
         conns = 1 + rng.below(4);
@@ -39,6 +39,15 @@ pub fn generate(seed: u64, mix: &Mix) -> Sequence {
         }
     }
     Sequence { proto, delivery, steps: generator.steps }
+}
+
+/// The families that a sequence of this seed may be about. One in eight is about a family with
+/// sequences of its own.
+fn leading_of(seed: u64, mix: &Mix) -> Vec<&'static Family> {
+    let (gathering, others): (Vec<_>, Vec<_>) =
+        mix.leading.iter().copied().partition(|family| family.gathers);
+    let gathers = others.is_empty() || (!gathering.is_empty() && seed.is_multiple_of(8));
+    if gathers { gathering } else { others }
 }
 
 struct Generator<'a> {

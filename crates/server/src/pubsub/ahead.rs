@@ -66,8 +66,8 @@ impl Core {
     }
 
     /// All messages that wait for a session, which counts as told of them. With `defers_own` only
-    /// those ahead of the first that it has published itself, to whomever. The work grows with the messages that
-    /// wait at this worker and that the session was not told of.
+    /// those ahead of the first that it has published itself, to whomever. The work grows with the
+    /// messages that wait at this worker and that the session was not told of.
     fn messages_ahead(&mut self, conn: ConnId, defers_own: bool) -> Vec<Told> {
         self.take_posts();
         let Some(session) = self.session_mut(conn).filter(|s| !s.close_after_reply) else {
