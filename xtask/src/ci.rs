@@ -76,6 +76,7 @@ const STEPS: &[Step] = &[
     ("info", BUILT, |root| suite(root, "info", &[])),
     ("monitor", BUILT, |root| suite(root, "monitor", &[])),
     ("pubsub", BUILT, |root| both(root, "pubsub", &[])),
+    ("key_events", BUILT, |root| both(root, "key_events", &[])),
     ("io_backend", BUILT, |root| suite(root, "io_backend", &[])),
     ("traffic", BUILT, |root| both(root, "traffic", &[])),
     ("flooding", BUILT, |root| both(root, "flooding", &[])),

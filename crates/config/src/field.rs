@@ -5,7 +5,7 @@ use super::ingest::IngestListen;
 use super::memory::MemoryShare;
 use super::retention::Retention;
 use super::schedule::Schedule;
-use super::value::{BufferLimit, Value};
+use super::value::{BufferLimit, Events, Value};
 use super::{Access, Bind, IoBackend, LogFormat, LogLevel, LogTimes, Supervised};
 use std::ffi::OsString;
 use std::fmt;
@@ -107,6 +107,14 @@ impl Field for Option<Schedule> {
 impl Field for ShutdownWords {
     fn store(&mut self, value: &Value) {
         *self = ShutdownWords::from_value(value);
+    }
+}
+
+impl Field for Events {
+    fn store(&mut self, value: &Value) {
+        if let Value::Events(events) = value {
+            *self = *events;
+        }
     }
 }
 

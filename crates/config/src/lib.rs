@@ -38,6 +38,7 @@ pub use field::{AppendFsync, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords}
 pub use memory::MemoryShare;
 pub use retention::Retention;
 pub use table::{Config, HandlerSettings, WorkerCopy};
+pub use value::Events;
 
 /// Maximum number of worker threads.
 pub const THREADS_MAX: u32 = 1024;

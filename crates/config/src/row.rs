@@ -43,6 +43,8 @@ pub enum Effect {
     Log,
     /// Changes what the keyspace records about the uses of keys.
     Uses,
+    /// Changes which events of keys are published.
+    Events,
     /// Begins or ends import mode in the keyspace.
     Import,
     /// Begins or ends the append-only file.

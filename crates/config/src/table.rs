@@ -10,7 +10,7 @@ use super::memory::MemoryShare;
 use super::retention::Retention;
 use super::row::{inert, refused, settings, wired};
 use super::schedule::Schedule;
-use super::value::{BufferLimit, Kind};
+use super::value::{BufferLimit, Events, Kind};
 use super::{Access, Bind, IoBackend, LogFormat, LogLevel, LogTimes, Supervised};
 use ingest::PORTS as INGEST_PORTS;
 use std::path::PathBuf;
@@ -554,9 +554,13 @@ settings! {
         "With `appendfsync everysec`, no sync while the data is saved or rewritten: a crash may \
          then lose more than a second."
     );
-    "notify-keyspace-events" = refused(
-        Kind::Events, &[""], "keyspace notifications", "publishing what happens to keys"
-    );
+    "notify-keyspace-events" server(notify_keyspace_events: Events) = wired(
+        Kind::Events, "",
+        "Which events of keys are published to subscribers: `K` to `__keyspace@<db>__:<key>`, `E` \
+         to `__keyevent@<db>__:<event>`, and the classes: `g` generic, `$` strings, `l` lists, `s` \
+         sets, `h` hashes, `z` sorted sets, `t` streams, `x` expired, `e` evicted, `d` modules, \
+         `A` all of these, `n` new keys, `m` keys that a read did not find."
+    ).effect(Effect::Events);
     "oom-score-adj" = refused(
         Kind::Choice(&["no", "yes", "relative", "absolute"]),
         &["no"],

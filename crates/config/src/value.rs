@@ -116,7 +116,7 @@ pub enum Value {
     /// Pairs of seconds and changes.
     SavePoints(Vec<(u64, u64)>),
     /// Canonical letters of event classes.
-    Events(String),
+    Events(Events),
     /// Scores.
     Scores([i32; 3]),
 }
@@ -501,19 +501,36 @@ fn parse_events(text: &[u8]) -> Result<Value, String> {
             .ok_or_else(|| "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned())?;
         set |= 1 << at;
     }
-    let mut shown = String::new();
-    let all = (1 << EVENTS_IN_A) - 1;
-    if set & all == all {
-        shown.push('A');
-        // Redis shows `n` only when it lists every class by its letter.
-        set &= !(all | 1 << EVENTS_IN_A);
+    Ok(Value::Events(Events(set)))
+}
+
+/// What `notify-keyspace-events` selects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events(u32);
+
+impl Events {
+    /// Whether it selects what a letter stands for: a class of events, `K` or `E`.
+    pub fn has(self, letter: char) -> bool {
+        let at = EVENT_LETTERS.iter().position(|known| char::from(*known) == letter);
+        at.is_some_and(|at| self.0 & (1 << at) != 0)
     }
-    for (at, letter) in EVENT_LETTERS.iter().enumerate() {
-        if set & (1 << at) != 0 {
-            shown.push(char::from(*letter));
+
+    /// As CONFIG GET replies it.
+    fn show(self) -> String {
+        let (mut shown, mut set) = (String::new(), self.0);
+        let all = (1 << EVENTS_IN_A) - 1;
+        if set & all == all {
+            shown.push('A');
+            // Redis shows `n` only when it lists every class by its letter.
+            set &= !(all | 1 << EVENTS_IN_A);
         }
+        for (at, letter) in EVENT_LETTERS.iter().enumerate() {
+            if set & (1 << at) != 0 {
+                shown.push(char::from(*letter));
+            }
+        }
+        shown
     }
-    Ok(Value::Events(shown))
 }
 
 fn parse_scores(words: &[Vec<u8>]) -> Result<Value, String> {
@@ -589,7 +606,7 @@ impl Value {
             Value::SavePoints(points) => {
                 points.iter().map(|(s, c)| format!("{s} {c}")).collect::<Vec<_>>().join(" ")
             }
-            Value::Events(letters) => letters.clone(),
+            Value::Events(events) => events.show(),
             Value::Scores([a, b, c]) => format!("{a} {b} {c}"),
             Value::Text(_) | Value::Words(_) => String::new(),
         }

@@ -579,6 +579,9 @@ impl Worker {
         self.uses = ks.uses.get();
         self.uses_now = self.uses.word(self.now);
         self.undo.adopt_snapshot(ks.snapshot.running());
+        if self.undo.events.sink.is_some() {
+            self.undo.select_events(ks.events.get());
+        }
         self.records.is_on = ks.journal.is_recording() && !self.records.is_exempt;
     }
 

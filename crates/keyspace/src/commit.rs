@@ -8,6 +8,7 @@ use crate::payload::Payload;
 use crate::slab::Source;
 use crate::stats::add;
 use crate::undo::{Change, Mark, Notice};
+use base::SeqNo;
 use base::sync::hint::AtomicI64;
 use value::Encoding;
 
@@ -150,7 +151,7 @@ impl Guard<'_> {
                 Notice::Watcher(cell) => cell.mark(),
                 Notice::Waiters(ready) => w.ready.push(ready),
                 Notice::Note(note) => w.notes.push_back(note),
-                Notice::Event(event) => w.undo.events.push_back(event),
+                Notice::Event(event) => w.undo.events.report(event, SeqNo(w.seq_max)),
             }
         }
         w.undo.clear();

@@ -6,9 +6,12 @@ use crate::access::Access;
 use crate::capture::Census;
 use crate::entry::EntryPtr;
 use crate::guard::Guard;
-use crate::keyspace::Key;
-use crate::undo::{Change, Note, Notice};
-use base::DbIndex;
+use crate::keyspace::{Key, Keyspace};
+use crate::undo::{Change, Note, Notice, Undo};
+use base::sync::Arc;
+use base::sync::atomic::{AtomicU32, Ordering};
+use base::{DbIndex, SeqNo};
+use std::collections::VecDeque;
 
 /// A class of events, as `notify-keyspace-events` selects them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,27 @@ pub enum EventClass {
 }
 
 impl EventClass {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Generic,
+        Self::String,
+        Self::List,
+        Self::Set,
+        Self::Hash,
+        Self::Zset,
+        Self::Stream,
+        Self::Expired,
+        Self::Evicted,
+        Self::Miss,
+        Self::New,
+    ];
+
+    /// Its bit in a set of classes; [`Event::SILENT`] has none.
+    #[inline]
+    const fn bit(self) -> u32 {
+        if matches!(self, Self::None) { 0 } else { 1 << self as u32 }
+    }
+
     /// The letter of `notify-keyspace-events`.
     pub fn letter(self) -> char {
         match self {
@@ -109,6 +133,60 @@ pub struct KeyEvent {
     pub key: Box<[u8]>,
 }
 
+/// Classes of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventClasses(u32);
+
+impl EventClasses {
+    /// Every class.
+    const ALL: Self = Self(u32::MAX);
+
+    /// Those that `selects` accepts.
+    pub fn select(selects: impl Fn(EventClass) -> bool) -> Self {
+        let bits = EventClass::ALL.into_iter().filter(|class| selects(*class)).map(EventClass::bit);
+        Self(bits.sum())
+    }
+
+    /// True if there is none.
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn has(self, event: Event) -> bool {
+        self.0 & event.class().bit() != 0
+    }
+}
+
+/// The classes of which workers are told, as all of them share it.
+#[derive(Debug, Default)]
+pub(crate) struct KeptClasses(AtomicU32);
+
+impl KeptClasses {
+    fn set(&self, classes: EventClasses) {
+        self.0.store(classes.0, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> EventClasses {
+        EventClasses(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Who is told of events at once, when their change is committed.
+pub trait EventSink: Send + Sync {
+    /// Called under the locks of the change, in the order of the changes. Nobody may hear of it
+    /// before the change with this number is safe; 0 if numbers are not drawn.
+    fn tell(&self, event: &KeyEvent, seq: SeqNo);
+}
+
+impl Keyspace {
+    /// Selects the events of which the sinks of workers are told. A worker follows when it enters
+    /// its section the next time.
+    pub fn select_events(&self, classes: EventClasses) {
+        self.events.set(classes);
+        self.uses.raise();
+    }
+}
+
 /// Bits of the word that says who listens to the changes of a worker; 0 while nobody listens.
 pub(crate) mod listeners {
     /// Events are kept for [`crate::Guard::next_event`].
@@ -120,6 +198,34 @@ pub(crate) mod listeners {
     /// A snapshot runs: it gets the entries that it has not walked yet before they change
     /// (`snapshot.rs`).
     pub const SNAPSHOT: u32 = 8;
+}
+
+/// Events of committed changes.
+#[derive(Default)]
+pub(crate) struct Events {
+    /// Those that are kept or told.
+    classes: EventClasses,
+    /// Who is told of them; if nobody is, they are kept.
+    pub sink: Option<Arc<dyn EventSink>>,
+    kept: VecDeque<KeyEvent>,
+}
+
+impl Events {
+    /// The change of an event is committed, under this number.
+    pub fn report(&mut self, event: KeyEvent, seq: SeqNo) {
+        match &self.sink {
+            Some(sink) => sink.tell(&event, seq),
+            None => self.kept.push_back(event),
+        }
+    }
+}
+
+impl Undo {
+    /// Changes leave these events.
+    pub fn select_events(&mut self, classes: EventClasses) {
+        self.events.classes = classes;
+        self.set_listeners(listeners::EVENTS, !classes.is_empty());
+    }
 }
 
 impl Guard<'_> {
@@ -162,7 +268,7 @@ impl Guard<'_> {
 
     #[cold]
     pub(crate) fn push_event(&mut self, event: Event, db: DbIndex, key: &[u8]) {
-        if event != Event::SILENT {
+        if self.w.undo.events.classes.has(event) {
             self.w.undo.commit_work += 1;
             self.w.undo.notices.push(Notice::Event(KeyEvent { event, db, key: key.into() }));
         }
@@ -191,7 +297,8 @@ impl Guard<'_> {
             if let Change::Expired { place, old, fields } = *change {
                 let db = self.ks.logical(place.physical);
                 let key_event = |&event| KeyEvent { event, db, key: old.key().into() };
-                events.extend(Event::of_expired(fields).iter().map(key_event));
+                let told = |event: &&Event| self.w.undo.events.classes.has(**event);
+                events.extend(Event::of_expired(fields).iter().filter(told).map(key_event));
             }
         }
         events
@@ -218,14 +325,22 @@ impl Guard<'_> {
 
     /// The next event of committed changes, in their order.
     pub fn next_event(&mut self) -> Option<KeyEvent> {
-        self.w.undo.events.pop_front()
+        self.w.undo.events.kept.pop_front()
     }
 }
 
 impl Access {
     /// Sets whether the events of this worker's changes are kept for [`Access::next_event`].
     pub fn listen_to_events(&mut self, listens: bool) {
-        self.w.undo.set_listeners(listeners::EVENTS, listens);
+        let classes = if listens { EventClasses::ALL } else { EventClasses::default() };
+        self.w.undo.select_events(classes);
+    }
+
+    /// From now on this sink is told of the events of this worker's changes that are selected
+    /// ([`Keyspace::select_events`]).
+    pub fn tell_events_to(&mut self, sink: Arc<dyn EventSink>) {
+        self.w.undo.events.sink = Some(sink);
+        self.w.undo.select_events(self.ks.events.get());
     }
 
     /// Sets whether this worker's changes are announced before they are made, and counted.
@@ -235,7 +350,7 @@ impl Access {
 
     /// The next event of committed changes, in their order.
     pub fn next_event(&mut self) -> Option<KeyEvent> {
-        self.w.undo.events.pop_front()
+        self.w.undo.events.kept.pop_front()
     }
 
     /// How many changes of each kind were committed, and how many of those had been announced,

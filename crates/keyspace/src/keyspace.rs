@@ -3,6 +3,7 @@
 
 use crate::bucket::WORDS;
 use crate::entry::Gone;
+use crate::event::KeptClasses;
 use crate::expire::DueIndex;
 use crate::fence::Fences;
 use crate::freeze::Frozen;
@@ -100,6 +101,7 @@ pub struct Keyspace {
     further: Box<[OnceLock<Box<CachePadded<WorkerStats>>>]>,
     pub(crate) claims: Claims,
     pub(crate) uses: UsesKept,
+    pub(crate) events: KeptClasses,
     pub(crate) snapshot: Box<Current>,
 }
 
@@ -144,6 +146,7 @@ impl Keyspace {
             further: (0..FURTHER_MAX).map(|_| OnceLock::new()).collect(),
             claims: Claims::new(workers),
             uses: UsesKept::default(),
+            events: KeptClasses::default(),
             snapshot: Box::default(),
         }
     }

@@ -87,7 +87,7 @@ pub use capture::{Census, Counted};
 pub use defrag::{Defrag, DefragNext, DefragReport};
 pub use due::Due;
 pub use entry_mut::EntryMut;
-pub use event::{Event, EventClass, KeyEvent};
+pub use event::{Event, EventClass, EventClasses, EventSink, KeyEvent};
 pub use evict::{EVICTIONS_MAX, Evictable, Eviction, Order};
 pub use expire::{ExpireReport, StaleShare};
 pub use fence::Fences;

@@ -7,6 +7,7 @@ use crate::records::RecordMark;
 use crate::stats::{add, set};
 use crate::table::HeldTable;
 use crate::undo::{Change, Detached, Mark, Notice, Place};
+use base::SeqNo;
 
 impl Guard<'_> {
     /// Takes back every change since the last commit, except removals of expired keys.
@@ -14,7 +15,8 @@ impl Guard<'_> {
     pub fn rollback(&mut self) {
         self.undo_to(0, self.w.records.part);
         let expired = self.expired_from(0);
-        self.w.undo.events.extend(expired);
+        let seq = SeqNo(self.w.seq_max);
+        expired.into_iter().for_each(|event| self.w.undo.events.report(event, seq));
         if self.w.undo.listeners != 0 {
             self.keep_pre_images_of(0);
             self.hand_over();

@@ -8,14 +8,13 @@
 use crate::capture::Capture;
 use crate::due_set::DueSet;
 use crate::entry::{EntryPtr, Header};
-use crate::event::{KeyEvent, listeners};
+use crate::event::{Events, KeyEvent, listeners};
 use crate::records::RecordMark;
 use crate::table::Table;
 use crate::wait::Ready;
 use crate::watch::WatchCell;
 use base::sync::Arc;
 use base::{DbIndex, SlotId, UnixMs};
-use std::collections::VecDeque;
 use value::{Log, LogMark};
 
 /// The log keeps a buffer of so many bytes for reuse; a larger one is freed after its command.
@@ -148,7 +147,7 @@ pub(crate) struct Undo {
     /// Who listens to changes ([`listeners`]): the one word that each change tests.
     pub listeners: u32,
     /// Events of committed changes.
-    pub events: VecDeque<KeyEvent>,
+    pub events: Events,
     /// The changes above that were announced (`capture.rs`).
     pub capture: Capture,
 }

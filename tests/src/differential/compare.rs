@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::events;
 use super::execute::Trace;
 use super::family::{is, mode};
 use super::judge::{Pair, same_number};
@@ -72,6 +73,9 @@ pub fn compare(
             redis.broken,
             ours.broken
         )));
+    }
+    if let Some(difference) = events::difference(redis, ours) {
+        return Err(Difference(difference));
     }
     compare_state(redis, ours, known)
 }

@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::dice::Args;
+use super::events::{KeyEvent, Listener};
 use super::family::is;
 use super::sequence::{Delivery, Sequence, Step};
 use super::state::{self, Facts};
@@ -26,6 +27,8 @@ pub const DUMPED_DAMAGED: &[u8] = b"<the last DUMP, damaged>";
 pub struct Trace {
     /// One for each step.
     pub replies: Vec<Value>,
+    /// The events of keys, in their order; `None` if they were not asked for.
+    pub events: Option<Vec<KeyEvent>>,
     /// By database and key: questions and answers.
     pub state: BTreeMap<(u8, Vec<u8>), Facts>,
     /// Why it ended early; `None` if it did not.
@@ -103,6 +106,10 @@ impl Run<'_> {
                 place.insert(Peer { wire, id, waits: None, dumped: None });
             }
         }
+        let listener = match sequence.delivery {
+            Delivery::Gathered => None,
+            _ => Some(Listener::open(server, &mut judge, patience)?),
+        };
         let mut run = Run { judge, peers, patience, trace };
         match sequence.delivery {
             Delivery::OneByOne => run.one_by_one(&sequence.steps)?,
@@ -114,6 +121,9 @@ impl Run<'_> {
             }
         }
         run.close()?;
+        if let Some(listener) = listener {
+            run.trace.events = Some(listener.heard(&mut run.judge)?);
+        }
         state::read(&mut run.judge, &mut run.trace.state)
     }
 
@@ -237,7 +247,7 @@ fn may_block(args: &[Vec<u8>]) -> bool {
     seconds.is_some_and(|seconds| seconds == 0.0 || seconds >= 1.0)
 }
 
-fn open(server: SocketAddr, proto: u8, patience: Duration) -> io::Result<Wire> {
+pub(super) fn open(server: SocketAddr, proto: u8, patience: Duration) -> io::Result<Wire> {
     let mut wire = Wire::connect(server)?;
     wire.stream().set_read_timeout(Some(patience))?;
     if proto == 3 {

@@ -438,7 +438,8 @@ pub fn make_shared<D: Driver<Message = Message>>(
     let slowlog = Slowlog::new(config.slowlog_len_max);
     let large_requests = Slowlog::new(config.large_requests_len_max);
     let large_replies = Slowlog::new(config.large_replies_len_max);
-    Shared {
+    let events = config.notify_keyspace_events;
+    let shared = Shared {
         keyspace,
         config: Mutex::new(config),
         rewriter: crate::settings::rewriter::Rewriter::default(),
@@ -487,7 +488,9 @@ pub fn make_shared<D: Driver<Message = Message>>(
         memory_peak: AtomicU64::new(0),
         memory_startup: AtomicU64::new(allocator().0),
         facts,
-    }
+    };
+    shared.publish_events(events);
+    shared
 }
 
 /// What does not change behind the start.

@@ -157,6 +157,9 @@ impl Core {
                 Outcome::Done
             }
         };
+        if is_subscriber {
+            self.set_runner(None);
+        }
         if outcome != Outcome::Retry && caller.session(self).gates & GATES_OF_COMMAND != 0 {
             self.end_command(caller, mark, out, outcome == Outcome::Done);
         }

@@ -241,15 +241,8 @@ impl Core {
     fn tell_touched(&mut self) {
         for worker in std::mem::take(&mut self.pubsub.touched) {
             if worker != self.id {
-                self.announce(worker);
+                self.shared.announce(worker);
             }
-        }
-    }
-
-    /// Has a worker deliver what is in its inbox, unless it was told already.
-    fn announce(&self, worker: usize) {
-        if self.shared.pubsub.inbox(worker).announce() {
-            self.shared.post(worker, Message::Published);
         }
     }
 }
@@ -268,7 +261,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 return;
             }
             if self.core.pubsub.budget_ns == 0 {
-                return self.core.announce(self.core.id); // it goes on in the next turn
+                return self.core.shared.announce(self.core.id); // it goes on in the next turn
             }
             self.run_window(); // sending may end a connection, so its commands run first
             self.flush();

@@ -29,6 +29,7 @@
 //! | one client receives what waits for it, before its next reply | `ahead` |
 //! | the bytes of a message, what EXEC keeps of it | `wire` |
 //! | PUBSUB | `listing` |
+//! | keyspace notifications | `events` |
 //!
 //! Why nothing is lost, doubled or late: a message is in the inboxes before the shard is unlocked.
 //! So who unsubscribes under the same lock finds everything that counted it in its own inbox, and
@@ -39,6 +40,7 @@
 
 pub(crate) mod ahead;
 pub(crate) mod deliver;
+pub(crate) mod events;
 pub(crate) mod inbox;
 pub(crate) mod listing;
 pub(crate) mod local;

@@ -6,7 +6,7 @@ use crate::pubsub::names::{Asked, NAME_BYTES, Name, Named, PARTS, Table, part_of
 use crate::pubsub::patterns::Patterns;
 use crate::pubsub::subscribers::Subscribers;
 use crate::sessions::output::Hold;
-use base::sync::atomic::AtomicU64;
+use base::sync::atomic::{AtomicU8, AtomicU64};
 use base::sync::atomic::Ordering::Relaxed;
 use base::sync::{Arc, CachePadded, Mutex, MutexGuard, RwLock};
 use command::ops::Subject;
@@ -84,6 +84,8 @@ pub struct PubSub {
     /// How many there are.
     pub totals: Totals,
     inboxes: Vec<CachePadded<Inbox>>,
+    /// Events of keys are published to the channels of keys (1) and of events (2).
+    notified: AtomicU8,
     /// Bytes of messages that are not delivered, by the publisher's worker.
     held: Vec<Arc<AtomicU64>>,
 }
@@ -97,8 +99,21 @@ impl PubSub {
             epoch: AtomicU64::new(0),
             totals: Totals::default(),
             inboxes: (0..workers).map(|_| CachePadded(Inbox::default())).collect(),
+            notified: AtomicU8::new(0),
             held: (0..workers).map(|_| Arc::default()).collect(),
         }
+    }
+
+    /// Sets whether events of keys are published to the channels of their keys, and to those of
+    /// events.
+    pub fn set_notified(&self, of_key: bool, of_event: bool) {
+        self.notified.store(u8::from(of_key) | u8::from(of_event) << 1, Relaxed);
+    }
+
+    /// To which of these two.
+    pub fn notified(&self) -> (bool, bool) {
+        let bits = self.notified.load(Relaxed);
+        (bits & 1 != 0, bits & 2 != 0)
     }
 
     /// The messages on their way to a worker.

@@ -127,6 +127,7 @@ fn apply(effect: Effect, new: &Config, shared: &Shared) {
         Effect::AppendFsync if new.appendfsync == AppendFsync::Always => shared.hold_replies(),
         Effect::Import => shared.keyspace.set_importing(new.import_mode),
         Effect::Uses => set_uses(&shared.keyspace, new),
+        Effect::Events => shared.publish_events(new.notify_keyspace_events),
         Effect::AppendFsync // worker 0 releases them when it follows
         | Effect::None
         | Effect::FileLimit

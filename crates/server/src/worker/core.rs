@@ -16,6 +16,7 @@ use crate::execute::hot::{Hot, hot_table};
 use crate::execute::keys::CommandKeys;
 use crate::execute::running::Running;
 use crate::execute::sampler::Sampler;
+use crate::pubsub::events::KeyEvents;
 use crate::pubsub::local::Local;
 use crate::sessions::outbox::Holding;
 use crate::sessions::quota::Quotas;
@@ -75,6 +76,8 @@ pub struct Core {
     pub(crate) monitors: Vec<ConnId>,
     /// Which sessions subscribe to what.
     pub(crate) pubsub: Local,
+    /// What it publishes of its changes.
+    pub(crate) key_events: Arc<KeyEvents>,
     /// The highest number of messages that were poured here.
     pub(crate) poured: SeqNo,
     pub(crate) shutdown: Shutdown,
@@ -121,6 +124,7 @@ impl Core {
         listeners: Vec<ListenerId>,
     ) -> Self {
         let now = driver.refresh_now();
+        let key_events = Arc::new(KeyEvents::new(shared.clone(), id));
         Self {
             id,
             clock: driver.clock(),
@@ -138,6 +142,7 @@ impl Core {
             bulks: Vec::new(),
             monitors: Vec::new(),
             pubsub: Local::default(),
+            key_events,
             poured: SeqNo(0),
             shutdown: Shutdown::new(listeners),
             turn: Turn::new(now, driver.unix_ms()),

@@ -70,8 +70,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// A worker; `listeners` are the ones it accepts on (the acceptor has them all, the others
     /// none).
     pub fn new(mut driver: D, shared: Arc<Shared>, id: usize, listeners: Vec<ListenerId>) -> Self {
-        let access = Access::new(shared.keyspace.clone(), id);
+        let mut access = Access::new(shared.keyspace.clone(), id);
         let core = Core::new(&mut driver, shared, id, listeners);
+        access.tell_events_to(core.key_events.clone());
         let busy_poll_us = core.settings.busy_poll_us;
         let ingest = Ingest::default();
         let mut worker = Self { driver, access, core, window: Window::new(), ingest, busy_poll_us };

@@ -1,0 +1,115 @@
+//! Keyspace notifications: what happens to keys is published, under the locks of the change. So the
+//! events of a key have the order of its changes, whoever makes them, and stand in the inboxes of
+//! subscribers before anybody can see the change.
+
+use crate::pubsub::inbox::Text;
+use crate::pubsub::names::Asked;
+use crate::pubsub::registry::ToPublish;
+use crate::sessions::output::Hold;
+use crate::shared::Shared;
+use crate::worker::core::Core;
+use crate::worker::message::Message;
+use base::SeqNo;
+use base::sync::atomic::AtomicU64;
+use base::sync::atomic::Ordering::Relaxed;
+use base::sync::{Arc, Mutex, PoisonError};
+use command::ops::Subject;
+use config::Events;
+use driver::ConnId;
+use keyspace::{EventClasses, EventSink, KeyEvent};
+use std::io::Write;
+
+/// The publisher of what no client with subscriptions has changed.
+const NOBODY: ConnId = ConnId { index: u32::MAX, generation: u32::MAX };
+
+/// What one worker publishes of its changes.
+pub(crate) struct KeyEvents {
+    shared: Arc<Shared>,
+    worker: usize,
+    /// The client with subscriptions whose command runs: it receives its own events behind the
+    /// reply.
+    runner: AtomicU64,
+    /// The name of a channel, while it is published to.
+    name: Mutex<Vec<u8>>,
+}
+
+impl KeyEvents {
+    /// For the changes of a worker.
+    pub fn new(shared: Arc<Shared>, worker: usize) -> Self {
+        let runner = AtomicU64::new(NOBODY.token());
+        Self { shared, worker, runner, name: Mutex::default() }
+    }
+
+    /// A command of this client with subscriptions runs, or has ended.
+    pub fn set_runner(&self, conn: Option<ConnId>) {
+        self.runner.store(conn.unwrap_or(NOBODY).token(), Relaxed);
+    }
+
+    fn publish(&self, channel: &[u8], text: &[u8], hold: Hold) {
+        let hash = self.shared.keyspace.key(channel).hash;
+        let message = ToPublish {
+            subject: Subject::Channel,
+            channel: Asked { hash, text: channel },
+            text: &|| Text::Short(text.into()),
+            epoch: None,
+            hold,
+            from: (self.worker, ConnId::from_token(self.runner.load(Relaxed))),
+            skips_publisher: false,
+            cannot_wait: true,
+        };
+        let published = self.shared.pubsub.publish(&message, |to| self.shared.announce(to));
+        published.expect("it does not wait for room");
+    }
+}
+
+impl EventSink for KeyEvents {
+    fn tell(&self, event: &KeyEvent, seq: SeqNo) {
+        let pubsub = &self.shared.pubsub;
+        if pubsub.is_idle(Subject::Channel) {
+            return;
+        }
+        let KeyEvent { event, db, key } = event;
+        let hold = match self.shared.are_replies_held() {
+            true => Hold { seq, ..Hold::NONE },
+            false => Hold::NONE,
+        };
+        let (of_key, of_event) = pubsub.notified();
+        let mut channel = self.name.lock().unwrap_or_else(PoisonError::into_inner);
+        if of_key {
+            channel.clear();
+            write!(channel, "__keyspace@{}__:", db.0).expect("memory takes it");
+            channel.extend_from_slice(key);
+            self.publish(&channel, event.name().as_bytes(), hold);
+        }
+        if of_event {
+            channel.clear();
+            write!(channel, "__keyevent@{}__:{}", db.0, event.name()).expect("memory takes it");
+            self.publish(&channel, key, hold);
+        }
+    }
+}
+
+impl Shared {
+    /// Has a worker deliver what is in its inbox, unless it was told already.
+    pub(crate) fn announce(&self, worker: usize) {
+        if self.pubsub.inbox(worker).announce() {
+            self.post(worker, Message::Published);
+        }
+    }
+
+    /// `notify-keyspace-events` selects these.
+    pub(crate) fn publish_events(&self, events: Events) {
+        let (of_key, of_event) = (events.has('K'), events.has('E'));
+        self.pubsub.set_notified(of_key, of_event);
+        let is_any = of_key || of_event;
+        self.keyspace
+            .select_events(EventClasses::select(|class| is_any && events.has(class.letter())));
+    }
+}
+
+impl Core {
+    /// A command of a client with subscriptions runs, or has ended.
+    pub(crate) fn set_runner(&self, conn: Option<ConnId>) {
+        self.key_events.set_runner(conn);
+    }
+}
