@@ -90,7 +90,7 @@ fn all_refused_lines_are_reported_and_check_config_does_not_start() {
     fs::create_dir_all(&dir).expect("a folder");
     let (bad, good) = (dir.join("bad.conf"), dir.join("good.conf"));
     let refused =
-        "aclfile x\nnotify-keyspace-events KEA\nreplicaof a 1\ntls-port 1\ncluster-enabled yes\n";
+        "aclfile x\nrename-command GET G\nreplicaof a 1\ntls-port 1\ncluster-enabled yes\n";
     fs::write(&bad, format!("hz 20\n{refused}")).expect("a file");
     fs::write(&good, "port 0\nunixsocket s\nactiverehashing no\npidfile check.pid\n")
         .expect("a file");

@@ -170,7 +170,6 @@ const ASKING: &[(&str, &str)] = &[
     ("locale-collate", "de_DE.UTF-8"),
     ("min-replicas-to-write", "1"),
     ("min-slaves-to-write", "1"),
-    ("notify-keyspace-events", "KEA"),
     ("oom-score-adj", "yes"),
     ("rdma-port", "6379"),
     ("replicaof", "10.0.0.1 6379"),
