@@ -1,5 +1,6 @@
 //! The differential engine: random command sequences run on redis-server and on the server under
-//! test; every reply, the events of keys and the final state must agree, or be listed in `known_differences.txt`.
+//! test; every reply, the events of keys and the final state must agree, or be listed in
+//! `known_differences.txt`.
 //!
 //! A sequence is generated from one seed. A failing one is shrunk by removing commands and
 //! arguments as long as it still fails, and is printed in the golden format, so that it can become

@@ -126,7 +126,8 @@ fn the_events_of_a_key_have_the_order_of_its_changes() {
             for _ in 0..CLIENTS {
                 let mut wire = server.connect();
                 scope.spawn(move || {
-                    let pair = [encode(&["RPUSH", "list", "x"]), encode(&["LPOP", "list"])].concat();
+                    let pair =
+                        [encode(&["RPUSH", "list", "x"]), encode(&["LPOP", "list"])].concat();
                     for _ in 0..PAIRS / 10 {
                         wire.send(&pair.repeat(10)).expect("it takes requests");
                         for _ in 0..20 {

@@ -33,12 +33,12 @@ use std::path::PathBuf;
 use crate::value::Value;
 use table::{Class, DIR, DIRECTIVES, Index, SETTINGS, Setting};
 
+pub use crate::value::Events;
 pub use db_limit::{DB_LIMITS_MAX, DbLimit, POLICIES};
 pub use field::{AppendFsync, MaxmemoryPolicy, RdbVersion, Secret, ShutdownWords};
 pub use memory::MemoryShare;
 pub use retention::Retention;
 pub use table::{Config, HandlerSettings, WorkerCopy};
-pub use value::Events;
 
 /// Maximum number of worker threads.
 pub const THREADS_MAX: u32 = 1024;

@@ -158,7 +158,7 @@ impl Core {
             }
         };
         if is_subscriber {
-            self.set_runner(None);
+            self.key_events.set_runner(None);
         }
         if outcome != Outcome::Retry && caller.session(self).gates & GATES_OF_COMMAND != 0 {
             self.end_command(caller, mark, out, outcome == Outcome::Done);

@@ -12,7 +12,7 @@ impl Core {
     /// Before a request of a session with subscriptions runs: what was published so far is written.
     #[cold]
     pub(crate) fn deliver_before(&mut self, out: &mut OutBuf, conn: ConnId) {
-        self.set_runner(Some(conn));
+        self.key_events.set_runner(Some(conn));
         self.write_pushes(out, conn);
         if self.has_posts() {
             let told = self.messages_ahead(conn, false);

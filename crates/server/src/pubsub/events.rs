@@ -7,7 +7,6 @@ use crate::pubsub::names::Asked;
 use crate::pubsub::registry::ToPublish;
 use crate::sessions::output::Hold;
 use crate::shared::Shared;
-use crate::worker::core::Core;
 use crate::worker::message::Message;
 use base::SeqNo;
 use base::sync::atomic::AtomicU64;
@@ -104,12 +103,5 @@ impl Shared {
         let is_any = of_key || of_event;
         self.keyspace
             .select_events(EventClasses::select(|class| is_any && events.has(class.letter())));
-    }
-}
-
-impl Core {
-    /// A command of a client with subscriptions runs, or has ended.
-    pub(crate) fn set_runner(&self, conn: Option<ConnId>) {
-        self.key_events.set_runner(conn);
     }
 }

@@ -6,8 +6,8 @@ use crate::pubsub::names::{Asked, NAME_BYTES, Name, Named, PARTS, Table, part_of
 use crate::pubsub::patterns::Patterns;
 use crate::pubsub::subscribers::Subscribers;
 use crate::sessions::output::Hold;
-use base::sync::atomic::{AtomicU8, AtomicU64};
 use base::sync::atomic::Ordering::Relaxed;
+use base::sync::atomic::{AtomicU8, AtomicU64};
 use base::sync::{Arc, CachePadded, Mutex, MutexGuard, RwLock};
 use command::ops::Subject;
 use driver::ConnId;
