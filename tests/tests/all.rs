@@ -44,6 +44,7 @@ mod suite {
     mod ingest_sinks;
     mod intset;
     mod io_backend;
+    mod key_events;
     mod limits;
     mod loading;
     mod memory;
@@ -54,6 +55,7 @@ mod suite {
     mod nets;
     mod point_in_time;
     mod producers;
+    mod pubsub;
     mod rdb_files;
     mod robust;
     mod saving;

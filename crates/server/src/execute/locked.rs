@@ -118,6 +118,8 @@ impl Core {
 
     /// What is copied ahead of a command with many members, unless that was done, or it may not
     /// wait ([`command::unshare`]).
+    #[cold]
+    #[inline(never)]
     fn unshare_ahead(
         &mut self,
         guard: &Guard<'_>,
