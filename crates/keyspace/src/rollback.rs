@@ -16,7 +16,9 @@ impl Guard<'_> {
         self.undo_to(0, self.w.records.part);
         let expired = self.expired_from(0);
         let seq = SeqNo(self.w.seq_max);
-        expired.into_iter().for_each(|event| self.w.undo.events.report(event, seq));
+        for event in expired {
+            self.w.undo.events.report(event, seq);
+        }
         if self.w.undo.listeners != 0 {
             self.keep_pre_images_of(0);
             self.hand_over();

@@ -51,7 +51,9 @@ fn opened(values: &[Value]) -> Vec<Value> {
             Value::Array(items) if kind(value).is_empty() && is_first => {
                 is_first = false;
                 flat.push(Value::Simple(format!("*{}", items.len()).into_bytes()));
-                items.iter().for_each(|item| open(&determined(item), &mut flat));
+                for item in items {
+                    open(&determined(item), &mut flat);
+                }
             }
             other => open(&determined(other), &mut flat),
         }
@@ -63,7 +65,9 @@ fn open(value: &Value, flat: &mut Vec<Value>) {
     match value {
         Value::Array(items) if kind(value).is_empty() => {
             flat.push(Value::Simple(format!("*{}", items.len()).into_bytes()));
-            items.iter().for_each(|item| open(item, flat));
+            for item in items {
+                open(item, flat);
+            }
         }
         other => flat.push(other.clone()),
     }

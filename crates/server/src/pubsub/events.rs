@@ -68,10 +68,8 @@ impl EventSink for KeyEvents {
             return;
         }
         let KeyEvent { event, db, key } = event;
-        let hold = match self.shared.are_replies_held() {
-            true => Hold { seq, ..Hold::NONE },
-            false => Hold::NONE,
-        };
+        let awaits = self.shared.are_replies_held();
+        let hold = if awaits { Hold { seq, ..Hold::NONE } } else { Hold::NONE };
         let (of_key, of_event) = pubsub.notified();
         let mut channel = self.name.lock().unwrap_or_else(PoisonError::into_inner);
         if of_key {
