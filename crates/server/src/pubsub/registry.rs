@@ -8,7 +8,7 @@ use crate::pubsub::subscribers::Subscribers;
 use crate::sessions::output::Hold;
 use base::sync::atomic::Ordering::Relaxed;
 use base::sync::atomic::{AtomicU8, AtomicU64};
-use base::sync::{Arc, CachePadded, Mutex, MutexGuard, RwLock};
+use base::sync::{Arc, CachePadded, Mutex, MutexGuard};
 use command::ops::Subject;
 use driver::ConnId;
 
@@ -78,7 +78,7 @@ pub struct ToPublish<'a> {
 #[derive(Debug)]
 pub struct PubSub {
     shards: Vec<CachePadded<Mutex<Shard>>>,
-    patterns: RwLock<Patterns>,
+    patterns: Mutex<Patterns>,
     /// Raised by each subscription, under the lock of what it is to.
     epoch: AtomicU64,
     /// How many there are.
@@ -95,7 +95,7 @@ impl PubSub {
     pub fn new(workers: usize) -> Self {
         Self {
             shards: (0..PARTS).map(|_| CachePadded(Mutex::default())).collect(),
-            patterns: RwLock::default(),
+            patterns: Mutex::default(),
             epoch: AtomicU64::new(0),
             totals: Totals::default(),
             inboxes: (0..workers).map(|_| CachePadded(Inbox::default())).collect(),
@@ -136,7 +136,7 @@ impl PubSub {
     pub fn join(&self, worker: usize, subject: Subject, asked: Asked<'_>) -> (Name, u64) {
         let total = self.totals.of(subject);
         if subject == Subject::Pattern {
-            let mut patterns = self.patterns.write().expect("no panic while patterns are held");
+            let mut patterns = self.patterns.lock().expect("no panic while patterns are held");
             let (name, subscribers) = patterns.entry(asked);
             self.count_new(subscribers, &name);
             subscribers.join(worker);
@@ -167,7 +167,7 @@ impl PubSub {
     pub fn leave(&self, worker: usize, subject: Subject, name: &Name) {
         let total = self.totals.of(subject);
         if subject == Subject::Pattern {
-            let mut patterns = self.patterns.write().expect("no panic while patterns are held");
+            let mut patterns = self.patterns.lock().expect("no panic while patterns are held");
             if patterns.leave(name, worker) {
                 self.totals.bytes.fetch_sub(NAME_BYTES + name.text().len() as u64, Relaxed);
             }
@@ -201,7 +201,7 @@ impl PubSub {
         let direct = shard.table(subject).get(&channel as &dyn Named);
         let mut total = direct.map_or(0, Subscribers::total);
         if subject == Subject::Channel && self.totals.patterns.load(Relaxed) > 0 {
-            let patterns = self.patterns.read().expect("no panic while patterns are held");
+            let patterns = self.patterns.lock().expect("no panic while patterns are held");
             patterns.matching(channel.text, |_, subscribers| total += subscribers.total());
         }
         (total, self.epoch.load(Relaxed))
@@ -224,7 +224,7 @@ impl PubSub {
         let mut shard = self.shard(channel.hash);
         let direct = shard.table(subject).get_key_value(&channel as &dyn Named);
         if subject == Subject::Channel && self.totals.patterns.load(Relaxed) > 0 {
-            let patterns = self.patterns.read().expect("no panic while patterns are held");
+            let patterns = self.patterns.lock().expect("no panic while patterns are held");
             let mut matching = Vec::new();
             patterns.matching(channel.text, |name, subscribers| matching.push((name, subscribers)));
             return self.append(message, direct, &matching, &mut touched);
