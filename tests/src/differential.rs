@@ -45,6 +45,8 @@ pub struct Arena<'a> {
     pub known: &'a [Known],
     /// How long a reply may take.
     pub patience: Duration,
+    /// The events of keys are compared, too.
+    pub hears_events: bool,
 }
 
 /// Totals of a campaign.
@@ -88,8 +90,8 @@ impl std::fmt::Display for Failure {
 impl Arena<'_> {
     /// Runs one sequence on both servers.
     pub fn check(&self, sequence: &Sequence) -> Result<Trace, Difference> {
-        let redis = execute(self.redis, sequence, self.patience);
-        let ours = execute(self.ours, sequence, self.patience);
+        let run = |server| execute(server, sequence, self.patience, self.hears_events);
+        let (redis, ours) = (run(self.redis), run(self.ours));
         compare(sequence, &redis, &ours, self.known).map(|()| redis)
     }
 

@@ -136,7 +136,7 @@ fn random_workloads_of_redis_are_loaded_with_the_same_data() {
         let more = ["--aof-use-rdb-preamble", preamble, "--rename-command", "FLUSHALL", "X"];
         let redis = redis(&folder, if round % 2 == 0 { &more } else { &more[..2] });
         for n in 0..60 {
-            execute(redis.addr, &generate(round * 1000 + n, &mix), PATIENCE);
+            execute(redis.addr, &generate(round * 1000 + n, &mix), PATIENCE, false);
             if round % 3 > 0 && n == 50 {
                 rewrite(&redis);
             }

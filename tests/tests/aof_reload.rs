@@ -87,7 +87,7 @@ fn random_data_stays_and_nothing_is_recorded() {
         let more = ["--appendonly", "yes", "--appendfsync", fsync, "--threads", threads];
         let Some(server) = start(&folder, &more) else { return };
         let mut wire = server.connect();
-        assert_eq!(execute(server.addr, &sequence(round), PATIENCE).broken, None, "{round}");
+        assert_eq!(execute(server.addr, &sequence(round), PATIENCE, false).broken, None, "{round}");
         if round % 2 == 1 {
             assert!(ask(&mut wire, "BGREWRITEAOF").starts_with('+'));
             until("it is rewritten", || {

@@ -72,6 +72,7 @@ fn random_sequences_agree() {
             ours: ours.addr,
             known: &known,
             patience: PATIENCE,
+            hears_events: true,
         })
         .collect();
     let names: Vec<&str> = mix.leading.iter().map(|family| family.name).collect();

@@ -28,7 +28,9 @@ fn damaged(damage: Damage, mix: &Mix, count: u64) -> Result<Summary, Box<Failure
     // A short timeout: shrinking waits for a dropped reply many times.
     let waits = matches!(damage, Damage::Drop | Damage::Swap);
     let patience = Duration::from_millis(if waits { 60 } else { 60_000 });
-    let arena = Arena { redis: redis.addr, ours: proxy.addr, known: &[], patience };
+    // (What damages replies knows of no messages.)
+    let (redis, ours) = (redis.addr, proxy.addr);
+    let arena = Arena { redis, ours, known: &[], patience, hears_events: false };
     campaign(&[arena], mix, 9_000, count)
 }
 
@@ -49,6 +51,7 @@ fn two_equal_servers_agree_about_every_family() {
             ours: pair[1].addr,
             known: &[],
             patience: PATIENCE,
+            hears_events: true,
         })
         .collect();
     let mut wrong = Vec::new();

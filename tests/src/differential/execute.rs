@@ -58,9 +58,14 @@ fn is_error(value: &&Value) -> bool {
 /// Runs it from an empty keyspace on new connections.
 ///
 /// A reply which does not arrive within `patience` counts as missing.
-pub fn execute(server: SocketAddr, sequence: &Sequence, patience: Duration) -> Trace {
+pub fn execute(
+    server: SocketAddr,
+    sequence: &Sequence,
+    patience: Duration,
+    hears_events: bool,
+) -> Trace {
     let mut trace = Trace::default();
-    if let Err(why) = Run::execute(server, sequence, patience, &mut trace) {
+    if let Err(why) = Run::execute(server, sequence, (patience, hears_events), &mut trace) {
         trace.broken = Some(why.to_string());
     }
     trace
@@ -89,7 +94,7 @@ impl Run<'_> {
     fn execute(
         server: SocketAddr,
         sequence: &Sequence,
-        patience: Duration,
+        (patience, hears_events): (Duration, bool),
         trace: &mut Trace,
     ) -> io::Result<()> {
         let mut judge = open(server, 2, patience)?;
@@ -108,6 +113,7 @@ impl Run<'_> {
         }
         let listener = match sequence.delivery {
             Delivery::Gathered => None,
+            _ if !hears_events => None,
             _ => Some(Listener::open(server, &mut judge, patience)?),
         };
         let mut run = Run { judge, peers, patience, trace };

@@ -60,7 +60,7 @@ fn random_data_is_the_same_behind_a_kill_here_and_in_redis() {
             // Each sequence begins with FLUSHALL, which this server does not know.
             let redis = redis(&folder, &["--rename-command", "FLUSHALL", "X"]);
             for n in 0..60 {
-                execute(redis.addr, &generate(90_000 + round * 1000 + n, &mix), PATIENCE);
+                execute(redis.addr, &generate(90_000 + round * 1000 + n, &mix), PATIENCE, false);
             }
             keep_all(&redis);
             redis.end();

@@ -55,7 +55,7 @@ fn sequences_of_every_family_are_restored() {
     for round in 0..rounds {
         let folder = Folder::new(&format!("same-{round}"));
         let mut server = start(&folder, &["--threads", if round % 2 == 0 { "1" } else { "2" }]);
-        let trace = execute(server.addr, &sequence(round as u64), PATIENCE);
+        let trace = execute(server.addr, &sequence(round as u64), PATIENCE, false);
         assert_eq!(trace.broken, None, "round {round}");
         if round % 3 == 1 {
             server.connect().command(&["BGREWRITEAOF"]).expect("an answer");
@@ -105,7 +105,8 @@ fn the_file_begins_and_ends_under_load() {
     let ask = |words: &[&str]| server.connect().command(words).expect("an answer");
     for round in 0..6 {
         std::thread::scope(|scope| {
-            let work = scope.spawn(|| execute(server.addr, &sequence(100 + round), PATIENCE));
+            let work =
+                scope.spawn(|| execute(server.addr, &sequence(100 + round), PATIENCE, false));
             if round == 2 {
                 ask(&["BGREWRITEAOF"]);
                 until("it is written", || {
