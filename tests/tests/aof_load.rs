@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use sheafdb_tests::differential::{ENABLED, Mix, execute, generate};
+use sheafdb_tests::differential::{Mix, execute, generate};
 use sheafdb_tests::folder::Folder;
 use sheafdb_tests::in_time::until;
 use sheafdb_tests::ports::free_addr;
@@ -127,7 +127,7 @@ fn keep_all(server: &ServerProcess) {
 /// data: without and with a base, in both of its formats, by one thread and by several.
 #[test]
 fn random_workloads_of_redis_are_loaded_with_the_same_data() {
-    let mix = Mix::of(ENABLED);
+    let mix = Mix::of_changes();
     let mut keys = 0;
     for round in 0..9_u64 {
         let folder = Folder::new(&format!("aof-random-{round}"));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use sheafdb_tests::differential::{Delivery, ENABLED, Mix, Sequence, execute, generate};
+use sheafdb_tests::differential::{Delivery, Mix, Sequence, execute, generate};
 use sheafdb_tests::folder::Folder;
 use sheafdb_tests::in_time::{LIMIT, until};
 use sheafdb_tests::rdb_state::databases;
@@ -70,7 +70,7 @@ fn held(server: &ServerProcess) -> String {
 
 /// Random changes of every family.
 fn sequence(round: u64) -> Sequence {
-    let mix = Mix::of(ENABLED);
+    let mix = Mix::of_changes();
     let first = 9_000_000 + round * 5;
     let steps = (first..first + 5).flat_map(|seed| generate(seed, &mix).steps).collect();
     Sequence { proto: 2, delivery: Delivery::OneByOne, steps }

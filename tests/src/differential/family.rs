@@ -170,6 +170,15 @@ impl Mix {
         Mix { leading, all }
     }
 
+    /// All enabled families whose replies come one for each request: without messages.
+    pub fn of_changes() -> Mix {
+        let mut mix = Mix::of(ENABLED);
+        for list in [&mut mix.leading, &mut mix.all] {
+            list.retain(|family| !family.gathers);
+        }
+        mix
+    }
+
     /// Sequences about one family, accompanied by what is enabled for keys of any type.
     pub fn about(name: &str) -> Mix {
         let mut names = vec!["string", "generic", "database", "transactions"];

@@ -52,7 +52,7 @@ fn check(program: &Path, words: &[&str], folder: &Folder) {
 /// Random data of all families, a rewrite between them, a kill.
 #[test]
 fn random_data_is_the_same_behind_a_kill_here_and_in_redis() {
-    let mix = Mix::of(ENABLED);
+    let mix = Mix::of_changes();
     let mut keys = 0;
     for round in 0..4_u64 {
         let folder = Folder::new(&format!("aof-own-{round}"));

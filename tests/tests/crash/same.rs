@@ -5,7 +5,7 @@
 use std::fs;
 use std::time::Duration;
 
-use sheafdb_tests::differential::{Delivery, ENABLED, Mix, Sequence, execute, generate};
+use sheafdb_tests::differential::{Delivery, Mix, Sequence, execute, generate};
 use sheafdb_tests::folder::Folder;
 use sheafdb_tests::in_time::{LIMIT, until};
 use sheafdb_tests::rdb_state::databases;
@@ -25,7 +25,7 @@ const DUE: Duration = Duration::from_millis(20);
 
 /// Several sequences, one behind the other.
 fn sequence(round: u64) -> Sequence {
-    let mix = Mix::of(ENABLED);
+    let mix = Mix::of_changes();
     let first = 7_000_000 + round * SEQUENCES;
     let steps = (first..first + SEQUENCES).flat_map(|seed| generate(seed, &mix).steps).collect();
     Sequence { proto: 2, delivery: Delivery::OneByOne, steps }
