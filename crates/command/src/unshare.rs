@@ -39,9 +39,13 @@ pub fn ahead(
     args: Args<'_>,
     spec: &CommandSpec,
 ) -> Option<Box<dyn Resumable>> {
-    let (first, step) = (usize::from(spec.member), usize::from(spec.member_step));
+    let (mut first, step) = (usize::from(spec.member), usize::from(spec.member_step));
     if step == 0 || args.len() <= first {
         return None;
+    }
+    let is_scored = first == 3;
+    if is_scored {
+        first += args.len() % 2; // the last argument is a member, whatever the options
     }
     let big = guard.stored_big(db, key)?;
     let at = (first..args.len()).step_by(step);
@@ -53,8 +57,7 @@ pub fn ahead(
         Unsharing { db, key: key.bytes.to_vec(), members: Vec::new(), ends: Vec::new(), next: 0 };
     for i in at {
         work.members.extend_from_slice(args.get(i));
-        // A number in front of the member is its score.
-        let score = if first == 3 { double::parse(args.get(i - 1)) } else { None };
+        let score = if is_scored { double::parse(args.get(i - 1)) } else { None };
         work.ends.push((work.members.len(), score.filter(|score| !score.is_nan())));
     }
     Some(Box::new(work))
@@ -81,6 +84,6 @@ impl Resumable for Unsharing {
     }
 
     fn memory(&self) -> usize {
-        self.members.capacity() + self.ends.capacity() * size_of::<(usize, Option<f64>)>()
+        self.key.capacity() + self.members.capacity() + self.ends.capacity() * size_of::<(usize, Option<f64>)>()
     }
 }

@@ -79,8 +79,10 @@ impl Guard<'_> {
     #[cold]
     pub fn commit_part(&mut self) {
         let has_part = self.ks.numbers.is_drawing() && self.draws_number(0);
-        self.commit();
         self.w.records.has_part |= has_part;
+        // Nobody is told of what has no number yet.
+        self.w.undo.events.set_held(self.w.records.has_part);
+        self.commit();
         if self.w.records.has_part {
             self.w.records.part = self.w.records.mark();
             self.record_empty_change(); // a guard that drops sees that something is left to do
@@ -151,10 +153,12 @@ impl Guard<'_> {
                 Notice::Watcher(cell) => cell.mark(),
                 Notice::Waiters(ready) => w.ready.push(ready),
                 Notice::Note(note) => w.notes.push_back(note),
-                Notice::Event(event) => w.undo.events.report(event, SeqNo(w.seq_max)),
+                Notice::Event(event) => w.undo.events.keep(event),
             }
         }
         w.undo.clear();
+        // Last: whoever is told finds the log empty, even if it panics.
+        w.undo.events.tell(SeqNo(w.seq_max));
     }
 
     /// The position in the undo log at which the next command begins.

@@ -207,15 +207,27 @@ pub(crate) struct Events {
     classes: EventClasses,
     /// Who is told of them; if nobody is, they are kept.
     pub sink: Option<Arc<dyn EventSink>>,
+    /// Of changes that have no number yet: the sink is told later.
+    is_held: bool,
     kept: VecDeque<KeyEvent>,
 }
 
 impl Events {
-    /// The change of an event is committed, under this number.
-    pub fn report(&mut self, event: KeyEvent, seq: SeqNo) {
-        match &self.sink {
-            Some(sink) => sink.tell(&event, seq),
-            None => self.kept.push_back(event),
+    /// The change of an event is committed.
+    pub fn keep(&mut self, event: KeyEvent) {
+        self.kept.push_back(event);
+    }
+
+    /// Sets whether the sink is not told yet: committed changes have no number.
+    pub fn set_held(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
+    /// Tells the sink of what was committed, under this number.
+    pub fn tell(&mut self, seq: SeqNo) {
+        let Some(sink) = self.sink.as_ref().filter(|_| !self.is_held) else { return };
+        while let Some(event) = self.kept.pop_front() {
+            sink.tell(&event, seq);
         }
     }
 }

@@ -97,6 +97,10 @@ impl Guard<'_> {
             return; // only keys that were due: after a crash they are due again
         }
         self.stamp(seq);
+        if has_part {
+            self.w.undo.events.set_held(false);
+            self.w.undo.events.tell(seq);
+        }
         self.w.drawn = seq;
         if self.is_world() {
             self.ks.numbers.pass_over(seq.0);
@@ -149,6 +153,7 @@ impl Guard<'_> {
         assert!(self.is_world(), "nobody else draws or reads a number meanwhile");
         self.ks.numbers.set_drawing(false);
         self.w.records.has_part = false;
+        self.w.undo.events.set_held(false);
         self.ks.numbers.passed_over.store(0, Ordering::SeqCst);
         SlotId::all().for_each(|slot| self.owned(slot).set_last_seq(0));
         self.w.seq_max = 0;

@@ -14,10 +14,8 @@ impl Guard<'_> {
     #[cold]
     pub fn rollback(&mut self) {
         self.undo_to(0, self.w.records.part);
-        let expired = self.expired_from(0);
-        let seq = SeqNo(self.w.seq_max);
-        for event in expired {
-            self.w.undo.events.report(event, seq);
+        for event in self.expired_from(0) {
+            self.w.undo.events.keep(event);
         }
         if self.w.undo.listeners != 0 {
             self.keep_pre_images_of(0);
@@ -32,6 +30,7 @@ impl Guard<'_> {
             }
         }
         self.w.undo.clear();
+        self.w.undo.events.tell(SeqNo(self.w.seq_max));
     }
 
     /// Takes back every change since `mark`, as [`Guard::rollback`] does. Changes before it stay,

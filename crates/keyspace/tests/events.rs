@@ -2,9 +2,11 @@
 //! them, except the event that a key has expired.
 #![cfg(not(shuttle))]
 
-use base::sync::Arc;
-use base::{DbIndex, UnixMs};
-use keyspace::{Access, Event, EventClass, Guard, Intent, Keyspace, Options};
+use base::sync::{Arc, Mutex};
+use base::{DbIndex, SeqNo, UnixMs};
+use keyspace::{
+    Access, Event, EventClass, EventClasses, EventSink, Guard, Intent, KeyEvent, Keyspace, Options,
+};
 use value::NewStr;
 
 const DB: DbIndex = DbIndex(0);
@@ -103,4 +105,61 @@ fn the_sweep_reports_expired_keys() {
     access.listen_to_events(true);
     assert_eq!(access.expire_step(UnixMs(10), u64::MAX, || base::MonoNs(0)).expired, 1);
     assert_eq!(reported(&mut access), ["expired {k}"]);
+}
+
+/// Notes what it is told, each with the number of the change.
+#[derive(Default)]
+struct Told(Mutex<Vec<(String, SeqNo)>>);
+
+impl EventSink for Told {
+    fn tell(&self, event: &KeyEvent, seq: SeqNo) {
+        let text = format!("{} {}", event.event.name(), String::from_utf8_lossy(&event.key));
+        self.0.lock().expect("no panic with it").push((text, seq));
+    }
+}
+
+impl Told {
+    fn take(&self) -> Vec<(String, SeqNo)> {
+        std::mem::take(&mut self.0.lock().expect("no panic with it"))
+    }
+}
+
+fn access_with_sink() -> (Access, Arc<Told>) {
+    let (mut access, told) = (access(), Arc::new(Told::default()));
+    access.tell_events_to(told.clone());
+    access.keyspace().select_events(EventClasses::select(|class| class != EventClass::New));
+    access.leave();
+    assert!(access.enter(), "and follows");
+    (access, told)
+}
+
+/// A sink is told at the commit, of the classes that are selected; of what is committed in parts
+/// when all of it has its number.
+#[test]
+fn a_sink_is_told_of_parts_when_the_whole_has_a_number() {
+    let (mut access, told) = access_with_sink();
+    with(&mut access, 1, |g| {
+        set(g, "{k}1", 1, None);
+        g.commit_part();
+        assert_eq!(told.take(), [("set {k}1".to_owned(), SeqNo(0))], "none is drawn");
+        set(g, "{k}2", 1, None);
+        assert_eq!(told.take(), []);
+        g.commit();
+        assert_eq!(told.take(), [("set {k}2".to_owned(), SeqNo(0))]);
+    });
+    access.keyspace().numbers().set_drawing(true);
+    with(&mut access, 1, |g| {
+        set(g, "{k}3", 1, None);
+        g.commit_part();
+        set(g, "{k}4", 1, None);
+        g.commit_part();
+        assert_eq!(told.take(), [], "it has no number");
+        set(g, "{k}5", 1, None);
+        g.rollback();
+        g.finish();
+    });
+    let both = [("set {k}3".to_owned(), SeqNo(1)), ("set {k}4".to_owned(), SeqNo(1))];
+    assert_eq!(told.take(), both);
+    with(&mut access, 1, |g| set(g, "{k}6", 1, None));
+    assert_eq!(told.take(), [("set {k}6".to_owned(), SeqNo(2))]);
 }

@@ -31,7 +31,7 @@ pub mod closed {
     pub const UNSAVED: u32 = 1 << 7;
     /// A file is being loaded.
     pub const LOADING: u32 = 1 << 8;
-    /// Writes wait for a save.
+    /// Writes wait for a save, or for a worker that is behind with events of keys.
     pub const HELD: u32 = 1 << 9;
     /// Replies to changes wait until these are durable.
     pub const AWAITED: u32 = 1 << 10;
@@ -159,7 +159,12 @@ impl Core {
     }
 
     fn held_by_pause(&self, session: &Session, spec: &CommandSpec) -> bool {
-        if self.is_save_holding_writes() && any_of(session, spec, CommandSpec::may_change) {
+        if self.are_writes_held_back() && any_of(session, spec, CommandSpec::may_change) {
+            return true;
+        }
+        if self.shared.pubsub.are_misses_behind()
+            && any_of(session, spec, |spec| spec.flags.contains(Flags::READONLY))
+        {
             return true;
         }
         let pause = &self.shared.pause;

@@ -125,7 +125,7 @@ impl Core {
                 let spec = id.spec();
                 if is_subscriber && outcome == Outcome::Done && !spec.flags.contains(Flags::PUBSUB)
                 {
-                    mark = self.deliver_behind(out, caller.conn(), mark);
+                    mark = self.deliver_behind(out, (caller.conn(), caller.proto), mark);
                 }
                 if spec.traits.contains(Traits::RUNS_QUEUE)
                     || spec.traits.contains(Traits::CONFIRMS)

@@ -8,7 +8,7 @@ use crate::execute::request::Command;
 use crate::execute::steps::run_through;
 use crate::sessions::card::flag;
 use crate::sessions::session;
-use crate::sessions::session::{Blocked, ReplyMode, Session, Suspended};
+use crate::sessions::session::{Blocked, ReplyMode, Session, Suspended, gate};
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::{Message, Served};
@@ -231,6 +231,10 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Writes the reply of a blocked command, and lets its session go on.
     pub(crate) fn answer(&mut self, conn: ConnId, write: impl FnOnce(&mut Core, &mut OutBuf)) {
         let (_, out) = self.driver.io();
+        let is_subscriber = |s: &mut Session| s.gates & gate::SUBSCRIBED != 0;
+        if self.core.session_mut(conn).is_some_and(is_subscriber) {
+            self.core.deliver_waiting(out, conn); // what came before a change that it shows
+        }
         self.core.turn.output.open(conn.index, out);
         let mark = out.position();
         write(&mut self.core, out);

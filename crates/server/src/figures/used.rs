@@ -5,6 +5,7 @@
 //! ```text
 //! keys       entries and buckets, without what is being freed or kept for a save     counted
 //! buffers    of clients and producers                                                counted
+//! messages   on their way to subscribers: no key goes for them                       counted
 //! gap        what the allocator rounds up, and what nobody counts                    measured
 //! reserve    by how much gap and buffers were larger in the last second              measured
 //! ```
@@ -44,7 +45,8 @@ impl Shared {
     /// What `maxmemory` bounds: the memory in use. As in Redis, where a child has them, the copies
     /// for a save are not counted, nor what waits for the append-only file.
     pub fn used_memory(&self) -> u64 {
-        let counted = self.keyspace.evictable_bytes() + self.buffers();
+        let buffers = self.buffers() + self.pubsub.message_bytes();
+        let counted = self.keyspace.evictable_bytes() + buffers;
         let gap = self.limits.measured.gap.load(Relaxed);
         counted.saturating_add_signed(gap) + self.keyspace.freeing_bytes()
     }
@@ -75,7 +77,8 @@ impl Shared {
     fn memory_gap(&self, exact: u64) -> Option<i64> {
         let counted = || {
             let for_files = self.journal.memory.load(Relaxed) + self.memory_of_saves();
-            self.keyspace.used_bytes() + self.buffers() + for_files
+            let messages = self.pubsub.message_bytes();
+            self.keyspace.used_bytes() + self.buffers() + for_files + messages
         };
         let before = counted();
         let (allocated, _) = (self.facts.allocator)();

@@ -176,7 +176,7 @@ impl Core {
     pub(crate) fn are_writes_held(&self) -> bool {
         let is_paused = || {
             self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0
-                || self.is_save_holding_writes()
+                || self.are_writes_held_back()
         };
         self.gates & closed::WAITS != 0 && is_paused()
     }

@@ -6,34 +6,40 @@ use crate::pubsub::wire::Told;
 use crate::sessions::outbox::copy;
 use crate::worker::core::Core;
 use driver::ConnId;
-use resp::{OutBuf, OutPos};
+use resp::{OutBuf, OutPos, Proto};
 
 impl Core {
     /// Before a request of a session with subscriptions runs: what was published so far is written.
     #[cold]
     pub(crate) fn deliver_before(&mut self, out: &mut OutBuf, conn: ConnId) {
         self.key_events.set_runner(Some(conn));
+        self.deliver_waiting(out, conn);
+    }
+
+    /// What was published so far is written, for a session with subscriptions.
+    pub(crate) fn deliver_waiting(&mut self, out: &mut OutBuf, conn: ConnId) {
         self.write_pushes(out, conn);
         if self.has_posts() {
-            let told = self.messages_ahead(conn, false);
+            let told = self.messages_ahead(conn, None);
             self.write_told(out, conn, told);
         }
     }
 
     /// A request of a session with subscriptions has written its reply, from `mark` on. What was
-    /// published before a change which the reply may show stands before it; what the request itself
-    /// has published follows it. Returns where the reply begins now.
+    /// published before a change which the reply may show stands before it, in the protocol of the
+    /// request; what the request itself has published follows it. Returns where the reply begins
+    /// now.
     #[cold]
     pub(crate) fn deliver_behind(
         &mut self,
         out: &mut OutBuf,
-        conn: ConnId,
+        (conn, proto): (ConnId, Proto),
         mark: OutPos,
     ) -> OutPos {
         if !self.has_posts() {
             return mark;
         }
-        let told = self.messages_ahead(conn, true);
+        let told = self.messages_ahead(conn, Some(proto));
         if told.is_empty() {
             return mark;
         }
@@ -55,7 +61,7 @@ impl Core {
         if !self.has_posts() {
             return;
         }
-        let told = self.messages_ahead(conn, false);
+        let told = self.messages_ahead(conn, None);
         if is_in_exec {
             for (bytes, hold) in told {
                 self.queue_push(conn, bytes, hold);
@@ -66,15 +72,16 @@ impl Core {
         }
     }
 
-    /// All messages that wait for a session, which counts as told of them. With `defers_own` only
-    /// those ahead of the first that it has published itself, to whomever. The work grows with the
-    /// messages that wait at this worker and that the session was not told of.
-    fn messages_ahead(&mut self, conn: ConnId, defers_own: bool) -> Vec<Told> {
+    /// All messages that wait for a session, which counts as told of them. Behind a
+    /// request, which was in this protocol, only those ahead of the first that the session has
+    /// published itself, to whomever. The work grows with the messages that wait at this worker and
+    /// that the session was not told of.
+    fn messages_ahead(&mut self, conn: ConnId, behind: Option<Proto>) -> Vec<Told> {
         self.take_posts();
         let Some(session) = self.session_mut(conn).filter(|s| !s.close_after_reply) else {
             return Vec::new();
         };
-        let (proto, told_to) = (session.proto, session.told_to);
+        let (proto, told_to) = (behind.unwrap_or(session.proto), session.told_to);
         let Self { pubsub, id, .. } = self;
         let (mut told, mut number_told) = (Vec::new(), pubsub.queue.last_number());
         for (number, post) in pubsub.queue.behind(told_to, conn) {
@@ -83,7 +90,7 @@ impl Core {
                 let subscriber = pubsub.subscriber(pass.subject(), name, conn);
                 subscriber.is_some_and(|subscriber| pass.reaches(subscriber, *id))
             };
-            if defers_own && post.published.from == (*id, conn) {
+            if behind.is_some() && post.published.from == (*id, conn) {
                 number_told = number - 1;
                 break;
             }

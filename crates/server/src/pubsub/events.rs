@@ -21,6 +21,9 @@ use std::io::Write;
 /// The publisher of what no client with subscriptions has changed.
 const NOBODY: ConnId = ConnId { index: u32::MAX, generation: u32::MAX };
 
+/// Room for the name of a channel that is kept for the next one.
+const NAME_KEPT_MAX: usize = 64 << 10;
+
 /// What one worker publishes of its changes.
 pub(crate) struct KeyEvents {
     shared: Arc<Shared>,
@@ -83,6 +86,8 @@ impl EventSink for KeyEvents {
             write!(channel, "__keyevent@{}__:{}", db.0, event.name()).expect("memory takes it");
             self.publish(&channel, key, hold);
         }
+        channel.clear();
+        channel.shrink_to(NAME_KEPT_MAX);
     }
 }
 
@@ -97,7 +102,7 @@ impl Shared {
     /// `notify-keyspace-events` selects these.
     pub(crate) fn publish_events(&self, events: Events) {
         let (of_key, of_event) = (events.has('K'), events.has('E'));
-        self.pubsub.set_notified(of_key, of_event);
+        self.pubsub.set_notified(of_key, of_event, events.has('m'));
         let is_any = of_key || of_event;
         self.keyspace
             .select_events(EventClasses::select(|class| is_any && events.has(class.letter())));

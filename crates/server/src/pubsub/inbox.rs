@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// behind wait, all but those in EXEC. Overshot by one message for each publisher.
 pub const UNDERWAY_MAX: u64 = 64 << 20;
 /// What a message takes beside its bytes.
-const POST_BYTES: u64 = 160;
+pub const POST_BYTES: u64 = 160;
 
 /// What was published.
 #[derive(Debug)]

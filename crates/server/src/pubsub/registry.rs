@@ -1,7 +1,7 @@
 //! Who subscribes, over all workers: for each channel and pattern the number of subscribers of each
 //! worker. Channels stand in shards by the hash of their names; patterns have one lock.
 
-use crate::pubsub::inbox::{Held, Inbox, Post, Published, Text};
+use crate::pubsub::inbox::{Held, Inbox, POST_BYTES, Post, Published, Text};
 use crate::pubsub::names::{Asked, NAME_BYTES, Name, Named, PARTS, Table, part_of};
 use crate::pubsub::patterns::Patterns;
 use crate::pubsub::subscribers::Subscribers;
@@ -84,7 +84,8 @@ pub struct PubSub {
     /// How many there are.
     pub totals: Totals,
     inboxes: Vec<CachePadded<Inbox>>,
-    /// Events of keys are published to the channels of keys (1) and of events (2).
+    /// Events of keys are published to the channels of keys (1) and of events (2), also those of
+    /// keys that are not there (4).
     notified: AtomicU8,
     /// Bytes of messages that are not delivered, by the publisher's worker.
     held: Vec<Arc<AtomicU64>>,
@@ -105,9 +106,20 @@ impl PubSub {
     }
 
     /// Sets whether events of keys are published to the channels of their keys, and to those of
-    /// events.
-    pub fn set_notified(&self, of_key: bool, of_event: bool) {
-        self.notified.store(u8::from(of_key) | u8::from(of_event) << 1, Relaxed);
+    /// events; and whether there is one for each key that a read does not find.
+    pub fn set_notified(&self, of_key: bool, of_event: bool, of_misses: bool) {
+        let bits = u8::from(of_key) | u8::from(of_event) << 1 | u8::from(of_misses) << 2;
+        self.notified.store(if of_key || of_event { bits } else { 0 }, Relaxed);
+    }
+
+    /// True while a worker is behind with events of keys: whoever would tell of more waits.
+    pub fn are_events_behind(&self) -> bool {
+        self.notified.load(Relaxed) != 0 && self.inboxes.iter().any(|inbox| inbox.is_full())
+    }
+
+    /// As [`PubSub::are_events_behind`], if reads tell of something, too.
+    pub fn are_misses_behind(&self) -> bool {
+        self.notified.load(Relaxed) & 4 != 0 && self.are_events_behind()
     }
 
     /// To which of these two.
@@ -203,6 +215,8 @@ impl PubSub {
         if subject == Subject::Channel && self.totals.patterns.load(Relaxed) > 0 {
             let patterns = self.patterns.lock().expect("no panic while patterns are held");
             patterns.matching(channel.text, |_, subscribers| total += subscribers.total());
+            // Under both locks: who subscribes behind them is not counted and receives nothing.
+            return (total, self.epoch.load(Relaxed));
         }
         (total, self.epoch.load(Relaxed))
     }
@@ -268,7 +282,7 @@ impl PubSub {
     fn make(&self, message: &ToPublish<'_>, direct: Option<(&Name, &Subscribers)>) -> Published {
         let text = (message.text)();
         let channel = direct.map_or_else(|| message.channel.to_name(), |(name, _)| name.clone());
-        let bytes = (size_of::<Published>() + text.len()) as u64;
+        let bytes = POST_BYTES + (size_of::<Published>() + channel.text().len() + text.len()) as u64;
         Published {
             subject: message.subject,
             channel,

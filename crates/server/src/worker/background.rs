@@ -85,7 +85,7 @@ impl Core {
         if self.shared.pause.until_ms.load(Relaxed) > self.turn.unix_ms().0 {
             gates |= closed::PAUSE;
         }
-        if self.is_save_holding_writes() {
+        if self.are_writes_held_back() {
             gates |= closed::HELD;
             let is_new = before & closed::HELD == 0 && self.shared.keyspace.is_capture_over_bound();
             self.shared.saves.held.fetch_add(u64::from(is_new), Relaxed);
@@ -125,11 +125,12 @@ impl Core {
     }
 
     /// True while writes wait for a save: it captures more than it writes, or what changes behind
-    /// its moment would be lost.
-    pub(crate) fn is_save_holding_writes(&self) -> bool {
+    /// its moment would be lost. Or for a worker that is behind with events of keys.
+    pub(crate) fn are_writes_held_back(&self) -> bool {
         self.shared.saves.is_holding_writes()
             || self.shared.keyspace.is_capture_over_bound()
             || self.shared.journal.holds_writes.load(Relaxed)
+            || self.shared.pubsub.are_events_behind()
     }
 
     /// Clients without a request for `timeout` seconds.

@@ -87,6 +87,81 @@ fn publishers_wait_for_a_worker_that_is_far_behind() {
     sim.end();
 }
 
+/// Writes wait while a worker is far behind with events of keys: a change that has begun cannot. A
+/// read goes on.
+#[test]
+fn writes_wait_for_a_worker_that_is_far_behind_with_events() {
+    const LEN: usize = 1 << 20;
+    const STEPS: usize = 3_000;
+    let mut config = Config::default();
+    config.output_limits[2] = BufferLimit { hard_bytes: 0, soft_bytes: 0, soft_seconds: 0 };
+    let mut sim = Sim::new(1, Faults::NONE, config);
+    sim.connect(4);
+    let (writer, subscriber, other) = (0, 1, 2);
+    let set = ["CONFIG", "SET", "notify-keyspace-events", "KE$"];
+    assert_eq!(sim.ask(writer, &set), Reply::ok());
+    let pattern = "__key*__:*";
+    assert_eq!(sim.ask(subscriber, &["PSUBSCRIBE", pattern]), confirmed("psubscribe", pattern, 1));
+    let mut count = 0;
+    loop {
+        sim.clients[writer].say(&["SET", &message(count, LEN), "v"]);
+        if reply_of_first(&mut sim, writer, STEPS).is_none() {
+            break;
+        }
+        count += 1;
+        sim.forget_steps();
+    }
+    // Two events for each key, both with its name.
+    let (bound, two) = (UNDERWAY_MAX as usize, 2 * LEN + 1000);
+    let underway = sim.shared.pubsub.inbox(1).underway() as usize;
+    assert!((bound..bound + two).contains(&underway), "{underway}");
+    assert_eq!(count, bound.div_ceil(two), "the last one may cross the bound");
+    sim.clients[other].say(&["GET", "none"]);
+    assert_eq!(reply_of_first(&mut sim, other, STEPS), Some(Reply::Null));
+    assert_eq!(sim.clients[writer].take_reply(), None);
+    // The worker turns: all events arrive, and the last write goes on.
+    assert_eq!(sim.reply(writer), Reply::ok());
+    for n in 0..=count {
+        for key_is_text in [false, true] {
+            sim.forget_steps();
+            let Reply::Array(parts) = sim.reply(subscriber) else { panic!("no message") };
+            let [_, _, Reply::Bulk(channel), Reply::Bulk(text)] = &parts[..] else {
+                panic!("no message")
+            };
+            let key = if key_is_text { text } else { channel };
+            assert!(key.ends_with(&message(n, LEN)), "event {n}");
+        }
+    }
+    sim.end();
+}
+
+/// A client that waits hears of a message ahead of the change by which it is served, although its
+/// worker was told of the latter first.
+#[test]
+fn a_served_client_hears_of_earlier_messages_first() {
+    for seed in 0..20 {
+        let mut sim = Sim::new(seed, Faults::NONE, Config::default());
+        sim.connect(2);
+        for request in [&["HELLO", "3"][..], &["SUBSCRIBE", "c"], &["BLPOP", "k", "0"]] {
+            sim.clients[1].say(request);
+            sim.run_for(1_000_000);
+        }
+        sim.clients[1].got.clear();
+        sim.clients[0].say(&["PUBLISH", "c", "first"]);
+        sim.clients[0].say(&["LPUSH", "k", "second"]);
+        sim.run_until(|sim| {
+            let got = &sim.clients[1].got;
+            got.windows(6).any(|word| word == b"second") && got.windows(5).any(|w| w == b"first")
+        });
+        let got = String::from_utf8(sim.clients[1].got.clone()).expect("text");
+        let expected = ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$5\r\nfirst\r\n\
+                        *2\r\n$1\r\nk\r\n$6\r\nsecond\r\n";
+        assert_eq!(got, expected, "seed {seed}");
+        sim.clients[1].got.clear();
+        sim.end();
+    }
+}
+
 /// A subscriber that never reads is closed when more than its limit is unread, not before. The
 /// publisher is answered, and the others receive everything.
 #[test]
