@@ -84,6 +84,8 @@ impl Resumable for Unsharing {
     }
 
     fn memory(&self) -> usize {
-        self.key.capacity() + self.members.capacity() + self.ends.capacity() * size_of::<(usize, Option<f64>)>()
+        self.key.capacity()
+            + self.members.capacity()
+            + self.ends.capacity() * size_of::<(usize, Option<f64>)>()
     }
 }

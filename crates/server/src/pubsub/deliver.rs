@@ -238,7 +238,7 @@ impl Core {
     }
 
     /// Tells other workers of the messages that were appended to their inboxes.
-    fn tell_touched(&mut self) {
+    pub(crate) fn tell_touched(&mut self) {
         for worker in std::mem::take(&mut self.pubsub.touched) {
             if worker != self.id {
                 self.shared.announce(worker);
@@ -248,10 +248,19 @@ impl Core {
 }
 
 impl<D: Driver<Message = Message>> Worker<D> {
-    /// Tells the others of what was published here, and delivers what waits for subscribers of this
-    /// worker.
-    pub(crate) fn deliver(&mut self) {
+    /// Delivers what is due, before the turn sends: once for all its windows, so that the messages
+    /// of a long pipeline leave together.
+    #[inline]
+    pub(crate) fn deliver_due(&mut self) {
+        if self.core.pubsub.is_due {
+            self.deliver();
+        }
+    }
+
+    #[cold]
+    fn deliver(&mut self) {
         self.core.pubsub.is_scheduled = false;
+        self.core.pubsub.is_due = false;
         self.core.tell_touched();
         loop {
             let (_, out) = self.driver.io();

@@ -95,12 +95,11 @@ impl Post {
         usize::from(self.is_direct) + self.patterns.len()
     }
 
-    /// True if both go to the same channel and the same patterns.
+    /// True if both go to the same subscriptions. (Through patterns whatever the channels are.)
     pub fn is_like(&self, other: &Self) -> bool {
         let (a, b) = (&*self.published, &*other.published);
         self.is_direct == other.is_direct
-            && a.subject == b.subject
-            && a.channel == b.channel
+            && (!self.is_direct || a.subject == b.subject && a.channel == b.channel)
             && self.patterns == other.patterns
     }
 

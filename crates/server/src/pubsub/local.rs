@@ -31,6 +31,8 @@ pub struct Local {
     pub touched: Vec<usize>,
     /// Messages are delivered, and workers told, behind the window.
     pub is_scheduled: bool,
+    /// The window is through: messages are delivered before this turn sends.
+    pub is_due: bool,
     /// Scratch: who receives a message.
     pub receivers: Vec<u32>,
 }

@@ -282,7 +282,8 @@ impl PubSub {
     fn make(&self, message: &ToPublish<'_>, direct: Option<(&Name, &Subscribers)>) -> Published {
         let text = (message.text)();
         let channel = direct.map_or_else(|| message.channel.to_name(), |(name, _)| name.clone());
-        let bytes = POST_BYTES + (size_of::<Published>() + channel.text().len() + text.len()) as u64;
+        let bytes =
+            POST_BYTES + (size_of::<Published>() + channel.text().len() + text.len()) as u64;
         Published {
             subject: message.subject,
             channel,

@@ -318,7 +318,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             Message::Moved(moved) => self.on_moved(*moved),
             Message::Monitor(line, hold) => self.on_monitor(&line, hold),
             Message::MonitorLost => self.on_monitor_lost(),
-            Message::Published => self.deliver(),
+            Message::Published => self.core.pubsub.is_due = true,
             Message::Probe(answers) => answers[self.core.id].store(true, Release),
             // The flush of this turn sends what was released; a shutdown is seen at the end of the
             // turn.
@@ -334,6 +334,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         // (One that has not arrived yet is closed when it does.)
         if self.core.session_mut(place.conn).is_some_and(|s| s.card.id == card.id) {
             self.run_window();
+            self.deliver_due();
             self.flush();
             self.close_now(place.conn);
         }

@@ -104,9 +104,11 @@ impl<D: Driver<Message = Message>> Worker<D> {
         self.core.wake_journal();
         self.run_retries();
         self.handle_events();
+        self.deliver_due();
         self.flush(); // before anything that a client would have to wait for
         self.sweep_ingest();
         self.background();
+        self.deliver_due();
         self.flush();
     }
 
@@ -178,7 +180,6 @@ impl<D: Driver<Message = Message>> Worker<D> {
 
     pub(crate) fn apply_after(&mut self) {
         let mut after = std::mem::take(&mut self.core.batch.after);
-        let mut delivers = false;
         for next in after.drain(..) {
             match next {
                 After::Stop { conn, from, to } => {
@@ -187,13 +188,13 @@ impl<D: Driver<Message = Message>> Worker<D> {
                     }
                     self.driver.pause(conn);
                 }
-                After::Deliver => delivers = true,
+                After::Deliver => {
+                    self.core.tell_touched();
+                    self.core.pubsub.is_due = true;
+                }
             }
         }
         self.core.batch.after = after;
-        if delivers {
-            self.deliver();
-        }
     }
 
     /// Puts input back that may hold complete requests: they have been received.
