@@ -109,6 +109,40 @@ fn messages_to_the_same_clients_leave_together() {
     assert!(sends < 2 * CLIENTS as u64, "{sends} sends");
 }
 
+/// A pipeline fills several windows: a worker delivers once for all of them.
+#[test]
+fn messages_of_a_long_pipeline_leave_with_one_send() {
+    const MESSAGES: usize = 256;
+    let mut world = World::subscribed(2);
+    let lines: Vec<_> = (0..MESSAGES).map(|n| format!("PUBLISH a {n}")).collect();
+    world.publish(&lines.join("\r\n"));
+    let (turns, sends) = world.deliver();
+    let all: String = (0..MESSAGES).map(|n| told(&n.to_string())).collect();
+    assert_eq!([world.got(0), world.got(1)], [all.clone(), all]);
+    assert_eq!((turns, sends), (1, 3), "replies, and messages to two clients");
+}
+
+/// What goes to the same clients through a pattern leaves together, whatever the channels are.
+#[test]
+fn messages_through_one_pattern_leave_together() {
+    let mut world = World::new(CLIENTS);
+    (0..CLIENTS).for_each(|client| world.say(client, "PSUBSCRIBE a*"));
+    while (0..CLIENTS).any(|client| world.got(client).is_empty()) {
+        world.worker.turn();
+    }
+    world.forget();
+    (0..16).for_each(|n| world.publish(&format!("PUBLISH a{:02} {n}", n % 3)));
+    let (_, sends) = world.deliver();
+    let one = |n: usize| {
+        let (channel, text) = (format!("a{:02}", n % 3), n.to_string());
+        let head = "*4\r\n$8\r\npmessage\r\n$2\r\na*\r\n$3\r\n";
+        format!("{head}{channel}\r\n${}\r\n{text}\r\n", text.len())
+    };
+    let all: String = (0..16).map(one).collect();
+    assert!((0..CLIENTS).all(|client| world.got(client) == all));
+    assert!(sends < 2 * CLIENTS as u64, "{sends} sends");
+}
+
 /// In the middle of a message to many: who asks receives it before the reply and not again, who
 /// unsubscribes before that is confirmed, who begins to subscribe not at all, and who is closed
 /// costs no other a message. A later message follows for all of them.
