@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """What messages cost: processor time of the server per request, or per message that it delivers.
 
-    tools/perf/messages.py [--requests 400000] [--only REGEX] [--tries 3] NAME='COMMAND with {port} and {dir}' ...
+    tools/perf/messages.py [--requests 800000] [--only REGEX] [--tries 3] NAME=COMMAND ...
+
+A command has `{port}` and `{dir}`.
 
 `redis` alone stands for redis-server. lg.c sends the requests; a process of its own reads
-what subscribers receive, and everything must arrive. Servers run on core 0, all else on core 1. Each
-figure is the median of the tries; in parentheses, of the first server's.
+what subscribers receive, and everything must arrive. Servers run on core 0, all else on core 1.
+Each figure is the median of the tries; in parentheses, of the first server's.
 """
 
 import argparse
@@ -116,7 +118,8 @@ def once(generator, command, point, requests):
         port = free.getsockname()[1]
         free.close()
         words_of = shlex.split(command.format(port=port, dir=folder))
-        server = subprocess.Popen(ON_CORE_0 + words_of, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server = subprocess.Popen(ON_CORE_0 + words_of, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
         connect(port).close()
         key = "key:000000000000"
         received = {
