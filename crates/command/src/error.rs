@@ -299,7 +299,25 @@ errors! {
     TimeoutRange => "ERR timeout is out of range",
     PauseMode => "ERR CLIENT PAUSE mode must be WRITE or ALL",
     UnblockReason => "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
-    NoTracking => "ERR CLIENT TRACKING needs client-side caching, which this version does not have",
+    NoRedirectionTarget => "ERR The client ID you want redirect to does not exist",
+    SecondRedirection => "ERR A client can only redirect to a single other client",
+    PrefixWithoutBroadcast => "ERR PREFIX option requires BCAST mode to be enabled",
+    BroadcastSwitched =>
+        "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and \
+         then re-enabling it with a different mode.",
+    OptionsInBroadcast => "ERR OPTIN and OPTOUT are not compatible with BCAST",
+    OptInAndOut => "ERR You can't specify both OPTIN mode and OPTOUT mode",
+    OptSwitched =>
+        "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and \
+         then re-enabling it with a different mode.",
+    PrefixExists { prefix: Echo, other: Echo } =>
+        "ERR Prefix '{prefix}' overlaps with an existing prefix '{other}'. Prefixes for a single \
+         client must not overlap.",
+    PrefixesOverlap { prefix: Echo, other: Echo } =>
+        "ERR Prefix '{prefix}' overlaps with another provided prefix '{other}'. Prefixes for a \
+         single client must not overlap.",
+    CachingWithoutOptIn => "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.",
+    CachingWithoutOptOut => "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.",
     CachingWithoutTracking =>
         "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
          OPTOUT mode enabled",

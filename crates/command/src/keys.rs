@@ -133,6 +133,11 @@ pub fn sees_one_moment(spec: &CommandSpec, args: Args<'_>, keys: impl FnOnce() -
         && keys() <= walk::ONE_MOMENT_KEYS_MAX
 }
 
+/// Whether a request has changes told to its client from here on.
+pub fn begins_tracking(spec: &CommandSpec, args: Args<'_>) -> bool {
+    spec.traits.contains(Traits::TRACKS) && args.get(2).eq_ignore_ascii_case(b"on")
+}
+
 /// The argument that is the first key of every request of a command; 0 if it has no keys, or if
 /// they begin behind a word.
 pub const fn first_key(spec: &CommandSpec) -> u32 {

@@ -7,6 +7,7 @@ mod client_op;
 mod debug_op;
 mod server_op;
 mod session_op;
+mod tracking;
 
 pub use bytes::Bytes;
 pub use client_op::{
@@ -19,3 +20,4 @@ pub use server_op::{
     ShutdownOp,
 };
 pub use session_op::{Credentials, Hello, PubSubOp, SessionOp, Subject};
+pub use tracking::Tracking;

@@ -760,8 +760,10 @@ settings! {
     "tls-session-cache-size" = refused(I32, &["20480"], TLS, TLS_ABOUT);
     "tls-session-cache-timeout" = refused(I32, &["300"], TLS, TLS_ABOUT);
     "tls-session-caching" = refused(Kind::Bool, &["yes"], TLS, TLS_ABOUT);
-    "tracking-table-max-keys" = inert(
-        I64, "1000000", "for client-side caching, which this version does not have"
+    "tracking-table-max-keys" worker(tracking_keys_max: u64) = wired(
+        I64, "1000000",
+        "Maximum number of keys that are remembered for clients that track what they read. Beyond \
+         it the readers of keys at random are told that these have changed. 0: no bound."
     );
     "unixsocket" server(unixsocket: Option<PathBuf>) = wired(
         Kind::Text, "", "Path of a unix socket to listen on. Empty: none."

@@ -161,6 +161,7 @@ impl<'a> Guard<'a> {
     ) {
         let _ = self.before_change(place, entry);
         self.overwrite_in_place(db, place, entry, room, form, bytes);
+        self.notify_touched(db, entry);
         self.notify_change(event, db, entry);
     }
 
@@ -493,7 +494,11 @@ impl<'a> Guard<'a> {
         entry: EntryPtr,
     ) {
         self.touch_if_watched(db, place, entry);
-        self.touch_unwatched(listeners, event, db, entry);
+        self.w.undo.change_count += 1;
+        if listeners.any() {
+            self.notify_touched(db, entry);
+            self.notify_change(event, db, entry);
+        }
     }
 
     /// As [`Guard::touch`], for changes that do not concern watches.

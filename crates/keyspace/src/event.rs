@@ -38,12 +38,15 @@ pub enum EventClass {
     Miss,
     /// A key was created.
     New,
+    /// For client-side caching, not for `notify-keyspace-events`: a key is read or no longer what
+    /// it was.
+    Tracking,
     /// No event: [`Event::SILENT`].
     None,
 }
 
 impl EventClass {
-    /// All of them.
+    /// All that `notify-keyspace-events` selects.
     pub const ALL: [Self; 11] = [
         Self::Generic,
         Self::String,
@@ -78,7 +81,7 @@ impl EventClass {
             Self::Evicted => 'e',
             Self::Miss => 'm',
             Self::New => 'n',
-            Self::None => '-',
+            Self::Tracking | Self::None => '-',
         }
     }
 }
@@ -100,6 +103,14 @@ impl Event {
     pub const MISS: Self = Self::new(&(EventClass::Miss, "keymiss"));
     /// A key was created.
     pub const NEW: Self = Self::new(&(EventClass::New, "new"));
+    /// A key is no longer what it was: what marks watches, and the end of a key that is due.
+    pub const TOUCHED: Self = Self::new(&(EventClass::Tracking, "touched"));
+    /// The same of a key that was due, or whose fields were: nobody has changed it.
+    pub const DUE_TOUCHED: Self = Self::new(&(EventClass::Tracking, "due touched"));
+    /// Any key may no longer be what it was: a database was emptied, or two were exchanged.
+    pub const ALL_TOUCHED: Self = Self::new(&(EventClass::Tracking, "all touched"));
+    /// A command of a transaction has read a key whose changes are told.
+    pub const READ: Self = Self::new(&(EventClass::Tracking, "read"));
 
     /// An event of a class, under the name that Redis gives it.
     pub const fn new(event: &'static (EventClass, &'static str)) -> Self {
@@ -108,7 +119,11 @@ impl Event {
 
     /// The events of a key that has expired, or of which all `fields` have.
     pub(crate) fn of_expired(fields: u64) -> &'static [Self] {
-        if fields == 0 { &[Self::EXPIRED] } else { &[Self::FIELDS_EXPIRED, Self::DEL] }
+        if fields == 0 {
+            &[Self::DUE_TOUCHED, Self::EXPIRED]
+        } else {
+            &[Self::DUE_TOUCHED, Self::FIELDS_EXPIRED, Self::DEL]
+        }
     }
 
     /// Its class.
@@ -138,13 +153,19 @@ pub struct KeyEvent {
 pub struct EventClasses(u32);
 
 impl EventClasses {
-    /// Every class.
-    const ALL: Self = Self(u32::MAX);
+    /// Every class that `notify-keyspace-events` selects.
+    const ALL: Self = Self(EventClass::Tracking.bit() - 1);
 
     /// Those that `selects` accepts.
     pub fn select(selects: impl Fn(EventClass) -> bool) -> Self {
         let bits = EventClass::ALL.into_iter().filter(|class| selects(*class)).map(EventClass::bit);
         Self(bits.sum())
+    }
+
+    /// These, and what client-side caching is told of.
+    #[must_use]
+    pub fn with_tracking(self) -> Self {
+        Self(self.0 | EventClass::Tracking.bit())
     }
 
     /// True if there is none.
@@ -278,9 +299,35 @@ impl Guard<'_> {
         self.count_down_fuse();
     }
 
+    /// Emits that a key is no longer what it was, ahead of the event of its change.
+    #[cold]
+    pub(crate) fn notify_touched(&mut self, db: DbIndex, entry: EntryPtr) {
+        if self.w.undo.listeners & listeners::EVENTS != 0 {
+            self.push_event(Event::TOUCHED, db, entry.key());
+        }
+    }
+
+    /// Emits that any key may no longer be what it was.
+    pub(crate) fn notify_all_touched(&mut self) {
+        self.notify(Event::ALL_TOUCHED, DbIndex(0), &self.ks.key(b""));
+    }
+
+    /// What the sinks of workers are told of was changed by the running command, which holds World:
+    /// this worker follows at once, the others before they change anything.
+    pub fn follow_events(&mut self) {
+        self.w.undo.select_events(self.ks.events.get());
+    }
+
     #[cold]
     pub(crate) fn push_event(&mut self, event: Event, db: DbIndex, key: &[u8]) {
         if self.w.undo.events.classes.has(event) {
+            // A command that changes a key in several places has touched it once.
+            let is_same = |last: &Notice| matches!(last, Notice::Event(l) if l.event == event && l.db == db && *l.key == *key);
+            if event.class() == EventClass::Tracking
+                && self.w.undo.notices.last().is_some_and(is_same)
+            {
+                return;
+            }
             self.w.undo.commit_work += 1;
             self.w.undo.notices.push(Notice::Event(KeyEvent { event, db, key: key.into() }));
         }

@@ -13,6 +13,7 @@ impl Guard<'_> {
     /// [`crate::Access::reclaim`] after the commit.
     pub fn flush_db(&mut self, db: DbIndex) -> u64 {
         assert!(self.mode() == Mode::World, "a flush needs World");
+        self.notify_all_touched();
         let physical = self.ks.physical(db);
         if !self.ks.is_used(physical) {
             return 0;
@@ -73,6 +74,7 @@ impl Guard<'_> {
         if a == b {
             return;
         }
+        self.notify_all_touched();
         let listeners = self.before(|| Subject::Names(a, b));
         for id in SlotId::all() {
             if !self.owned(id).is_watched() {

@@ -19,5 +19,6 @@ pub mod pubsub;
 pub mod sessions;
 pub mod settings;
 pub mod shared;
+pub mod tracking;
 pub mod web;
 pub mod worker;

@@ -18,12 +18,13 @@ use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
 use crate::sessions::output::Hold;
 use crate::settings::rewriter::Rewriter;
+use crate::tracking::ClientTracking;
 use crate::worker::load::Loads;
 use crate::worker::message::Message;
 use base::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use base::sync::{Arc, CachePadded, Mutex, OnceLock};
 use command::CommandId;
-use config::Config;
+use config::{Config, Events};
 use driver::{DriverStats, MailboxSender};
 use keyspace::Keyspace;
 use observe::hot::HotKeys;
@@ -179,6 +180,10 @@ pub struct Shared {
     pub monitors: Monitors,
     /// Who subscribes to what, and messages on their way.
     pub pubsub: PubSub,
+    /// Who tracks which keys.
+    pub tracking: ClientTracking,
+    /// `notify-keyspace-events`, while what workers tell of is selected.
+    pub events: Mutex<Events>,
     /// The next CLIENT ID.
     pub next_client_id: AtomicU64,
     /// Connections accepted since the start.

@@ -19,6 +19,7 @@ mod set;
 mod sort;
 mod stream;
 mod string;
+mod tracking;
 mod transactions;
 mod zset;
 
@@ -47,6 +48,7 @@ pub const ENABLED: &[&str] = &[
     "blocking",
     "stream",
     "pubsub",
+    "tracking",
 ];
 
 /// All grammars, whether enabled or not.
@@ -68,6 +70,7 @@ pub static FAMILIES: &[&Family] = &[
     &database::FAMILY,
     &transactions::FAMILY,
     &pubsub::FAMILY,
+    &tracking::FAMILY,
 ];
 
 /// The weight of a template within its family, and the template.

@@ -36,8 +36,9 @@ impl Run<'_> {
             self.act(step, &mut in_multi, received.entry(step.conn).or_default())?;
             let mark = format!("<end of {at}>");
             let ask = encode(&["PING", &mark]);
-            // First the client of the step: behind its reply its messages have been sent.
-            for acting in [true, false] {
+            // First the client of the step, twice: Redis tells of the keys of prefixes when it has
+            // executed all that it has received.
+            for acting in [true, true, false] {
                 let asked = |conn: u8| (conn == step.conn) == acting && !in_multi.contains(&conn);
                 for (conn, peer) in self.peers.iter_mut().filter(|(conn, _)| asked(**conn)) {
                     peer.wire.send(&ask)?;

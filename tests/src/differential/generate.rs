@@ -2,9 +2,10 @@
 //! the mistakes which clients make.
 
 use super::dice::{Args, Dice};
-use super::family::{self, Family, Mix};
+use super::family::{self, Family, Mix, has, is};
 use super::sequence::{Delivery, Sequence, Step};
 use crate::rng::Rng;
+use std::collections::BTreeSet;
 
 /// Steps of the longest sequence, not counting those that complete its last template.
 const STEPS_MAX: usize = 60;
@@ -38,7 +39,24 @@ pub fn generate(seed: u64, mix: &Mix) -> Sequence {
             generator.template(conn);
         }
     }
-    Sequence { proto, delivery, steps: generator.steps }
+    let mut steps = generator.steps;
+    without_switches(&mut steps);
+    Sequence { proto, delivery, steps }
+}
+
+/// Without CLIENT TRACKING in transactions. In Redis each command of EXEC is told at once to those
+/// who track at that moment, here all of them to those who do at its end.
+fn without_switches(steps: &mut Vec<Step>) {
+    let mut in_multi = BTreeSet::new();
+    steps.retain(|step| {
+        if is(&step.args, "MULTI") {
+            in_multi.insert(step.conn);
+        } else if ["EXEC", "DISCARD", "RESET"].iter().any(|name| is(&step.args, name)) {
+            in_multi.remove(&step.conn);
+        }
+        let switches = is(&step.args, "CLIENT") && has(&step.args, "TRACKING");
+        !(switches && in_multi.contains(&step.conn))
+    });
 }
 
 /// The families that a sequence of this seed may be about. One in eight is about a family with

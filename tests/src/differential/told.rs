@@ -33,6 +33,7 @@ fn told(step: &Step, received: &Value, is_relaxed: bool) -> Vec<(Value, Vec<Valu
             order_ends(&mut values);
         }
         order_patterns(&mut values);
+        order_invalidated(&mut values);
         if is_own && is_relaxed {
             values.sort_by_key(|value| MESSAGES.contains(&kind(value)));
         }
@@ -138,6 +139,37 @@ fn order_patterns(values: &mut [Value]) {
     for run in values.chunk_by_mut(same) {
         run.sort_by_cached_key(render::line);
     }
+}
+
+/// Keys that are no longer what they were come together or one by one, and those of prefixes in an
+/// order of their own, each once.
+fn order_invalidated(values: &mut Vec<Value>) {
+    let mut ordered: Vec<Value> = Vec::new();
+    for run in values.chunk_by(|a, b| is_invalidation(a) && is_invalidation(b)) {
+        if !is_invalidation(&run[0]) {
+            ordered.extend_from_slice(run);
+            continue;
+        }
+        let mut keys: Vec<Value> = run.iter().flat_map(invalidated).collect();
+        keys.sort_by_cached_key(render::line);
+        keys.dedup();
+        ordered.extend(keys);
+    }
+    *values = ordered;
+}
+
+fn is_invalidation(value: &Value) -> bool {
+    let word = Value::Bulk(b"invalidate".to_vec());
+    matches!(value, Value::Push(items) if items.first() == Some(&word))
+}
+
+/// Its keys, each by itself.
+fn invalidated(value: &Value) -> Vec<Value> {
+    let Some([word, Value::Array(keys)]) = items(value).map(Vec::as_slice) else {
+        return vec![value.clone()];
+    };
+    let alone = |key: &Value| Value::Push(vec![word.clone(), Value::Array(vec![key.clone()])]);
+    keys.iter().map(alone).collect()
 }
 
 #[cfg(test)]

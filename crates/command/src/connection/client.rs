@@ -4,7 +4,7 @@ use resp::Args;
 
 use super::client_filter::{self as filter, Use};
 use crate::error::{ClientInfoOption, ClientInfoValue, Error};
-use crate::ops::{Bytes, ClientKill, ClientOp, LibraryFact, ReplyMode, SessionOp};
+use crate::ops::{Bytes, ClientKill, ClientOp, LibraryFact, ReplyMode, SessionOp, Tracking};
 use crate::parse::{self, is};
 
 /// Whether a text can stand in a line of CLIENT LIST: printable, and no space.
@@ -128,17 +128,63 @@ pub fn unblock(args: Args<'_>) -> Result<SessionOp, Error> {
     Ok(SessionOp::Client(ClientOp::Unblock { id, with_error }))
 }
 
-/// `CLIENT TRACKING ON|OFF [option ...]`: keys are not tracked, so it can only be off.
+/// `CLIENT TRACKING ON|OFF [REDIRECT id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]`.
+/// What is wrong behind a client that does not exist is not looked at, as in Redis.
 pub fn tracking(args: Args<'_>) -> Result<SessionOp, Error> {
-    if parse::on_off(args.get(2))? {
-        return Err(Error::NoTracking);
+    let mut asked = Tracking { on: parse::on_off(args.get(2)).ok(), ..Tracking::default() };
+    if let Err(e) = tracking_options(args, &mut asked) {
+        if asked.redirect.is_none() {
+            return Err(e);
+        }
+        asked.wrong = Some(Box::new(e));
     }
-    Ok(SessionOp::Client(ClientOp::Idle))
+    Ok(SessionOp::Client(ClientOp::Tracking(asked)))
 }
 
-/// `CLIENT CACHING YES|NO`: about the keys of a tracking client, and there is none.
-pub fn caching(_: Args<'_>) -> Result<SessionOp, Error> {
-    Err(Error::CachingWithoutTracking)
+fn tracking_options(args: Args<'_>, asked: &mut Tracking) -> Result<(), Error> {
+    let mut at = 3;
+    while let Some(word) = args.try_get(at) {
+        let value = args.try_get(at + 1);
+        at += 1;
+        if is(word, "BCAST") {
+            asked.broadcast = true;
+        } else if is(word, "OPTIN") {
+            asked.opt_in = true;
+        } else if is(word, "OPTOUT") {
+            asked.opt_out = true;
+        } else if is(word, "NOLOOP") {
+            asked.no_loop = true;
+        } else if is(word, "REDIRECT")
+            && let Some(id) = value
+        {
+            if asked.redirect.is_some() {
+                return Err(Error::SecondRedirection);
+            }
+            asked.redirect = Some(parse::integer(id)?);
+            at += 1;
+        } else if is(word, "PREFIX")
+            && let Some(prefix) = value
+        {
+            asked.prefixes.push(prefix.into());
+            at += 1;
+        } else {
+            return Err(Error::Syntax);
+        }
+    }
+    Ok(())
+}
+
+/// `CLIENT CACHING YES|NO`.
+pub fn caching(args: Args<'_>) -> Result<SessionOp, Error> {
+    let word = args.get(2);
+    let caches = if is(word, "YES") {
+        Some(true)
+    } else if is(word, "NO") {
+        Some(false)
+    } else {
+        None
+    };
+    Ok(SessionOp::Client(ClientOp::Caching(caches)))
 }
 
 /// `CLIENT TRACKINGINFO`.

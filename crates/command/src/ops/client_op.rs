@@ -1,6 +1,7 @@
 //! What CLIENT is asked for.
 
 use super::bytes::Bytes;
+use super::tracking::Tracking;
 
 /// A subcommand of `CLIENT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,16 +14,18 @@ pub enum ClientOp {
     SetInfo(LibraryFact),
     /// The connection's id.
     Id,
-    /// Asks for what is so already: replies OK.
-    Idle,
     /// The client says what it can do.
     Capa {
         /// It follows redirections.
         redirect: bool,
     },
-    /// The client that tracked keys are told to: none.
+    /// Sets whether and how keys are tracked for the client.
+    Tracking(Tracking),
+    /// Whether the keys of the next command are tracked; `None`: the word is neither YES nor NO.
+    Caching(Option<bool>),
+    /// The client that is told of tracked keys instead.
     Redirection,
-    /// How keys are tracked: not at all.
+    /// How keys are tracked.
     TrackingInfo,
     /// The connection's line.
     Info,

@@ -91,7 +91,7 @@ impl Flags {
 
 /// What only the server needs to know about a command: clients do not see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traits(u16);
+pub struct Traits(u32);
 
 impl Traits {
     /// None of them.
@@ -133,6 +133,8 @@ impl Traits {
     pub const WHILE_SUBSCRIBED: Traits = Traits(1 << 14);
     /// Each part of its reply is complete by itself and is sent whatever CLIENT REPLY says.
     pub const CONFIRMS: Traits = Traits(1 << 15);
+    /// May have its client told of changes from here on: World, unless changes are told already.
+    pub const TRACKS: Traits = Traits(1 << 16);
 
     /// The union of a list, for tables.
     pub const fn of(list: &[Traits]) -> Traits {

@@ -435,6 +435,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                 arity: -3,
                 flags: F::of(&[F::NOSCRIPT, F::LOADING, F::STALE]),
                 handler: Handler::Session(client::tracking),
+                traits: T::TRACKS,
                 docs: &Docs {
                     summary: "Controls server-assisted client-side caching for the connection.",
                     complexity: "O(1). Some options may introduce additional complexity.",

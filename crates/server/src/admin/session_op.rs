@@ -47,7 +47,7 @@ impl Core {
                 }
                 Reply::new(out, Proto::Resp2).simple("RESET");
             }
-            SessionOp::Client(op) => return self.client_op(out, caller, args, op),
+            SessionOp::Client(op) => return self.client_op(guard, out, caller, args, op),
             SessionOp::Monitor => self.monitor(caller, out)?,
             SessionOp::Multi => self.multi(caller, out)?,
             SessionOp::Exec => return Err(Error::ExecWithoutMulti), // dispatched before it gets here
@@ -161,13 +161,14 @@ impl Core {
         s.reply_mode = ReplyMode::On;
         s.skips_next = false;
         s.authenticated = !need_auth;
-        s.gates &= gate::STOPPED | gate::SUBSCRIBED;
+        s.gates &= gate::STOPPED | gate::LISTENS;
         s.set_gate(gate::NEED_AUTH, need_auth);
         s.set_name(b"");
         s.card.db.store(0, Relaxed);
         s.card.proto.store(2, Relaxed);
         s.card.set_flag(flag::NO_EVICT | flag::NO_TOUCH | flag::IMPORT_SOURCE, false);
         self.free_queue(multi);
+        self.end_tracking(caller.conn());
         self.reset_subscriptions(caller)
     }
 }

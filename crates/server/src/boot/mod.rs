@@ -24,6 +24,7 @@ use crate::pubsub::PubSub;
 use crate::sessions::client_memory::ClientMemory;
 use crate::sessions::monitors::Monitors;
 use crate::shared::{DatabaseCounters, Facts, Pause, Shared, VERSION, WorkerCounters};
+use crate::tracking::ClientTracking;
 use crate::web::AdminPort;
 use crate::worker::Worker;
 use crate::worker::load::Loads;
@@ -459,6 +460,8 @@ pub fn make_shared<D: Driver<Message = Message>>(
         registry: crate::sessions::card::Registry::default(),
         monitors: Monitors::new(threads),
         pubsub: PubSub::new(threads),
+        tracking: ClientTracking::default(),
+        events: Mutex::default(),
         next_client_id: AtomicU64::new(1),
         next_ticket: AtomicU64::new(1),
         blocked: Arc::default(),

@@ -7,22 +7,22 @@ use keyspace::{Kind, Ticket};
 use resp::Args;
 
 /// What a worker needs to serve a blocked command of any session.
-pub(super) struct BlockedRequest {
+pub(crate) struct BlockedRequest {
     /// The session that waits.
-    pub(super) caller: Caller,
+    pub(crate) caller: Caller,
     /// Its arguments.
-    pub(super) words: HeldRequest,
+    pub(crate) words: HeldRequest,
     /// What it waits for.
-    pub(super) wait: Wait,
+    pub(crate) wait: Wait,
     /// Runs the command on a key that has it.
-    pub(super) take: TakeFn,
+    pub(crate) take: TakeFn,
 }
 
 pub(super) fn caller_of(ticket: &Ticket) -> &Caller {
     &request_of(ticket).caller
 }
 
-pub(super) fn request_of(ticket: &Ticket) -> &BlockedRequest {
+pub(crate) fn request_of(ticket: &Ticket) -> &BlockedRequest {
     ticket.request.downcast_ref().expect("tickets are made here")
 }
 

@@ -70,6 +70,10 @@ pub struct Caller {
     pub denied: Flags,
     /// It speaks RESP2 and has subscriptions: it may send few commands.
     pub is_in_subscribed_mode: bool,
+    /// It is told of messages or keys, in its order with its replies.
+    pub listens: bool,
+    /// Its client is told when the keys change that it reads.
+    pub tracks_reads: bool,
     /// Clients in MONITOR are shown it.
     pub is_monitored: bool,
     /// Of a queue: once too much is kept to undo its commands, those that have ended stand.
@@ -92,6 +96,8 @@ impl Caller {
             is_import_source: s.gates & gate::IMPORT_SOURCE != 0,
             denied: if is_monitor { TOUCHES_KEYS } else { Flags::NONE },
             is_in_subscribed_mode: s.gates & gate::SUBSCRIBED != 0 && s.proto == Proto::Resp2,
+            listens: s.gates & gate::LISTENS != 0,
+            tracks_reads: s.gates & gate::TRACKING != 0 && s.tracks_reads(),
             is_monitored: true,
             commits_in_parts: false,
         }
@@ -120,7 +126,7 @@ impl Caller {
     #[must_use]
     pub fn waiting(self, worker: usize) -> Self {
         let origin = Origin::Waiter { worker, conn: self.conn() };
-        Self { origin, may_suspend: false, is_monitored: false, ..self }
+        Self { origin, may_suspend: false, is_monitored: false, listens: false, ..self }
     }
 
     /// Messages of an ingest connection on their way into this database.
@@ -146,6 +152,8 @@ impl Caller {
             is_import_source: false,
             denied: Flags::NONE,
             is_in_subscribed_mode: false,
+            listens: false,
+            tracks_reads: false,
             is_monitored: false,
             commits_in_parts: false,
         }

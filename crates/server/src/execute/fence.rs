@@ -38,6 +38,8 @@ impl Core {
     pub(crate) fn refresh_settings(&mut self, shared: &Shared) {
         let was_tracking = self.settings.latency_tracking;
         self.settings.refresh(shared);
+        self.timers.is_busy |=
+            self.id == 0 && shared.tracking.is_over(self.settings.tracking_keys_max);
         if self.settings.latency_tracking != was_tracking {
             self.forget_unanswered();
         }

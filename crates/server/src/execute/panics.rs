@@ -25,6 +25,7 @@ impl Core {
             access.open_world();
             self.enter(access);
         }
+        self.key_events.set_runner(None);
         let running = self.running.take_of(session);
         if running.is_some() {
             self.turn.output.take_back(session, self.running.reply_from(), out);

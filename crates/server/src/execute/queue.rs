@@ -49,6 +49,9 @@ impl Multi {
     pub(super) fn needs(&self) -> Needs {
         let mut needs = Needs::Nothing;
         for (id, request) in &self.queue {
+            if command::keys::begins_tracking(id.spec(), request.args()) {
+                return Needs::World;
+            }
             match command::keys::lock_class(id.spec(), request.args()) {
                 LockClass::None | LockClass::Keys => {}
                 LockClass::Each if id.spec().walk.is_some() => needs = Needs::Walks,

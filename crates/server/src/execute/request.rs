@@ -42,7 +42,8 @@ pub struct Command<'a> {
 }
 
 /// Gates of a session that are set for one command, and end with it.
-const GATES_OF_COMMAND: u32 = gate::PREPARED | gate::TURN | gate::MAY_FREEZE | gate::MUTE;
+const GATES_OF_COMMAND: u32 =
+    gate::PREPARED | gate::TURN | gate::MAY_FREEZE | gate::MUTE | gate::CACHING;
 
 impl Core {
     /// A request that stands alone: assembled, or retried.
@@ -106,8 +107,8 @@ impl Core {
         let Some(session) = self.sessions[index as usize].as_deref() else {
             return Outcome::Done;
         };
-        let is_subscriber = session.gates & gate::SUBSCRIBED != 0;
-        if is_subscriber {
+        let listens = session.gates & gate::LISTENS != 0;
+        if listens {
             self.deliver_before(out, caller.conn());
         }
         let Some(session) = self.sessions[index as usize].as_deref() else {
@@ -123,8 +124,7 @@ impl Core {
                 let hashed = Hashed { first: key, all: &[] };
                 let outcome = self.dispatch(access, out, &Command { caller, id, args, hashed });
                 let spec = id.spec();
-                if is_subscriber && outcome == Outcome::Done && !spec.flags.contains(Flags::PUBSUB)
-                {
+                if listens && outcome == Outcome::Done && !spec.flags.contains(Flags::PUBSUB) {
                     mark = self.deliver_behind(out, (caller.conn(), caller.proto), mark);
                 }
                 if spec.traits.contains(Traits::RUNS_QUEUE)
@@ -148,6 +148,7 @@ impl Core {
                 Outcome::Retry
             }
             Verdict::Refuse(id, e) => {
+                end_caching(caller.session(self), None);
                 self.refuse_before(out, caller, id, e);
                 Outcome::Done
             }
@@ -157,10 +158,14 @@ impl Core {
                 Outcome::Done
             }
         };
-        if is_subscriber {
+        let gates = caller.session(self).gates;
+        if listens || gates & gate::LISTENS != 0 {
             self.key_events.set_runner(None);
         }
-        if outcome != Outcome::Retry && caller.session(self).gates & GATES_OF_COMMAND != 0 {
+        if outcome != Outcome::Retry && gates & GATES_OF_COMMAND != 0 {
+            if gates & gate::CACHING != 0 {
+                end_caching(caller.session(self), id);
+            }
             self.end_command(caller, mark, out, outcome == Outcome::Done);
         }
         outcome
@@ -204,6 +209,15 @@ impl Core {
             s.forget_prepared();
             self.running.set_time_ahead(ns);
         }
+    }
+}
+
+/// What CLIENT CACHING has said holds until a command ends that is none of CLIENT, as in Redis, or
+/// its transaction.
+fn end_caching(s: &mut Session, id: Option<CommandId>) {
+    let is_of_client = id.is_some_and(|id| id.spec().name == "client");
+    if s.multi.is_none() && !is_of_client {
+        s.set_gate(gate::CACHING, false);
     }
 }
 

@@ -69,6 +69,8 @@ impl Core {
         // A transaction may have run for long: a key that has expired by its end serves nobody.
         let now = UnixMs(self.clock.unix_us(self.turn.now(), self.turn.unix_ms()) / 1000);
         guard.advance(now);
+        // What clients do who are served is not done by the one who serves them.
+        let runner = self.key_events.take_runner();
         while let Some(ready) = guard.next_ready() {
             // A walk and the sweep fill no key, but remove expired ones, and have released the slot
             // by now.
@@ -95,6 +97,7 @@ impl Core {
                 }
             }
         }
+        self.key_events.set_runner(runner);
     }
 
     /// Leaves the waiters of a key to the worker, which retries until the slots can be locked.

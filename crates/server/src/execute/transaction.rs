@@ -288,6 +288,9 @@ impl Core {
         // The changes of the commands before a panic are committed.
         let hold = self.finish_noted(guard);
         self.turn.output.hold(hold);
+        if caller.listens && self.has_posts() {
+            self.note_cut();
+        }
         let s = caller.session(self);
         s.wrote = s.wrote.max(guard.take_drawn());
         if let Some(panic) = panicked {

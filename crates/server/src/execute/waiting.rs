@@ -194,6 +194,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
                 own.append(out);
                 core.turn.output.hold_at(hold);
             });
+            self.core.tell_late_reads(&ticket, conn);
         }
     }
 
@@ -231,8 +232,8 @@ impl<D: Driver<Message = Message>> Worker<D> {
     /// Writes the reply of a blocked command, and lets its session go on.
     pub(crate) fn answer(&mut self, conn: ConnId, write: impl FnOnce(&mut Core, &mut OutBuf)) {
         let (_, out) = self.driver.io();
-        let is_subscriber = |s: &mut Session| s.gates & gate::SUBSCRIBED != 0;
-        if self.core.session_mut(conn).is_some_and(is_subscriber) {
+        let listens = |s: &mut Session| s.gates & gate::LISTENS != 0;
+        if self.core.session_mut(conn).is_some_and(listens) {
             self.core.deliver_waiting(out, conn); // what came before a change that it shows
         }
         self.core.turn.output.open(conn.index, out);
@@ -255,6 +256,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             }
         }
         self.wake(conn);
+        self.release_pushes(conn);
     }
 
     /// Sessions whose time is up.

@@ -16,6 +16,7 @@ pub mod rates;
 pub mod saves;
 pub mod service;
 pub mod totals;
+pub mod tracking;
 pub mod used;
 
 use crate::figures::databases::DatabaseUse;
@@ -27,6 +28,7 @@ use crate::figures::rates::{Rates, totals};
 use crate::figures::saves::SaveFigures;
 use crate::figures::service::ServiceFigures;
 use crate::figures::totals::IoTotals;
+use crate::figures::tracking::TrackingFigures;
 use crate::persist::load::state::Progress;
 use crate::sessions::card::flag;
 use crate::sessions::session::CLIENT_BYTES;
@@ -74,6 +76,8 @@ pub struct Figures {
     pub hot: View,
     /// Publish and subscribe.
     pub pubsub: PubSubFigures,
+    /// Client-side caching.
+    pub tracking: TrackingFigures,
     /// Times the listen queue was full.
     pub listen_overflows: u64,
     /// Saves.
@@ -263,6 +267,7 @@ impl Figures {
             unix_ms,
             clients: Clients::gather(shared),
             pubsub: PubSubFigures::gather(shared),
+            tracking: TrackingFigures::gather(shared),
             memory: Memory::gather(shared),
             stats: Stats::gather(shared, now, unix_ms),
             cpu: driver::process_times(),

@@ -45,10 +45,16 @@ impl Shared {
     /// What `maxmemory` bounds: the memory in use. As in Redis, where a child has them, the copies
     /// for a save are not counted, nor what waits for the append-only file.
     pub fn used_memory(&self) -> u64 {
-        let buffers = self.buffers() + self.pubsub.message_bytes();
+        let buffers = self.buffers() + self.listening_bytes();
         let counted = self.keyspace.evictable_bytes() + buffers;
         let gap = self.limits.measured.gap.load(Relaxed);
         counted.saturating_add_signed(gap) + self.keyspace.freeing_bytes()
+    }
+
+    /// What is held for clients that listen: messages on their way, and keys that they have read. No
+    /// key is evicted for it.
+    fn listening_bytes(&self) -> u64 {
+        self.pubsub.message_bytes() + self.tracking.bytes()
     }
 
     /// Measures the gap, unless that was done less than `every_ns` ago. Asks the allocator, which
@@ -77,8 +83,7 @@ impl Shared {
     fn memory_gap(&self, exact: u64) -> Option<i64> {
         let counted = || {
             let for_files = self.journal.memory.load(Relaxed) + self.memory_of_saves();
-            let messages = self.pubsub.message_bytes();
-            self.keyspace.used_bytes() + self.buffers() + for_files + messages
+            self.keyspace.used_bytes() + self.buffers() + for_files + self.listening_bytes()
         };
         let before = counted();
         let (allocated, _) = (self.facts.allocator)();

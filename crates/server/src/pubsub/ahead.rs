@@ -2,21 +2,33 @@
 //! Messages stay in the queue for the others, who receive them in their turn.
 
 use crate::pubsub::deliver::Pass;
+use crate::pubsub::inbox::{Post, Published};
 use crate::pubsub::wire::Told;
 use crate::sessions::outbox::copy;
+use crate::tracking::deliver::Way;
 use crate::worker::core::Core;
+use base::sync::Arc;
 use driver::ConnId;
 use resp::{OutBuf, OutPos, Proto};
 
 impl Core {
-    /// Before a request of a session with subscriptions runs: what was published so far is written.
+    /// Before a request of a session that listens runs: what was published so far is written.
     #[cold]
     pub(crate) fn deliver_before(&mut self, out: &mut OutBuf, conn: ConnId) {
         self.key_events.set_runner(Some(conn));
         self.deliver_waiting(out, conn);
+        self.pubsub.cut = self.pubsub.queue.last_number();
     }
 
-    /// What was published so far is written, for a session with subscriptions.
+    /// A request of a session that listens has read what it shows, and gives up its locks: no later
+    /// message may stand before its reply.
+    #[cold]
+    pub(crate) fn note_cut(&mut self) {
+        self.take_posts();
+        self.pubsub.cut = self.pubsub.queue.last_number();
+    }
+
+    /// What was published so far is written, for a session that listens.
     pub(crate) fn deliver_waiting(&mut self, out: &mut OutBuf, conn: ConnId) {
         self.write_pushes(out, conn);
         if self.has_posts() {
@@ -25,7 +37,7 @@ impl Core {
         }
     }
 
-    /// A request of a session with subscriptions has written its reply, from `mark` on. What was
+    /// A request of a session that listens has written its reply, from `mark` on. What was
     /// published before a change which the reply may show stands before it, in the protocol of the
     /// request; what the request itself has published follows it. Returns where the reply begins
     /// now.
@@ -73,29 +85,37 @@ impl Core {
     }
 
     /// All messages that wait for a session, which counts as told of them. Behind a
-    /// request, which was in this protocol, only those ahead of the first that the session has
-    /// published itself, to whomever. The work grows with the messages that wait at this worker and
+    /// request, which was in this protocol, only those that came before it gave up its locks, and
+    /// ahead of the first that the session has published itself, to whomever. The work grows with the messages that wait at this worker and
     /// that the session was not told of.
     fn messages_ahead(&mut self, conn: ConnId, behind: Option<Proto>) -> Vec<Told> {
         self.take_posts();
-        let Some(session) = self.session_mut(conn).filter(|s| !s.close_after_reply) else {
+        let Self { pubsub, sessions, id, .. } = self;
+        let session = sessions.get(conn.index as usize).and_then(|s| s.as_deref());
+        let Some(session) = session.filter(|s| s.conn == conn && !s.close_after_reply) else {
             return Vec::new();
         };
         let (proto, told_to) = (behind.unwrap_or(session.proto), session.told_to);
-        let Self { pubsub, id, .. } = self;
         let (mut told, mut number_told) = (Vec::new(), pubsub.queue.last_number());
+        let mut redirected = Vec::new();
         for (number, post) in pubsub.queue.behind(told_to, conn) {
-            let reach = |pass: &Pass<'_>| {
-                let name = pass.pattern.unwrap_or(&pass.published.channel);
-                let subscriber = pubsub.subscriber(pass.subject(), name, conn);
-                subscriber.is_some_and(|subscriber| pass.reaches(subscriber, *id))
+            let way = |pass: Pass<'_>| {
+                let subscriber = pass.subscriber(pubsub, conn);
+                subscriber.map_or(Way::Nowhere, |found| pass.way_to(session, found, *id))
             };
-            if behind.is_some() && post.published.from == (*id, conn) {
+            let is_later = number > pubsub.cut || post.published.from == (*id, conn);
+            if behind.is_some() && is_later {
                 number_told = number - 1;
                 break;
             }
             let mut bytes = OutBuf::new();
-            Pass::all(post).filter(reach).for_each(|pass| pass.write(&mut bytes, proto));
+            for pass in Pass::all(post) {
+                match way(pass) {
+                    Way::Nowhere => {}
+                    Way::Here => pass.write(&mut bytes, proto),
+                    Way::Redirected => redirected.push(post.published.clone()),
+                }
+            }
             if !bytes.is_empty() {
                 told.push((bytes, post.published.hold));
             }
@@ -103,7 +123,25 @@ impl Core {
         if let Some(session) = self.session_mut(conn) {
             session.told_to = number_told.max(told_to);
         }
+        redirected.iter().for_each(|published| self.redirect(conn, published));
         told
+    }
+
+    /// Of the messages that wait for a session, and of which it was not told, those that go to
+    /// another one instead.
+    pub(crate) fn waiting_elsewhere(&mut self, conn: ConnId) -> Vec<Arc<Published>> {
+        self.take_posts();
+        let Self { pubsub, sessions, id, .. } = self;
+        let session = sessions.get(conn.index as usize).and_then(|s| s.as_deref());
+        let Some(session) = session.filter(|s| s.conn == conn) else { return Vec::new() };
+        let waiting = pubsub.queue.behind(session.told_to, conn);
+        let goes = |post: &&Post| {
+            Pass::all(post).any(|pass| {
+                let found = pass.subscriber(pubsub, conn);
+                found.is_some_and(|found| pass.way_to(session, found, *id) == Way::Redirected)
+            })
+        };
+        waiting.map(|(_, post)| post).filter(goes).map(|post| post.published.clone()).collect()
     }
 
     fn write_told(&mut self, out: &mut OutBuf, conn: ConnId, told: Vec<Told>) {

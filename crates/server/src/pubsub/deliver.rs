@@ -1,13 +1,14 @@
 //! Messages become output, in bounded steps. Each is written once for each protocol into the arena
 //! of the worker; the segments of all receivers refer to these bytes.
 
-use crate::pubsub::inbox::{Inbox, Post, Published};
+use crate::pubsub::inbox::{Inbox, Post, Published, To, What};
 use crate::pubsub::local::{Local, Subscriber};
 use crate::pubsub::names::Name;
 use crate::pubsub::queue::Queue;
 use crate::pubsub::wire::write_message;
 use crate::sessions::output::{ARENA_FLUSH_BYTES, Hold};
 use crate::sessions::session::Session;
+use crate::tracking::deliver::Way;
 use crate::worker::Worker;
 use crate::worker::core::Core;
 use crate::worker::message::Message;
@@ -27,48 +28,88 @@ const BYTES_PER_NS: u64 = 4;
 /// What it takes to find the receivers of a message, about.
 const FIND_NS: u64 = 200;
 
-/// One pass over a message: those who subscribe to its channel, or to a pattern that matches.
+/// One pass over a message: those who subscribe to its channel or to a pattern that matches, or
+/// who are listed.
 #[derive(Clone, Copy)]
 pub(super) struct Pass<'a> {
     /// The message.
-    pub published: &'a Published,
-    /// The pattern; none for those who subscribe to the channel.
-    pub pattern: Option<&'a Name>,
+    pub published: &'a Arc<Published>,
+    /// Who receives it.
+    to: Receivers<'a>,
+}
+
+/// Who receives a message in one pass.
+#[derive(Clone, Copy)]
+enum Receivers<'a> {
+    /// Those who subscribe to its channel.
+    OfChannel,
+    /// Those who subscribe to a pattern.
+    OfPattern(&'a Name),
+    /// These.
+    Listed(&'a [Subscriber]),
 }
 
 impl<'a> Pass<'a> {
     /// Those of a post, in the order in which a session gets them.
     pub fn all(post: &'a Post) -> impl Iterator<Item = Self> {
-        let published = &*post.published;
-        let direct = post.is_direct.then_some(Self { published, pattern: None });
-        let of_pattern = move |name| Self { published, pattern: Some(name) };
-        direct.into_iter().chain(post.patterns.iter().map(of_pattern))
+        let (is_direct, patterns, list): (_, &[Name], _) = match &post.to {
+            To::Subscribers { is_direct, patterns } => (*is_direct, patterns, None),
+            To::Listed(list) => (false, &[], Some(&**list)),
+        };
+        let direct = is_direct.then_some(Receivers::OfChannel);
+        let first = direct.or(list.map(Receivers::Listed));
+        let all = first.into_iter().chain(patterns.iter().map(Receivers::OfPattern));
+        all.map(|to| Self { published: &post.published, to })
     }
 
-    /// What its receivers subscribe to.
-    pub fn subject(self) -> Subject {
-        if self.pattern.is_some() { Subject::Pattern } else { self.published.subject }
+    /// What its receivers subscribe to, if they subscribe.
+    fn name(self) -> Option<(Subject, &'a Name)> {
+        match (self.to, &self.published.what) {
+            (Receivers::OfPattern(pattern), _) => Some((Subject::Pattern, pattern)),
+            (_, What::Message { subject, channel, .. }) => Some((*subject, channel)),
+            (_, What::Touched(_)) => None,
+        }
     }
 
-    /// Who subscribes, of those with tokens in a range.
-    fn subscribers(self, local: &Local, tokens: Range<u64>) -> &[Subscriber] {
-        let name = self.pattern.unwrap_or(&self.published.channel);
-        let list = local.subscribers(self.subject(), name);
+    /// Who subscribes or is listed, of those with tokens in a range.
+    fn subscribers(self, local: &'a Local, tokens: Range<u64>) -> &'a [Subscriber] {
+        let list = match self.to {
+            Receivers::Listed(list) => list,
+            _ => self.name().map_or(&[][..], |(subject, name)| local.subscribers(subject, name)),
+        };
         let below = |token: u64| list.partition_point(|s| s.conn.token() < token);
         &list[below(tokens.start)..below(tokens.end)]
     }
 
-    /// Whether it reaches this subscription of a session of this worker.
-    pub fn reaches(self, subscriber: Subscriber, worker: usize) -> bool {
-        let Published { epoch, from, skips_publisher, .. } = *self.published;
-        subscriber.since <= epoch && !(skips_publisher && from == (worker, subscriber.conn))
+    /// One of them.
+    pub fn subscriber(self, local: &'a Local, conn: ConnId) -> Option<Subscriber> {
+        let token = conn.token();
+        self.subscribers(local, token..token.saturating_add(1)).first().copied()
+    }
+
+    /// How it reaches this subscriber, whose session of this worker this is.
+    pub fn way_to(self, s: &Session, subscriber: Subscriber, worker: usize) -> Way {
+        let published = &**self.published;
+        if let What::Touched(touched) = &published.what {
+            return touched.way_to(s, published, worker);
+        }
+        let is_new = subscriber.since <= published.epoch;
+        let has_it = published.skips_publisher && published.from == (worker, subscriber.conn);
+        if is_new && !has_it { Way::Here } else { Way::Nowhere }
     }
 
     /// Appends the message as these receivers get it.
     pub fn write(self, out: &mut OutBuf, proto: Proto) {
-        let Published { channel, text, .. } = self.published;
-        let pattern = self.pattern.map(Name::text);
-        write_message(out, proto, (self.subject(), pattern), channel.text(), text);
+        match &self.published.what {
+            What::Message { subject, channel, text } => {
+                let of = match self.to {
+                    Receivers::OfPattern(pattern) => (Subject::Pattern, Some(pattern.text())),
+                    _ => (*subject, None),
+                };
+                write_message(out, proto, of, channel.text(), text);
+            }
+            What::Touched(touched) => touched.write(out, proto),
+        }
     }
 }
 
@@ -112,12 +153,15 @@ impl Core {
             self.deliver_run(out, &mut queue);
         }
         self.pubsub.queue = queue;
-        !self.pubsub.queue.is_empty()
+        self.has_posts() // one client may be told instead of another, at this worker
     }
 
     /// Delivers the first messages to as many of their receivers as this turn allows, at least one.
     fn deliver_run(&mut self, out: &mut OutBuf, queue: &mut Queue) {
         let (run, first, from) = queue.begin();
+        if let To::Listed(list) = &run[0].to {
+            self.look_for_strays(&run, list);
+        }
         let to = self.chunk_end(&run, from);
         // By protocol, so that what one client gets is one range of bytes.
         for proto in self.protocols_of(run[0], from..to) {
@@ -135,10 +179,18 @@ impl Core {
         }
     }
 
+    /// Messages for the client of a redirection which is not here go after it.
+    fn look_for_strays(&mut self, run: &[&Post], list: &[Subscriber]) {
+        let [only] = list else { return };
+        if self.session_mut(only.conn).is_none() {
+            run.iter().for_each(|post| self.note_stray(&post.published));
+        }
+    }
+
     /// The token before which the receivers of a run get it in this step; the greatest token if all
     /// do.
     fn chunk_end(&self, run: &[&Post], from: u64) -> u64 {
-        let bytes: usize = run.iter().map(|post| post.published.text.len()).sum();
+        let bytes: usize = run.iter().map(|post| post.published.what.len()).sum();
         let of_pass = SEND_NS + bytes as u64 / BYTES_PER_NS;
         let most = self.pubsub.budget_ns / (of_pass * run[0].passes().max(1) as u64);
         let end = |pass: Pass<'_>| {
@@ -174,19 +226,20 @@ impl Core {
     ) -> u64 {
         let mut receivers = std::mem::take(&mut self.pubsub.receivers);
         let Self { pubsub, sessions, turn, id, .. } = self;
-        let mut waiting = Vec::new();
+        let (mut waiting, mut redirected) = (Vec::new(), Vec::new());
         for subscriber in pass.subscribers(pubsub, tokens) {
             let conn = subscriber.conn;
             let session = sessions.get(conn.index as usize).and_then(|s| s.as_deref());
             let speaks = |s: &&Session| s.conn == conn && s.proto == proto && !s.close_after_reply;
             let Some(s) = session.filter(speaks) else { continue };
-            if s.told_to >= number || !pass.reaches(*subscriber, *id) {
+            if s.told_to >= number {
                 continue;
             }
-            if s.pushes.is_some() || s.is_streaming() {
-                waiting.push(conn);
-            } else {
-                receivers.push(conn.index);
+            match pass.way_to(s, *subscriber, *id) {
+                Way::Nowhere => {}
+                Way::Redirected => redirected.push(conn),
+                Way::Here if s.pushes.is_some() || s.is_streaming() => waiting.push(conn),
+                Way::Here => receivers.push(conn.index),
             }
         }
         let count = waiting.len() + receivers.len();
@@ -198,12 +251,13 @@ impl Core {
             turn.output.share(&receivers, (from, out.position()), pass.published.hold);
             receivers.clear();
         }
-        let sends = turn.output.segments.len() - segments + waiting.len();
+        let sends = turn.output.segments.len() - segments + waiting.len() + redirected.len();
         self.pubsub.receivers = receivers;
         for conn in waiting {
             self.queue_message(conn, pass);
         }
-        let bytes = (count * pass.published.text.len()) as u64;
+        redirected.iter().for_each(|conn| self.redirect(*conn, pass.published));
+        let bytes = (count * pass.published.what.len()) as u64;
         FIND_NS + sends as u64 * SEND_NS + bytes / BYTES_PER_NS
     }
 
@@ -261,15 +315,17 @@ impl<D: Driver<Message = Message>> Worker<D> {
     fn deliver(&mut self) {
         self.core.pubsub.is_scheduled = false;
         self.core.pubsub.is_due = false;
+        self.core.send_strays();
         self.core.tell_touched();
         loop {
             let (_, out) = self.driver.io();
             let has_more = self.core.deliver_some(out);
             self.write_queued();
             if !has_more {
-                return;
+                return self.core.tell_touched();
             }
             if self.core.pubsub.budget_ns == 0 {
+                self.core.tell_touched();
                 return self.core.shared.announce(self.core.id); // it goes on in the next turn
             }
             self.run_window(); // sending may end a connection, so its commands run first

@@ -2,11 +2,12 @@
 //! events of a key have the order of its changes, whoever makes them, and stand in the inboxes of
 //! subscribers before anybody can see the change.
 
-use crate::pubsub::inbox::Text;
+use crate::pubsub::inbox::{NOBODY, Text};
 use crate::pubsub::names::Asked;
 use crate::pubsub::registry::ToPublish;
 use crate::sessions::output::Hold;
 use crate::shared::Shared;
+use crate::tracking::changes::Changed;
 use crate::worker::message::Message;
 use base::SeqNo;
 use base::sync::atomic::AtomicU64;
@@ -15,11 +16,8 @@ use base::sync::{Arc, Mutex, PoisonError};
 use command::ops::Subject;
 use config::Events;
 use driver::ConnId;
-use keyspace::{EventClasses, EventSink, KeyEvent};
+use keyspace::{Event, EventClass, EventClasses, EventSink, KeyEvent};
 use std::io::Write;
-
-/// The publisher of what no client with subscriptions has changed.
-const NOBODY: ConnId = ConnId { index: u32::MAX, generation: u32::MAX };
 
 /// Room for the name of a channel that is kept for the next one.
 const NAME_KEPT_MAX: usize = 64 << 10;
@@ -28,8 +26,8 @@ const NAME_KEPT_MAX: usize = 64 << 10;
 pub(crate) struct KeyEvents {
     shared: Arc<Shared>,
     worker: usize,
-    /// The client with subscriptions whose command runs: it receives its own events behind the
-    /// reply.
+    /// The client with subscriptions, or that tracks keys, whose command runs: it receives what it
+    /// causes itself behind the reply.
     runner: AtomicU64,
     /// The name of a channel, while it is published to.
     name: Mutex<Vec<u8>>,
@@ -42,9 +40,36 @@ impl KeyEvents {
         Self { shared, worker, runner, name: Mutex::default() }
     }
 
-    /// A command of this client with subscriptions runs, or has ended.
+    /// A command of this client, which listens, runs, or has ended.
     pub fn set_runner(&self, conn: Option<ConnId>) {
         self.runner.store(conn.unwrap_or(NOBODY).token(), Relaxed);
+    }
+
+    /// On whose behalf things happen now.
+    fn runner(&self) -> (usize, ConnId) {
+        (self.worker, ConnId::from_token(self.runner.load(Relaxed)))
+    }
+
+    /// For client-side caching.
+    #[cold]
+    fn track(&self, event: &KeyEvent, hold: Hold) {
+        let (worker, runner) = self.runner();
+        let is_made = event.event != Event::DUE_TOUCHED;
+        let changed = Changed { by: (worker, runner), hold, is_made };
+        let key = Asked { hash: self.shared.keyspace.key(&event.key).hash, text: &event.key };
+        match event.event {
+            Event::TOUCHED | Event::DUE_TOUCHED => self.shared.tell_touched(key, changed),
+            Event::ALL_TOUCHED => self.shared.tell_all_touched(changed),
+            Event::READ if runner != NOBODY => self.shared.remember_read(key, worker, runner),
+            _ => {}
+        }
+    }
+
+    /// Nobody's command runs for a while. Returns whose did.
+    pub fn take_runner(&self) -> Option<ConnId> {
+        let (_, conn) = self.runner();
+        self.set_runner(None);
+        (conn != NOBODY).then_some(conn)
     }
 
     fn publish(&self, channel: &[u8], text: &[u8], hold: Hold) {
@@ -55,7 +80,7 @@ impl KeyEvents {
             text: &|| Text::Short(text.into()),
             epoch: None,
             hold,
-            from: (self.worker, ConnId::from_token(self.runner.load(Relaxed))),
+            from: self.runner(),
             skips_publisher: false,
             cannot_wait: true,
         };
@@ -76,13 +101,16 @@ fn begin_name(channel: &mut Vec<u8>, kind: &[u8], db: u32) {
 
 impl EventSink for KeyEvents {
     fn tell(&self, event: &KeyEvent, seq: SeqNo) {
+        let awaits = self.shared.are_replies_held();
+        let hold = if awaits { Hold { seq, ..Hold::NONE } } else { Hold::NONE };
+        if event.event.class() == EventClass::Tracking {
+            return self.track(event, hold);
+        }
         let pubsub = &self.shared.pubsub;
         if pubsub.is_idle(Subject::Channel) {
             return;
         }
         let KeyEvent { event, db, key } = event;
-        let awaits = self.shared.are_replies_held();
-        let hold = if awaits { Hold { seq, ..Hold::NONE } } else { Hold::NONE };
         let (of_key, of_event) = pubsub.notified();
         let mut channel = self.name.lock().unwrap_or_else(PoisonError::into_inner);
         if of_key {
@@ -112,10 +140,20 @@ impl Shared {
 
     /// `notify-keyspace-events` selects these.
     pub(crate) fn publish_events(&self, events: Events) {
+        *self.events.lock().unwrap_or_else(PoisonError::into_inner) = events;
+        self.select_key_events();
+    }
+
+    /// Has workers tell of what `notify-keyspace-events` selects, and of every change while clients
+    /// track keys.
+    pub(crate) fn select_key_events(&self) {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let (of_key, of_event) = (events.has('K'), events.has('E'));
         self.pubsub.set_notified(of_key, of_event, events.has('m'));
         let is_any = of_key || of_event;
-        self.keyspace
-            .select_events(EventClasses::select(|class| is_any && events.has(class.letter())));
+        let classes = EventClasses::select(|class| is_any && events.has(class.letter()));
+        let is_told = self.tracking.is_told();
+        self.pubsub.set_changes_told(is_told);
+        self.keyspace.select_events(if is_told { classes.with_tracking() } else { classes });
     }
 }

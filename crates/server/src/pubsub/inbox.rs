@@ -3,6 +3,8 @@
 
 use crate::pubsub::names::Name;
 use crate::sessions::output::Hold;
+use crate::tracking::deliver::Touched;
+use crate::tracking::listed::Listed;
 use base::Blob;
 use base::sync::atomic::Ordering::{Relaxed, SeqCst};
 use base::sync::atomic::{AtomicBool, AtomicU64};
@@ -17,15 +19,40 @@ pub const UNDERWAY_MAX: u64 = 64 << 20;
 /// What a message takes beside its bytes.
 pub const POST_BYTES: u64 = 160;
 
+/// The publisher of what no client that listens has done.
+pub const NOBODY: ConnId = ConnId { index: u32::MAX, generation: u32::MAX };
+
+/// What subscribers, or clients that track keys, are told.
+#[derive(Debug)]
+pub enum What {
+    /// A message.
+    Message {
+        /// To a channel or a shard channel.
+        subject: Subject,
+        /// Its name.
+        channel: Name,
+        /// The message.
+        text: Text,
+    },
+    /// A key has changed.
+    Touched(Touched),
+}
+
+impl What {
+    /// Bytes of it.
+    pub fn len(&self) -> usize {
+        match self {
+            What::Message { text, .. } => text.len(),
+            What::Touched(touched) => touched.bytes() as usize,
+        }
+    }
+}
+
 /// What was published.
 #[derive(Debug)]
 pub struct Published {
-    /// A channel or a shard channel.
-    pub subject: Subject,
-    /// Its name.
-    pub channel: Name,
-    /// The message.
-    pub text: Text,
+    /// A message, or a key.
+    pub what: What,
     /// Only older subscriptions receive it.
     pub epoch: u64,
     /// What must have happened before anybody receives it.
@@ -78,35 +105,59 @@ impl Drop for Held {
     }
 }
 
-/// A message for the subscribers of one worker.
+/// Who receives a message at one worker.
+#[derive(Debug, PartialEq)]
+pub enum To {
+    /// Those who subscribe when it is delivered, and did when it was published.
+    Subscribers {
+        /// Some subscribe to its channel.
+        is_direct: bool,
+        /// The patterns that match, of those to which some subscribe.
+        patterns: Box<[Name]>,
+    },
+    /// These.
+    Listed(Listed),
+}
+
+/// A message for clients of one worker.
 #[derive(Debug)]
 pub struct Post {
     /// The message.
     pub published: Arc<Published>,
-    /// Some subscribe to its channel.
-    pub is_direct: bool,
-    /// The patterns that match, of those to which some subscribe.
-    pub patterns: Box<[Name]>,
+    /// Who receives it.
+    pub to: To,
 }
 
 impl Post {
     /// To its channel and to how many patterns it goes here.
     pub fn passes(&self) -> usize {
-        usize::from(self.is_direct) + self.patterns.len()
+        match &self.to {
+            To::Subscribers { is_direct, patterns } => usize::from(*is_direct) + patterns.len(),
+            To::Listed(_) => 1,
+        }
     }
 
-    /// True if both go to the same subscriptions. (Through patterns whatever the channels are.)
+    /// True if both go to the same clients. (Through patterns whatever the channels are.)
     pub fn is_like(&self, other: &Self) -> bool {
-        let (a, b) = (&*self.published, &*other.published);
-        self.is_direct == other.is_direct
-            && (!self.is_direct || a.subject == b.subject && a.channel == b.channel)
-            && self.patterns == other.patterns
+        let is_direct = matches!(self.to, To::Subscribers { is_direct: true, .. });
+        let is_same = match (&self.published.what, &other.published.what) {
+            (
+                What::Message { subject, channel, .. },
+                What::Message { subject: other_subject, channel: other_channel, .. },
+            ) => !is_direct || subject == other_subject && channel == other_channel,
+            (What::Touched(_), What::Touched(_)) => true,
+            _ => false,
+        };
+        is_same && self.to == other.to
     }
 
     /// What it takes.
     fn bytes(&self) -> u64 {
-        let Published { channel, text, .. } = &*self.published;
-        POST_BYTES + (channel.text().len() + text.len()) as u64
+        let name = match &self.published.what {
+            What::Message { channel, .. } => channel.text().len(),
+            What::Touched(_) => 0,
+        };
+        POST_BYTES + (name + self.published.what.len()) as u64
     }
 }
 

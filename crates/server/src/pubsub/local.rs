@@ -1,8 +1,10 @@
 //! Publish and subscribe at one worker: which of its connections subscribe to what, messages that
 //! are being delivered, and whom it has to tell of messages.
 
+use crate::pubsub::inbox::Published;
 use crate::pubsub::names::{Name, Named, PARTS, Table, part_of};
 use crate::pubsub::queue::Queue;
+use base::sync::Arc;
 use command::ops::Subject;
 use driver::ConnId;
 
@@ -23,6 +25,9 @@ pub struct Local {
     tables: [Vec<Table<Vec<Subscriber>>>; 3],
     /// Messages taken from the inbox and not delivered.
     pub queue: Queue,
+    /// The last message that had come when the request of a client that listens gave up its locks:
+    /// what its reply shows is older than all that follow.
+    pub cut: u64,
     /// What delivery may still take of this turn, nanoseconds, about.
     pub budget_ns: u64,
     /// Sessions whose pushes wait until they may be written.
@@ -33,6 +38,8 @@ pub struct Local {
     pub is_scheduled: bool,
     /// The window is through: messages are delivered before this turn sends.
     pub is_due: bool,
+    /// Messages for clients that have moved on.
+    pub strays: Vec<Arc<Published>>,
     /// Scratch: who receives a message.
     pub receivers: Vec<u32>,
 }
@@ -73,13 +80,6 @@ impl Local {
     pub fn subscribers(&self, subject: Subject, name: &Name) -> &[Subscriber] {
         let part = self.tables[subject as usize].get(part_of(name.parts().0));
         part.and_then(|table| table.get(name as &dyn Named)).map_or(&[], Vec::as_slice)
-    }
-
-    /// The subscription of one connection.
-    pub fn subscriber(&self, subject: Subject, name: &Name, conn: ConnId) -> Option<Subscriber> {
-        let list = self.subscribers(subject, name);
-        let at = list.binary_search_by_key(&conn.token(), |s| s.conn.token()).ok()?;
-        Some(list[at])
     }
 
     /// A worker is to be told of a message.

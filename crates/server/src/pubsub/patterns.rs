@@ -20,6 +20,25 @@ fn beginning(pattern: &[u8]) -> &[u8] {
     &pattern[..pattern.iter().position(is_special).unwrap_or(pattern.len())]
 }
 
+/// Calls `f` for each entry of a map whose key is a beginning of a text, the longest first. They are found
+/// with one search each, and one for each length at which the sorted keys part from the text.
+pub fn each_beginning<'a, V>(
+    map: &'a BTreeMap<Box<[u8]>, V>,
+    text: &[u8],
+    mut f: impl FnMut(&'a [u8], &'a V),
+) {
+    let mut end = Included(text);
+    while let Some((begin, value)) = map.range::<[u8], _>((Unbounded, end)).next_back() {
+        let common = begin.iter().zip(text).take_while(|(a, b)| a == b).count();
+        if common < begin.len() {
+            end = Included(&text[..common]);
+            continue;
+        }
+        f(begin, value);
+        end = Excluded(&text[..common]);
+    }
+}
+
 /// Whether a channel's name matches. As in Redis, the empty name matches the empty pattern alone,
 /// not even `*`.
 pub fn is_match(pattern: &[u8], channel: &[u8]) -> bool {
@@ -76,23 +95,15 @@ impl Patterns {
         channel: &[u8],
         mut f: impl FnMut(&'a Name, &'a Subscribers),
     ) -> usize {
-        let (mut compared, mut end) = (0, Included(channel));
-        while let Some((begin, same)) =
-            self.by_beginning.range::<[u8], _>((Unbounded, end)).next_back()
-        {
-            let common = begin.iter().zip(channel).take_while(|(a, b)| a == b).count();
-            if common < begin.len() {
-                end = Included(&channel[..common]);
-                continue;
-            }
+        let mut compared = 0;
+        each_beginning(&self.by_beginning, channel, |_, same| {
             compared += same.len();
             for (name, subscribers) in same {
                 if is_match(name.text(), channel) {
                     f(name, subscribers);
                 }
             }
-            end = Excluded(&channel[..common]);
-        }
+        });
         compared
     }
 }

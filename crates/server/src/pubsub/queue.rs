@@ -86,11 +86,11 @@ impl Queue {
         if first.passes() > 1 {
             return 1;
         }
-        let mut bytes = first.published.text.len();
+        let mut bytes = first.published.what.len();
         let others = self.posts.iter().take(RUN_MAX).skip(1);
         1 + others
             .take_while(|post| {
-                bytes += post.published.text.len();
+                bytes += post.published.what.len();
                 bytes <= RUN_BYTES_MAX && post.is_like(first)
             })
             .count()

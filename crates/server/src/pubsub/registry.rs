@@ -1,13 +1,13 @@
 //! Who subscribes, over all workers: for each channel and pattern the number of subscribers of each
 //! worker. Channels stand in shards by the hash of their names; patterns have one lock.
 
-use crate::pubsub::inbox::{Held, Inbox, POST_BYTES, Post, Published, Text};
+use crate::pubsub::inbox::{Held, Inbox, POST_BYTES, Post, Published, Text, To, What};
 use crate::pubsub::names::{Asked, NAME_BYTES, Name, Named, PARTS, Table, part_of};
 use crate::pubsub::patterns::Patterns;
 use crate::pubsub::subscribers::Subscribers;
 use crate::sessions::output::Hold;
 use base::sync::atomic::Ordering::Relaxed;
-use base::sync::atomic::{AtomicU8, AtomicU64};
+use base::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 use base::sync::{Arc, CachePadded, Mutex, MutexGuard};
 use command::ops::Subject;
 use driver::ConnId;
@@ -87,6 +87,8 @@ pub struct PubSub {
     /// Events of keys are published to the channels of keys (1) and of events (2), also those of
     /// keys that are not there (4).
     notified: AtomicU8,
+    /// Clients that track keys are told of changes.
+    are_changes_told: AtomicBool,
     /// Bytes of messages that are not delivered, by the publisher's worker.
     held: Vec<Arc<AtomicU64>>,
 }
@@ -101,6 +103,7 @@ impl PubSub {
             totals: Totals::default(),
             inboxes: (0..workers).map(|_| CachePadded(Inbox::default())).collect(),
             notified: AtomicU8::new(0),
+            are_changes_told: AtomicBool::new(false),
             held: (0..workers).map(|_| Arc::default()).collect(),
         }
     }
@@ -112,9 +115,15 @@ impl PubSub {
         self.notified.store(if of_key || of_event { bits } else { 0 }, Relaxed);
     }
 
+    /// Sets whether clients that track keys are told of changes.
+    pub fn set_changes_told(&self, are_told: bool) {
+        self.are_changes_told.store(are_told, Relaxed);
+    }
+
     /// True while a worker is behind with events of keys: whoever would tell of more waits.
     pub fn are_events_behind(&self) -> bool {
-        self.notified.load(Relaxed) != 0 && self.inboxes.iter().any(|inbox| inbox.is_full())
+        (self.notified.load(Relaxed) != 0 || self.are_changes_told.load(Relaxed))
+            && self.inboxes.iter().any(|inbox| inbox.is_full())
     }
 
     /// As [`PubSub::are_events_behind`], if reads tell of something, too.
@@ -271,7 +280,8 @@ impl PubSub {
             let (own, others) = of_worker(worker);
             let of_this = matching.iter().filter(|(_, subscribers)| subscribers.of(worker) > 0);
             let patterns = of_this.map(|(name, _)| (*name).clone()).collect();
-            let post = Post { published: published.clone(), is_direct: own > 0, patterns };
+            let to = To::Subscribers { is_direct: own > 0, patterns };
+            let post = Post { published: published.clone(), to };
             self.inboxes[worker].push(post);
             touched(worker);
             total += own + others;
@@ -285,15 +295,18 @@ impl PubSub {
         let bytes =
             POST_BYTES + (size_of::<Published>() + channel.text().len() + text.len()) as u64;
         Published {
-            subject: message.subject,
-            channel,
-            text,
+            what: What::Message { subject: message.subject, channel, text },
             epoch: message.epoch.unwrap_or_else(|| self.epoch.load(Relaxed)),
             hold: message.hold,
             from: message.from,
             skips_publisher: message.skips_publisher,
             held: Held::new(&self.held[message.from.0], bytes),
         }
+    }
+
+    /// Counts a key that has changed, and what its message takes, for a worker.
+    pub fn hold_bytes(&self, worker: usize, bytes: u64) -> Held {
+        Held::new(&self.held[worker], POST_BYTES + size_of::<Published>() as u64 + bytes)
     }
 
     /// Subscribers of a channel.

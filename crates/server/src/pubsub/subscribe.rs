@@ -145,7 +145,6 @@ impl Core {
             all.add(subject, name);
             s.publish_subscriptions();
             if is_first {
-                s.told_to = 0; // it may have come from a worker with other numbers
                 s.set_gate(gate::SUBSCRIBED, true);
                 s.card.set_flag(flag::PUBSUB, true);
                 self.shared.pubsub.totals.clients.fetch_add(1, Relaxed);
@@ -230,6 +229,7 @@ impl Core {
     /// The session executes nothing more, or is gone: nobody counts it as a receiver from here on.
     /// What it subscribes to is released in steps if it is much.
     pub(crate) fn end_subscriptions(&mut self, conn: ConnId) {
+        self.end_tracking(conn);
         let Some(s) = self.session_mut(conn) else { return };
         let Some(mut subscriptions) = s.subscriptions.take() else { return };
         s.end_subscribed();

@@ -43,6 +43,16 @@ pub mod flag {
     pub const IMPORT_SOURCE: u32 = 1 << 11;
     /// Has subscriptions.
     pub const PUBSUB: u32 = 1 << 12;
+    /// CLIENT TRACKING ON.
+    pub const TRACKING: u32 = 1 << 13;
+    /// CLIENT TRACKING ON BCAST.
+    pub const BROADCAST: u32 = 1 << 14;
+    /// The client that is told of tracked keys instead was gone when it was to be told.
+    pub const BROKEN_REDIRECTION: u32 = 1 << 15;
+    /// It is told of what others track. (It stays at its worker.)
+    pub const REDIRECTION_TARGET: u32 = 1 << 16;
+    /// It is not connected any more.
+    pub const GONE: u32 = 1 << 17;
 }
 
 /// Names and texts that change rarely, under the card's own lock.
@@ -118,6 +128,10 @@ pub struct ClientCard {
     pub watch_bytes: AtomicU64,
     /// Bytes held by subscriptions.
     pub subscription_bytes: AtomicU64,
+    /// Bytes of its prefixes in client-side caching.
+    pub tracking_bytes: AtomicU64,
+    /// The client that is told of tracked keys instead; 0 if none is, -1 without tracking.
+    pub redirection: AtomicI64,
     /// The most bytes that it held of requests at a time.
     pub input_peak: AtomicU64,
     /// Bytes of replies not sent yet.
@@ -158,6 +172,8 @@ impl ClientCard {
             waiting_bytes: AtomicU64::new(0),
             watch_bytes: AtomicU64::new(0),
             subscription_bytes: AtomicU64::new(0),
+            tracking_bytes: AtomicU64::new(0),
+            redirection: AtomicI64::new(-1),
             input_peak: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             multi_bytes: AtomicU64::new(0),
@@ -209,6 +225,7 @@ impl ClientCard {
             &self.multi_bytes,
             &self.watch_bytes,
             &self.subscription_bytes,
+            &self.tracking_bytes,
         ];
         held.iter().map(|bytes| bytes.load(Relaxed)).sum()
     }

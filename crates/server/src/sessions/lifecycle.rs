@@ -180,6 +180,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.quotas.remove(conn);
         }
         self.core.shared.registry.remove(session.card.id);
+        session.card.set_flag(flag::GONE, true);
         self.core.counters().connections.fetch_sub(1, Relaxed);
     }
 

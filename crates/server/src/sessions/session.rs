@@ -10,6 +10,7 @@ use crate::sessions::quota::Quota;
 use crate::sessions::unanswered::Unanswered;
 use crate::sessions::watches::Watches;
 use crate::settings::rewriter::AwaitsRun;
+use crate::tracking::state::Tracking;
 use base::sync::Arc;
 use base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use base::{DbIndex, MonoNs, SeqNo};
@@ -44,6 +45,12 @@ pub mod gate {
     pub const IMPORT_SOURCE: u32 = 1 << 9;
     /// Has subscriptions.
     pub const SUBSCRIBED: u32 = 1 << 10;
+    /// CLIENT TRACKING ON.
+    pub const TRACKING: u32 = 1 << 11;
+    /// CLIENT CACHING YES or NO: for the next command.
+    pub const CACHING: u32 = 1 << 12;
+    /// Is told of messages or keys: before each of its replies.
+    pub const LISTENS: u32 = SUBSCRIBED | TRACKING;
 }
 
 /// Memory of a client which holds nothing: without its names and its place in tables.
@@ -423,6 +430,8 @@ pub struct Session {
     pub watched: Watches,
     /// What it subscribes to; never nothing.
     pub subscriptions: Option<Box<Subscriptions>>,
+    /// How keys are tracked for it.
+    pub tracking: Option<Box<Tracking>>,
     /// It has been told of every message up to this number ([`crate::pubsub`]), ahead of others.
     pub told_to: u64,
     /// Keys that it has left, and that are yet to be released.
@@ -483,6 +492,7 @@ impl Session {
             names_held: memory.share(),
             watched: Watches::new(memory.share()),
             subscriptions: None,
+            tracking: None,
             told_to: 0,
             keys_left: 0,
             last_active: now,
@@ -520,7 +530,11 @@ impl Session {
             || self.thaw_turn.is_some();
         let has_keys = !self.watched.is_empty() || self.keys_left > 0;
         let is_closing = self.close_after_reply || self.soft_limit_since.is_some();
-        let marks = flag::CLOSE_ASAP | flag::BLOCKED | flag::MONITOR | flag::MULTI;
+        let marks = flag::CLOSE_ASAP
+            | flag::BLOCKED
+            | flag::MONITOR
+            | flag::MULTI
+            | flag::REDIRECTION_TARGET;
         runs && !(has_replies || has_command || has_keys || is_closing)
             && !self.card.has_flag(marks)
     }
@@ -528,6 +542,7 @@ impl Session {
     /// It has arrived at another worker, as this connection. What it holds counts there.
     pub fn arrive(&mut self, conn: ConnId, memory: &ClientMemory) {
         self.conn = conn;
+        self.told_to = 0; // the messages of this worker have numbers of their own
         self.requests_held.move_to(memory);
         self.replies_held.move_to(memory);
         self.built_held.move_to(memory);
@@ -647,10 +662,15 @@ impl Session {
         self.assembler.as_ref().is_some_and(|assembler| assembler.is_complete())
     }
 
-    /// True while a reply is being written in steps.
+    /// True while a reply is being written in steps, or is there and waits for something else.
     pub fn is_streaming(&self) -> bool {
         use Suspended::{Task as Runs, TaskParked};
-        matches!(self.suspended, Runs(Task::Resumable(..)) | TaskParked(Task::Resumable(..)))
+        matches!(
+            self.suspended,
+            Runs(Task::Resumable(..) | Task::Reclaim(_))
+                | TaskParked(Task::Resumable(..))
+                | Suspended::Rewriting(_)
+        )
     }
 
     /// True while a reply waits for the disk.

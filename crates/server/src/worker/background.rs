@@ -322,6 +322,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
             self.core.timers.is_busy = true;
             self.core.timers.housekeeping_at = self.core.turn.now();
         }
+        self.core.tend_reads();
         self.check_soft_limits();
         self.core.check_saves();
         self.core.look_at_values(&mut self.access);

@@ -34,7 +34,7 @@ impl Core {
         format!(
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} \
              multi={multi} watch={} qbuf={input} qbuf-free=0 argv-mem={argv} multi-mem={multi_bytes} rbs={} rbp={} obl={output} \
-             oll={} omem={output} tot-mem={total} events={events} cmd={command} user=default redir=-1 resp={} \
+             oll={} omem={output} tot-mem={total} events={events} cmd={command} user=default redir={} resp={} \
              lib-name={} lib-ver={} tot-net-in={} tot-net-out={} tot-cmds={}",
             card.id,
             card.addr,
@@ -52,6 +52,7 @@ impl Core {
             read,
             card.input_peak.load(Relaxed).max(read),
             u8::from(output > 0),
+            card.redirection.load(Relaxed),
             card.proto.load(Relaxed),
             text.lib_name,
             text.lib_ver,
@@ -69,6 +70,9 @@ pub(crate) fn flags(card: &ClientCard) -> String {
         (flag::PUBSUB, 'P'),
         (flag::MULTI, 'x'),
         (flag::BLOCKED, 'b'),
+        (flag::TRACKING, 't'),
+        (flag::BROKEN_REDIRECTION, 'R'),
+        (flag::BROADCAST, 'B'),
         (flag::DIRTY_EXEC, 'd'),
         (flag::CLOSE_AFTER_REPLY, 'c'),
         (flag::UNIX, 'U'),

@@ -15,12 +15,14 @@ use base::sync::atomic::Ordering::Relaxed;
 use base::sync::{Arc, PoisonError};
 use command::Error;
 use command::ops::{self, ClientKill, ClientOp, LibraryFact};
+use keyspace::Guard;
 use resp::{Args, OutBuf, Reply};
 
 impl Core {
     /// Carries out a CLIENT subcommand.
     pub(crate) fn client_op(
         &mut self,
+        guard: &mut Guard<'_>,
         out: &mut OutBuf,
         caller: &Caller,
         args: Args<'_>,
@@ -41,9 +43,13 @@ impl Core {
                 reply.ok();
             }
             ClientOp::Id => reply.integer(caller.session(self).card.id as i64),
-            ClientOp::Idle => reply.ok(),
-            ClientOp::Redirection => reply.integer(-1),
-            ClientOp::TrackingInfo => tracking_is_off(&mut reply),
+            ClientOp::Tracking(asked) => return self.tracking_op(guard, out, caller, asked),
+            ClientOp::Caching(on) => {
+                self.caching_op(caller, on)?;
+                caller.reply(out).ok();
+            }
+            ClientOp::Redirection => reply.integer(caller.session(self).redirection()),
+            ClientOp::TrackingInfo => caller.session(self).write_tracking_info(&mut reply),
             ClientOp::Info => self.client_info(&mut reply, caller, args),
             ClientOp::List(filters) => self.client_list(&mut reply, caller, args, &filters),
             ClientOp::Capa { redirect } => {
@@ -211,16 +217,4 @@ fn set_reply_mode(s: &mut Session, reply: &mut Reply<'_>, mode: ops::ReplyMode) 
         ops::ReplyMode::Skip => s.skips_next = s.reply_mode != ReplyMode::Off,
     }
     s.set_gate(gate::MUTE, s.reply_mode != ReplyMode::On || s.skips_next);
-}
-
-/// CLIENT TRACKINGINFO of a client without tracking, as in Redis.
-fn tracking_is_off(reply: &mut Reply<'_>) {
-    reply.map(3);
-    reply.bulk(b"flags");
-    reply.set(1);
-    reply.bulk(b"off");
-    reply.bulk(b"redirect");
-    reply.integer(-1);
-    reply.bulk(b"prefixes");
-    reply.array(0);
 }

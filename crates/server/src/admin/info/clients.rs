@@ -23,7 +23,7 @@ pub fn clients_section(
     field(t, "client_recent_max_input_buffer", f.input_max);
     field(t, "client_recent_max_output_buffer", f.output_max);
     field(t, "blocked_clients", f.blocked);
-    field(t, "tracking_clients", 0);
+    field(t, "tracking_clients", shared.tracking.client_count.load(Relaxed));
     field(t, "pubsub_clients", shared.pubsub.totals.clients.load(Relaxed));
     field(t, "watching_clients", f.watching);
     field(t, "clients_in_timeout_table", f.in_timeout_table);

@@ -60,6 +60,7 @@ pub fn memory_section(t: &mut String, shared: &Shared) {
     field(t, "mem_clients_normal", f.clients);
     field(t, "mem_producers", f.producers);
     field(t, "mem_pubsub", PubSubFigures::gather(shared).memory);
+    field(t, "mem_tracking", shared.tracking.bytes());
     field(t, "mem_logs", f.logs);
     t.push_str("mem_cluster_links:0\n");
     field(t, "mem_aof_buffer", f.journal);

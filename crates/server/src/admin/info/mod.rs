@@ -228,10 +228,11 @@ impl Core {
         field(t, "total_active_defrag_time", f.defrag.total_ms);
         field(t, "current_active_defrag_time", f.defrag.current_ms);
         field(t, "active_defrag_step_max_us", f.defrag.step_max_us);
-        t.push_str(
-            "tracking_total_keys:0\n\
-             tracking_total_items:0\ntracking_total_prefixes:0\nunexpected_error_replies:0\n",
-        );
+        let tracked = figures::tracking::TrackingFigures::gather(&self.shared);
+        field(t, "tracking_total_keys", tracked.keys);
+        field(t, "tracking_total_items", tracked.items);
+        field(t, "tracking_total_prefixes", tracked.prefixes);
+        field(t, "unexpected_error_replies", 0);
         field(t, "total_error_replies", f.error_replies);
         field(t, "dump_payload_sanitizations", 0);
         field(t, "total_reads_processed", io.receives);

@@ -376,6 +376,12 @@ pub(crate) const METRICS: &[Metric] = &[
         |f| f.pubsub.memory as f64,
         "memory of names of channels and patterns, and of messages that are not delivered yet",
     ),
+    one(
+        "sheafdb_tracking_bytes",
+        Gauge,
+        |f| f.tracking.memory as f64,
+        "memory of tracked keys and of who has read them",
+    ),
     one("sheafdb_pubsub_clients", Gauge, |f| f.pubsub.clients as f64, "clients with subscriptions"),
     one(
         "sheafdb_pubsub_shard_channels",

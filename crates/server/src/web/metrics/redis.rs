@@ -62,6 +62,20 @@ pub(crate) const METRICS: &[Metric] = &[
         |f| f.pubsub.patterns as f64,
         "different patterns that clients subscribe to",
     ),
+    one("redis_tracking_clients", Gauge, |f| f.tracking.clients as f64, "clients that track keys"),
+    one(
+        "redis_tracking_total_items",
+        Gauge,
+        |f| f.tracking.items as f64,
+        "pairs of a tracked key and a client that has read it",
+    ),
+    one("redis_tracking_total_keys", Gauge, |f| f.tracking.keys as f64, "tracked keys"),
+    one(
+        "redis_tracking_total_prefixes",
+        Gauge,
+        |f| f.tracking.prefixes as f64,
+        "different prefixes of which clients are told",
+    ),
     one(
         "redis_clients_in_timeout_table",
         Gauge,
@@ -453,7 +467,6 @@ pub(crate) const METRICS: &[Metric] = &[
 
 const SCRIPTS: &str = "scripts";
 const REPLICATION: &str = "replication";
-const TRACKING: &str = "client-side caching";
 const CLUSTER: &str = "cluster mode";
 const MODULES: &str = "modules";
 const IO_THREADS: &str = "threads for input and output alone: every worker does its own";
@@ -492,10 +505,6 @@ pub(crate) const OFF: &[Metric] = &[
     off("redis_replica_resyncs_full", Gauge, 0.0, REPLICATION),
     off("redis_replication_backlog_bytes", Gauge, 1_048_576.0, REPLICATION),
     off("redis_slave_expires_tracked_keys", Gauge, 0.0, REPLICATION),
-    off("redis_tracking_clients", Gauge, 0.0, TRACKING),
-    off("redis_tracking_total_items", Gauge, 0.0, TRACKING),
-    off("redis_tracking_total_keys", Gauge, 0.0, TRACKING),
-    off("redis_tracking_total_prefixes", Gauge, 0.0, TRACKING),
     off("redis_unexpected_error_replies", Counter, 0.0, REPLICATION),
 ];
 

@@ -1,0 +1,87 @@
+//! What a client that tracks has read is remembered.
+
+use crate::execute::blocked::request_of;
+use crate::pubsub::inbox::NOBODY;
+use crate::pubsub::names::Asked;
+use crate::worker::core::Core;
+use command::CommandId;
+use command::spec::Flags;
+use driver::ConnId;
+use keyspace::{Event, Guard, Ticket};
+use resp::Args;
+
+/// So many keys are forgotten in one step.
+const FORGOTTEN_TOGETHER: usize = 1024;
+
+impl Core {
+    /// A command of a client that tracks what it reads has run, whether it has failed or not. Its
+    /// keys are remembered under the locks of the command; inside EXEC (`in_exec`) when its changes
+    /// are committed, in their order: a key that it changes first and then reads is remembered.
+    #[cold]
+    pub(crate) fn track_reads(
+        &mut self,
+        guard: &mut Guard<'_>,
+        (id, args): (CommandId, Args<'_>),
+        (worker, conn): (usize, ConnId),
+        in_exec: bool,
+    ) {
+        let spec = id.spec();
+        if !spec.flags.contains(Flags::READONLY) {
+            return;
+        }
+        let (shared, db) = (self.shared.clone(), base::DbIndex(0));
+        let mut added = 0;
+        _ = command::keys::for_each(spec, args, |key| {
+            added += 1;
+            let text = args.get(key.arg);
+            let key = shared.keyspace.key(text);
+            if in_exec {
+                guard.notify(Event::READ, db, &key);
+            } else {
+                shared.remember_read(Asked { hash: key.hash, text }, worker, conn);
+            }
+        });
+        self.forget_reads(added + 1, (worker, conn));
+    }
+
+    /// A client that tracks what it reads has got what it has waited for. The keys may have changed
+    /// since, with nobody to be told: it is told behind the reply that they have.
+    pub(crate) fn tell_late_reads(&mut self, ticket: &Ticket, conn: ConnId) {
+        let request = request_of(ticket);
+        let args = request.words.args();
+        let Some(id) = command::lookup(args.get(0)) else { return };
+        let (shared, worker) = (self.shared.clone(), self.id);
+        let session = self.session_mut(conn);
+        let Some(tracking) = session.and_then(|s| s.tracking.as_deref()) else { return };
+        if !id.spec().flags.contains(Flags::READONLY) {
+            return;
+        }
+        let is_told = |key: &[u8]| {
+            request.caller.tracks_reads || tracking.prefixes().any(|prefix| key.starts_with(prefix))
+        };
+        _ = command::keys::for_each(id.spec(), args, |key| {
+            let text = args.get(key.arg);
+            if is_told(text) {
+                let asked = Asked { hash: shared.keyspace.key(text).hash, text };
+                shared.tell_late_reader(asked, worker, conn);
+            }
+        });
+    }
+
+    /// While more keys are remembered than may be, forgets some. Returns whether there are still
+    /// too many.
+    pub(crate) fn forget_reads(&self, most: usize, by: (usize, ConnId)) -> bool {
+        let (shared, bound) = (&self.shared, self.settings.tracking_keys_max);
+        let is_over = || shared.tracking.is_over(bound);
+        let has_forgotten = (0..most).all(|_| is_over() && shared.forget_read(by));
+        has_forgotten && is_over()
+    }
+
+    /// Keys that have become too many by a change of the settings are forgotten in steps.
+    pub(crate) fn tend_reads(&mut self) {
+        if self.id == 0 && self.forget_reads(FORGOTTEN_TOGETHER, (0, NOBODY)) {
+            self.timers.is_busy = true;
+            self.timers.housekeeping_at = self.turn.now();
+        }
+    }
+}

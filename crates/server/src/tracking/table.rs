@@ -1,0 +1,202 @@
+//! Which connections have read which keys and are to be told of their next change, once.
+
+use crate::pubsub::names::{Asked, NAME_BYTES, Name, Named, PARTS, part_of};
+use crate::tracking::listed::{Listed, listed};
+use base::sync::atomic::AtomicU64;
+use base::sync::atomic::Ordering::Relaxed;
+use base::sync::{CachePadded, Mutex, MutexGuard};
+use driver::ConnId;
+use std::collections::BTreeMap;
+use std::ops::Bound::{Included, Unbounded};
+
+/// What a further connection of a key takes.
+const READER_BYTES: u64 = size_of::<(u32, ConnId)>() as u64;
+
+/// Who has read a key: workers and connections there, by their places. (A place is used again when
+/// its connection has ended, so there are not more readers than there were connections at once.)
+#[derive(Debug)]
+pub enum Readers {
+    /// One.
+    One(u32, ConnId),
+    /// Several.
+    Many(Vec<(u32, ConnId)>),
+}
+
+impl Readers {
+    /// Adds a reader. False if it was there.
+    fn add(&mut self, worker: u32, conn: ConnId) -> bool {
+        if let Self::One(first, other) = *self {
+            if (first, other.index) == (worker, conn.index) {
+                *self = Self::One(worker, conn);
+                return false;
+            }
+            *self = Self::Many(vec![(first, other)]);
+        }
+        let Self::Many(all) = self else { return false };
+        match all.binary_search_by_key(&(worker, conn.index), |(w, c)| (*w, c.index)) {
+            Ok(at) => {
+                all[at] = (worker, conn);
+                false
+            }
+            Err(at) => {
+                all.insert(at, (worker, conn));
+                true
+            }
+        }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::One(..) => 1,
+            Self::Many(all) => all.len(),
+        }
+    }
+
+    /// The connections of each worker.
+    pub fn lists(&self) -> Vec<(usize, Listed)> {
+        match self {
+            Self::One(worker, conn) => vec![(*worker as usize, listed([*conn]))],
+            Self::Many(all) => all
+                .chunk_by(|a, b| a.0 == b.0)
+                .map(|of_one| {
+                    let mut conns: Vec<ConnId> = of_one.iter().map(|(_, conn)| *conn).collect();
+                    conns.sort_unstable_by_key(|conn| conn.token());
+                    (of_one[0].0 as usize, listed(conns))
+                })
+                .collect(),
+        }
+    }
+
+    fn bytes(&self, name: &Name) -> u64 {
+        NAME_BYTES + name.text().len() as u64 + (self.len() as u64 - 1) * READER_BYTES
+    }
+}
+
+/// A part of the table.
+#[derive(Debug, Default)]
+struct Part {
+    /// Keys in the order of their hashes. (A tree: a table of very many grows in one long step, and
+    /// gives no key at random.)
+    keys: BTreeMap<Name, Readers>,
+    readers: u64,
+    bytes: u64,
+}
+
+/// The table, in parts, each under a lock of its own.
+#[derive(Debug)]
+pub struct Keys {
+    parts: Vec<CachePadded<Mutex<Part>>>,
+    /// Keys in it.
+    pub keys: AtomicU64,
+    /// Pairs of a key and a connection.
+    pub readers: AtomicU64,
+    /// Their bytes, about.
+    pub bytes: AtomicU64,
+    /// Where the next key is looked for that has to go.
+    next_victim: AtomicU64,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self {
+            parts: (0..PARTS).map(|_| CachePadded(Mutex::default())).collect(),
+            keys: AtomicU64::new(0),
+            readers: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            next_victim: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Keys {
+    fn part(&self, hash: u64) -> MutexGuard<'_, Part> {
+        self.parts[part_of(hash)].lock().expect("no panic while a part is held")
+    }
+
+    /// A connection has read a key, under the lock of the key's slot.
+    pub fn remember(&self, key: Asked<'_>, worker: usize, conn: ConnId) {
+        let (mut part, worker) = (self.part(key.hash), worker as u32);
+        if let Some(readers) = part.keys.get_mut(&key as &dyn Named) {
+            if readers.add(worker, conn) {
+                self.count(&mut part, 0, 1, READER_BYTES);
+            }
+            return;
+        }
+        let (name, readers) = (key.to_name(), Readers::One(worker, conn));
+        self.count(&mut part, 1, 1, readers.bytes(&name));
+        part.keys.insert(name, readers);
+    }
+
+    fn count(&self, part: &mut Part, keys: u64, readers: u64, bytes: u64) {
+        part.readers += readers;
+        part.bytes += bytes;
+        self.keys.fetch_add(keys, Relaxed);
+        self.readers.fetch_add(readers, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    fn count_out(&self, part: &mut Part, keys: u64, readers: u64, bytes: u64) {
+        part.readers -= readers;
+        part.bytes -= bytes;
+        self.keys.fetch_sub(keys, Relaxed);
+        self.readers.fetch_sub(readers, Relaxed);
+        self.bytes.fetch_sub(bytes, Relaxed);
+    }
+
+    /// Takes out who has read a key, and calls `tell` while nobody else can read or change what is
+    /// known of it.
+    pub fn forget(&self, key: Asked<'_>, tell: impl FnOnce(&Name, &Readers)) {
+        let mut part = self.part(key.hash);
+        if let Some((name, readers)) = part.keys.remove_entry(&key as &dyn Named) {
+            self.count_out(&mut part, 1, readers.len() as u64, readers.bytes(&name));
+            tell(&name, &readers);
+        }
+    }
+
+    /// As [`Keys::forget`], for a key at random. False if none was found.
+    pub fn forget_any(&self, tell: impl FnOnce(&Name, &Readers)) -> bool {
+        // Hashes are spread evenly, by a secret: any sequence of numbers finds keys at random.
+        let from = self.next_victim.fetch_add(0x9E37_79B9_7F4A_7C15, Relaxed);
+        for at in 0..PARTS as u64 {
+            // (The part of a hash is in its bits from the 32nd on.)
+            let asked = Asked { hash: from.wrapping_add(at << 32), text: b"" };
+            let mut part = self.part(asked.hash);
+            let from_here = (Included(&asked as &dyn Named), Unbounded);
+            let behind = part.keys.range::<dyn Named, _>(from_here).next();
+            let found = behind.or_else(|| part.keys.first_key_value());
+            let Some(name) = found.map(|(name, _)| name.clone()) else { continue };
+            let readers = part.keys.remove(&name as &dyn Named).expect("it was found");
+            self.count_out(&mut part, 1, readers.len() as u64, readers.bytes(&name));
+            tell(&name, &readers);
+            return true;
+        }
+        false
+    }
+
+    /// Empties the table, in as many steps as it has parts.
+    pub fn clear(&self) -> Forgotten {
+        let mut taken = Forgotten { parts: Vec::new(), bytes: 0 };
+        for part in &self.parts {
+            let mut part = part.lock().expect("no panic while a part is held");
+            let keys = std::mem::take(&mut part.keys);
+            let (readers, bytes) = (part.readers, part.bytes);
+            self.count_out(&mut part, keys.len() as u64, readers, bytes);
+            taken.bytes += bytes as usize;
+            taken.parts.push(keys);
+        }
+        taken
+    }
+}
+
+/// What a table has held.
+pub struct Forgotten {
+    parts: Vec<BTreeMap<Name, Readers>>,
+    bytes: usize,
+}
+
+impl keyspace::Parts for Forgotten {
+    fn memory(&self) -> usize {
+        self.bytes
+    }
+}
