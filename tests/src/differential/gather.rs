@@ -30,6 +30,8 @@ impl Run<'_> {
     /// Runs the steps one by one. The reply of each is a map of what the connections received. A
     /// connection in a transaction is asked when that has ended: the question would be queued.
     pub(super) fn gathered(&mut self, sequence: &Sequence) -> io::Result<()> {
+        // While some client tracks, both servers remember what others have read who do no more.
+        self.judge.command(&["CLIENT", "TRACKING", "ON"])?;
         let mut in_multi = BTreeSet::new();
         for (at, step) in sequence.steps.iter().enumerate() {
             let mut received = Received::new();
@@ -53,7 +55,8 @@ impl Run<'_> {
             let told = told.map(|(conn, values)| (Value::Int(conn.into()), Value::Array(values)));
             self.trace.replies.push(Value::Map(told.collect()));
         }
-        self.end_gathered()
+        self.end_gathered()?;
+        self.judge.command(&["CLIENT", "TRACKING", "OFF"]).map(drop)
     }
 
     /// Sends a step. In and around transactions its reply is read at once.
