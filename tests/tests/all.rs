@@ -71,6 +71,7 @@ mod suite {
     mod streams;
     mod stress;
     mod supervisor;
+    mod tracking;
     mod traffic;
     mod trouble;
     mod waitaof;

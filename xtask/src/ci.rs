@@ -77,6 +77,7 @@ const STEPS: &[Step] = &[
     ("monitor", BUILT, |root| suite(root, "monitor", &[])),
     ("pubsub", BUILT, |root| both(root, "pubsub", &[])),
     ("key_events", BUILT, |root| both(root, "key_events", &[])),
+    ("tracking", BUILT, |root| both(root, "tracking", &[])),
     ("io_backend", BUILT, |root| suite(root, "io_backend", &[])),
     ("traffic", BUILT, |root| both(root, "traffic", &[])),
     ("flooding", BUILT, |root| both(root, "flooding", &[])),
