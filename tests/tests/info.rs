@@ -30,7 +30,7 @@ const NEWER: [(&str, &str); 19] = [
 ];
 
 /// Fields that only this server has. (Redis 7.2 has `listener0` and so on, too.)
-const OWN: [&str; 13] = [
+const OWN: [&str; 14] = [
     "backup",
     "server_name",
     "sheafdb_version",
@@ -44,6 +44,7 @@ const OWN: [&str; 13] = [
     "mem_logs",
     "moved_clients",
     "mem_pubsub",
+    "mem_tracking",
 ];
 
 fn info(wire: &mut Wire, sections: &[&str]) -> String {

@@ -284,7 +284,7 @@ fn whatever_ends_a_key_is_told() {
             lines.iter().for_each(|line| drop(ask(&mut wire, line)));
             next(&mut reader)
         };
-        assert_eq!(told_of(&["SET a 1 PX 1"]), keys(&["a"]));
+        assert_eq!(told_of(&["SET a 1"]), keys(&["a"]));
         assert_eq!(told_of(&["SET b 1"]), keys(&["b"]));
         assert_eq!(told_of(&["FLUSHDB"]), Told::All);
         assert_eq!(told_of(&["FLUSHALL"]), Told::All);

@@ -5,7 +5,7 @@ use crate::common::{Oracle, Value, reply_of, with_args, words};
 use command::ops::{
     ClientFact, ClientFilters, ClientKill, ClientOp, ClientRule, ClientType, ConfigOp, Credentials,
     DebugOp, FlushMode, Hello, LatencyOp, LibraryFact, LogKind, LogOp, MemoryOp, Populate,
-    ProtocolSample, ReplyMode, SaveMode, ServerOp, SessionOp, ShutdownOp,
+    ProtocolSample, ReplyMode, SaveMode, ServerOp, SessionOp, ShutdownOp, Tracking,
 };
 use command::{Error, Handler, help, registry};
 use resp::Proto;
@@ -207,7 +207,24 @@ fn client_commands_are_parsed() {
         ("SETINFO LIB-VER 8", ClientOp::SetInfo(LibraryFact::Version(bytes("8")))),
         ("ID", ClientOp::Id),
         ("INFO", ClientOp::Info),
-        ("TRACKING off BCAST", ClientOp::Idle),
+        (
+            "TRACKING off BCAST",
+            ClientOp::Tracking(Tracking { on: Some(false), broadcast: true, ..Tracking::default() }),
+        ),
+        (
+            "TRACKING on REDIRECT 7 bcast NOLOOP prefix a prefix b bogus",
+            ClientOp::Tracking(Tracking {
+                on: Some(true),
+                redirect: Some(7),
+                broadcast: true,
+                no_loop: true,
+                prefixes: vec![bytes("a"), bytes("b")],
+                wrong: Some(Box::new(Error::Syntax)),
+                ..Tracking::default()
+            }),
+        ),
+        ("CACHING yes", ClientOp::Caching(Some(true))),
+        ("CACHING perhaps", ClientOp::Caching(None)),
         ("TRACKINGINFO", ClientOp::TrackingInfo),
         ("GETREDIR", ClientOp::Redirection),
         ("CAPA redirect nosuch", ClientOp::Capa { redirect: true }),
