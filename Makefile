@@ -38,7 +38,7 @@ timing: ## on a quiet machine: tests that judge by the clock with the promised l
 	SHEAFDB_TIMING=1 $(CARGO) test -p sheafdb-bench
 	SHEAFDB_MEMBERS=10000000 SHEAFDB_PROFILE=release $(CARGO) test -p sheafdb-tests --test all suite::stalls::
 
-deps: ## install what the tests need (redis-server, redis_exporter, strace, valgrind, chromium, redis-py, ioredis)
+deps: ## install what the tests need (redis-server, redis_exporter, strace, valgrind, chromium, redis-py, celery, ioredis, socket.io)
 	@tools/deps.sh install
 
 perf: ## compare with redis-server and with a server that does nothing; PERF_ARGS="--reps 7 --secs 1"

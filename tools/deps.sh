@@ -52,8 +52,8 @@ node_is_current() { [ -d "$CLIENTS/node_modules/ioredis" ] && cmp -s "$CLIENTS/p
 missing() {
     missing_packages
     missing_components | sed 's/^/rustup component /'
-    venv_is_current || echo "python environment $VENV (redis-py, prometheus_client, websocket-client)"
-    node_is_current || echo "node modules in $CLIENTS (ioredis)"
+    venv_is_current || echo "python environment $VENV (redis-py, celery, prometheus_client, websocket-client)"
+    node_is_current || echo "node modules in $CLIENTS (ioredis, socket.io)"
 }
 
 install_packages() {

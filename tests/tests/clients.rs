@@ -57,6 +57,18 @@ fn redis_py_as_a_cache() {
     }
 }
 
+/// A cache in the client, which the server tells of changes.
+#[test]
+fn redis_py_with_a_client_side_cache() {
+    for threads in ["1", "2"] {
+        let server = ServerProcess::start(&Binary::under_test(), &["--threads", threads]);
+        let mut command = python();
+        command.arg("tests/clients/cached.py").args(["127.0.0.1", &server.addr.port().to_string()]);
+        print!("{threads} threads, {}", run(&mut command, b""));
+        assert_no_panic(&server);
+    }
+}
+
 #[test]
 fn ioredis() {
     let server = start();

@@ -1,6 +1,8 @@
 //! The programs of `examples/`: each in both languages, on one and on two threads, and its output.
 //! Of the work queue, a worker is killed while it holds a job, and no job is lost.
 
+mod frameworks;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
