@@ -28,11 +28,12 @@ one worker answers, and its events arrive
 squares: 0 1 4 9 16 25 36 49 64 81 100 121 144 169 196 225 256 289 324 361
 of a group: [1, 4, 9, 16, 25]
 of a chain: 6561
+of a chord: 55
 of a sum: 499500
 of a broken one: ValueError('no luck')
-task-received: 30
-task-started: 30
-task-succeeded: 29
+task-received: 36
+task-started: 36
+task-succeeded: 35
 task-failed: 1
 ";
 
