@@ -16,7 +16,7 @@ from redis.exceptions import ConnectionError
 HOST, PORT = sys.argv[1], int(sys.argv[2])
 # Longest wait for what must come, in seconds.
 PATIENCE = 120
-READS = 3000
+READS = 2000
 CHANGES = 50
 THREADS = 4
 
