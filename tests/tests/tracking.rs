@@ -76,7 +76,8 @@ enum Told {
 fn told(value: &Value) -> Option<Told> {
     let (Value::Push(items) | Value::Array(items)) = value else { return None };
     let is = |at: usize, word: &str| items.get(at) == Some(&Value::Bulk(word.into()));
-    if !is(0, "invalidate") && !(is(0, "message") && is(1, "__redis__:invalidate")) {
+    let is_message = is(0, "message") && is(1, "__redis__:invalidate");
+    if !is_message && !is(0, "invalidate") {
         return None;
     }
     match items.last()? {
@@ -186,7 +187,9 @@ fn caches_hold_no_stale_value(server: &ServerProcess, mode: &str) {
                     };
                     let all: Vec<u8> = lines.iter().flat_map(|line| encode(&words(line))).collect();
                     wire.send(&all).expect("it takes requests");
-                    lines.iter().for_each(|_| drop(wire.receive().expect("a reply")));
+                    for _ in &lines {
+                        drop(wire.receive().expect("a reply"));
+                    }
                 }
             })
         });
@@ -204,8 +207,13 @@ fn caches_hold_no_stale_value(server: &ServerProcess, mode: &str) {
             }
         }
         drop(end);
-        caches.iter_mut().for_each(|cache| cache.read(&(0..KEYS).map(key).collect::<Vec<_>>()));
-        writers.into_iter().for_each(|writer| writer.join().expect("it writes"));
+        let all: Vec<String> = (0..KEYS).map(key).collect();
+        for cache in &mut caches {
+            cache.read(&all);
+        }
+        for writer in writers {
+            writer.join().expect("it writes");
+        }
         compare(&mut wire, caches);
     });
 }
@@ -216,7 +224,9 @@ fn compare(wire: &mut Wire, caches: Vec<Cache>) {
     for mut cache in caches {
         let (all, reply) = told_before(&mut cache.wire, "PING");
         assert_eq!(reply, Value::Simple(b"PONG".to_vec()));
-        all.iter().for_each(|told| cache.forget(told));
+        for told in &all {
+            cache.forget(told);
+        }
         for (key, value) in &cache.held {
             assert_eq!(text(&ask(wire, &format!("GET {key}"))), *value, "{key} is stale");
             compared += 1;
@@ -281,7 +291,9 @@ fn whatever_ends_a_key_is_told() {
         ok(&mut reader, "CLIENT TRACKING ON NOLOOP");
         let mut told_of = |lines: &[&str]| {
             ask(&mut reader, "MGET a b");
-            lines.iter().for_each(|line| drop(ask(&mut wire, line)));
+            for line in lines {
+                ask(&mut wire, line);
+            }
             next(&mut reader)
         };
         assert_eq!(told_of(&["SET a 1"]), keys(&["a"]));
@@ -375,7 +387,9 @@ fn a_served_reader_is_told_behind_its_reply() {
             let both =
                 [encode(&words("XADD s 1-1 a b")), encode(&words("XADD s 2-1 a b"))].concat();
             wire.send(&both).expect("it takes requests");
-            (0..2).for_each(|_| drop(wire.receive().expect("a reply")));
+            for _ in 0..2 {
+                drop(wire.receive().expect("a reply"));
+            }
             let is_told = |value: &Value| told(value) == Some(keys(&["s"]));
             let mut value = reader.receive().expect("a reply");
             while is_told(&value) {

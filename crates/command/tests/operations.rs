@@ -209,7 +209,11 @@ fn client_commands_are_parsed() {
         ("INFO", ClientOp::Info),
         (
             "TRACKING off BCAST",
-            ClientOp::Tracking(Tracking { on: Some(false), broadcast: true, ..Tracking::default() }),
+            ClientOp::Tracking(Tracking {
+                on: Some(false),
+                broadcast: true,
+                ..Tracking::default()
+            }),
         ),
         (
             "TRACKING on REDIRECT 7 bcast NOLOOP prefix a prefix b bogus",

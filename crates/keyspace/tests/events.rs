@@ -163,3 +163,48 @@ fn a_sink_is_told_of_parts_when_the_whole_has_a_number() {
     with(&mut access, 1, |g| set(g, "{k}6", 1, None));
     assert_eq!(told.take(), [("set {k}6".to_owned(), SeqNo(2))]);
 }
+
+/// For client-side caching: each key that is no longer what it was, once for each command, also one
+/// that was due; and reads inside a transaction, in their place among its changes.
+#[test]
+fn touched_keys_are_told_while_they_are_tracked() {
+    let mut access = access();
+    let sink = Arc::new(Told::default());
+    let told = || -> Vec<String> { sink.take().into_iter().map(|(text, _)| text).collect() };
+    access.tell_events_to(sink.clone());
+    with(&mut access, 1, |g| set(g, "{k}", 1, None));
+    assert_eq!(told(), [""; 0]);
+    let nothing = EventClasses::select(|_| false);
+    access.keyspace().select_events(nothing.with_tracking());
+    access.leave();
+    assert!(access.enter());
+    with(&mut access, 1, |g| {
+        set(g, "{k}", 2, None);
+        set(g, "{k}", 3, Some(10));
+        let key = g.keyspace().key(b"{k}");
+        g.notify(Event::READ, DB, &key);
+        set(g, "{k}", 4, Some(10));
+        let mark = g.mark();
+        set(g, "{k}other", 4, None);
+        g.rollback_to(mark);
+        g.finish();
+    });
+    assert_eq!(told(), ["touched {k}", "read {k}", "touched {k}"]);
+    with(&mut access, 20, |g| {
+        let key = g.keyspace().key(b"{k}");
+        assert!(g.look_up(DB, &key).is_none());
+        g.finish();
+    });
+    assert_eq!(told(), ["due touched {k}"]);
+    access.leave();
+    access.try_world().expect("alone");
+    let mut guard = access.world(UnixMs(20));
+    guard.flush_db(DB);
+    guard.flush_db(DbIndex(1));
+    guard.finish();
+    guard.swap_db(DB, DbIndex(1));
+    guard.finish();
+    drop(guard);
+    access.open_world();
+    assert_eq!(told(), ["all touched "; 2]);
+}

@@ -135,6 +135,8 @@ impl Traits {
     pub const CONFIRMS: Traits = Traits(1 << 15);
     /// May have its client told of changes from here on: World, unless changes are told already.
     pub const TRACKS: Traits = Traits(1 << 16);
+    /// What CLIENT CACHING has said about the next command holds on behind it.
+    pub const KEEPS_CACHING: Traits = Traits(1 << 17);
 
     /// The union of a list, for tables.
     pub const fn of(list: &[Traits]) -> Traits {

@@ -42,7 +42,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         full_name: "client",
         since: "2.4.0",
         arity: -2,
-        traits: T::PASSES_CLOSED_GATE,
+        traits: T::of(&[T::PASSES_CLOSED_GATE, T::KEEPS_CACHING]),
         docs: &Docs {
             summary: "A container for client connection commands.",
             complexity: "Depends on subcommand.",

@@ -148,7 +148,6 @@ impl Core {
                 Outcome::Retry
             }
             Verdict::Refuse(id, e) => {
-                end_caching(caller.session(self), None);
                 self.refuse_before(out, caller, id, e);
                 Outcome::Done
             }
@@ -163,10 +162,7 @@ impl Core {
             self.key_events.set_runner(None);
         }
         if outcome != Outcome::Retry && gates & GATES_OF_COMMAND != 0 {
-            if gates & gate::CACHING != 0 {
-                end_caching(caller.session(self), id);
-            }
-            self.end_command(caller, mark, out, outcome == Outcome::Done);
+            self.end_command((caller, id), mark, out, outcome == Outcome::Done);
         }
         outcome
     }
@@ -182,6 +178,7 @@ impl Core {
     ) {
         let is_exec = id.is_some_and(|id| id.spec().traits.contains(Traits::RUNS_QUEUE));
         let s = caller.session(self);
+        end_caching(s, None);
         if is_exec {
             let multi = s.end_transaction();
             self.free_queue(multi);
@@ -197,9 +194,16 @@ impl Core {
     /// turn, and whether its reply is wanted. One that is not (CLIENT REPLY OFF and SKIP) is
     /// dropped.
     #[cold]
-    fn end_command(&mut self, caller: &Caller, mark: OutPos, out: &mut OutBuf, has_ended: bool) {
+    fn end_command(
+        &mut self,
+        (caller, id): (&Caller, Option<CommandId>),
+        mark: OutPos,
+        out: &mut OutBuf,
+        has_ended: bool,
+    ) {
         let s = caller.session(self);
         s.end_turn();
+        end_caching(s, id);
         s.mute(mark, out);
         if has_ended {
             s.end_reply();
@@ -215,8 +219,8 @@ impl Core {
 /// What CLIENT CACHING has said holds until a command ends that is none of CLIENT, as in Redis, or
 /// its transaction.
 fn end_caching(s: &mut Session, id: Option<CommandId>) {
-    let is_of_client = id.is_some_and(|id| id.spec().name == "client");
-    if s.multi.is_none() && !is_of_client {
+    let keeps = id.is_some_and(|id| id.spec().traits.contains(Traits::KEEPS_CACHING));
+    if s.multi.is_none() && !keeps {
         s.set_gate(gate::CACHING, false);
     }
 }

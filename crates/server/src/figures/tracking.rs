@@ -24,7 +24,7 @@ impl TrackingFigures {
         let tracking = &shared.tracking;
         Self {
             clients: tracking.client_count.load(Relaxed),
-            keys: tracking.keys.keys.load(Relaxed),
+            keys: tracking.keys.len.load(Relaxed),
             items: tracking.keys.readers.load(Relaxed),
             prefixes: tracking.prefix_count.load(Relaxed),
             memory: tracking.bytes(),

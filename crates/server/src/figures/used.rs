@@ -51,8 +51,8 @@ impl Shared {
         counted.saturating_add_signed(gap) + self.keyspace.freeing_bytes()
     }
 
-    /// What is held for clients that listen: messages on their way, and keys that they have read. No
-    /// key is evicted for it.
+    /// What is held for clients that listen: messages on their way, and keys that they have read.
+    /// No key is evicted for it.
     fn listening_bytes(&self) -> u64 {
         self.pubsub.message_bytes() + self.tracking.bytes()
     }

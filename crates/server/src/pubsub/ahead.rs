@@ -84,10 +84,10 @@ impl Core {
         }
     }
 
-    /// All messages that wait for a session, which counts as told of them. Behind a
-    /// request, which was in this protocol, only those that came before it gave up its locks, and
-    /// ahead of the first that the session has published itself, to whomever. The work grows with the messages that wait at this worker and
-    /// that the session was not told of.
+    /// All messages that wait for a session, which counts as told of them. Behind a request, which
+    /// was in this protocol, only those that came before it gave up its locks, and ahead of the
+    /// first that the session has published itself, to whomever. The work grows with the messages
+    /// that wait at this worker and that the session was not told of.
     fn messages_ahead(&mut self, conn: ConnId, behind: Option<Proto>) -> Vec<Told> {
         self.take_posts();
         let Self { pubsub, sessions, id, .. } = self;
@@ -123,7 +123,9 @@ impl Core {
         if let Some(session) = self.session_mut(conn) {
             session.told_to = number_told.max(told_to);
         }
-        redirected.iter().for_each(|published| self.redirect(conn, published));
+        for published in redirected {
+            self.redirect(conn, &published);
+        }
         told
     }
 

@@ -2,9 +2,10 @@
 //! of the worker; the segments of all receivers refer to these bytes.
 
 use crate::pubsub::inbox::{Inbox, Post, Published, To, What};
-use crate::pubsub::local::{Local, Subscriber};
+use crate::pubsub::local::Local;
 use crate::pubsub::names::Name;
 use crate::pubsub::queue::Queue;
+use crate::pubsub::subscribers::Subscriber;
 use crate::pubsub::wire::write_message;
 use crate::sessions::output::{ARENA_FLUSH_BYTES, Hold};
 use crate::sessions::session::Session;
@@ -91,7 +92,7 @@ impl<'a> Pass<'a> {
     pub fn way_to(self, s: &Session, subscriber: Subscriber, worker: usize) -> Way {
         let published = &**self.published;
         if let What::Touched(touched) = &published.what {
-            return touched.way_to(s, published, worker);
+            return touched.way_to(s, published.from, worker);
         }
         let is_new = subscriber.since <= published.epoch;
         let has_it = published.skips_publisher && published.from == (worker, subscriber.conn);
@@ -183,7 +184,9 @@ impl Core {
     fn look_for_strays(&mut self, run: &[&Post], list: &[Subscriber]) {
         let [only] = list else { return };
         if self.session_mut(only.conn).is_none() {
-            run.iter().for_each(|post| self.note_stray(&post.published));
+            for post in run {
+                self.note_stray(&post.published);
+            }
         }
     }
 
@@ -256,7 +259,9 @@ impl Core {
         for conn in waiting {
             self.queue_message(conn, pass);
         }
-        redirected.iter().for_each(|conn| self.redirect(*conn, pass.published));
+        for conn in redirected {
+            self.redirect(conn, pass.published);
+        }
         let bytes = (count * pass.published.what.len()) as u64;
         FIND_NS + sends as u64 * SEND_NS + bytes / BYTES_PER_NS
     }

@@ -3,8 +3,8 @@
 
 use crate::pubsub::names::Name;
 use crate::sessions::output::Hold;
-use crate::tracking::deliver::Touched;
 use crate::tracking::listed::Listed;
+use crate::tracking::touched::Touched;
 use base::Blob;
 use base::sync::atomic::Ordering::{Relaxed, SeqCst};
 use base::sync::atomic::{AtomicBool, AtomicU64};

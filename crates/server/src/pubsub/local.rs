@@ -4,18 +4,10 @@
 use crate::pubsub::inbox::Published;
 use crate::pubsub::names::{Name, Named, PARTS, Table, part_of};
 use crate::pubsub::queue::Queue;
+use crate::pubsub::subscribers::Subscriber;
 use base::sync::Arc;
 use command::ops::Subject;
 use driver::ConnId;
-
-/// A connection that subscribes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Subscriber {
-    /// The connection.
-    pub conn: ConnId,
-    /// It receives messages of this epoch and later ones.
-    pub since: u64,
-}
 
 /// A worker's part in publish and subscribe.
 #[derive(Debug, Default)]

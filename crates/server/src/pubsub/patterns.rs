@@ -20,8 +20,9 @@ fn beginning(pattern: &[u8]) -> &[u8] {
     &pattern[..pattern.iter().position(is_special).unwrap_or(pattern.len())]
 }
 
-/// Calls `f` for each entry of a map whose key is a beginning of a text, the longest first. They are found
-/// with one search each, and one for each length at which the sorted keys part from the text.
+/// Calls `f` for each entry of a map whose key is a beginning of a text, the longest first. They
+/// are found with one search each, and one for each length at which the sorted keys part from the
+/// text.
 pub fn each_beginning<'a, V>(
     map: &'a BTreeMap<Box<[u8]>, V>,
     text: &[u8],

@@ -2,8 +2,8 @@
 
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
-use crate::pubsub::local::Subscriber;
 use crate::pubsub::names::{Asked, Name};
+use crate::pubsub::subscribers::Subscriber;
 use crate::pubsub::subscriptions::{SUBJECTS, Subscribing, Subscriptions, What};
 use crate::sessions::card::flag;
 use crate::sessions::session::{Session, Suspended, Task, gate};

@@ -1,4 +1,15 @@
-//! How many clients of each worker subscribe to a channel or a pattern.
+//! How many clients of each worker subscribe to a channel or a pattern, and one of them.
+
+use driver::ConnId;
+
+/// A connection that subscribes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subscriber {
+    /// The connection.
+    pub conn: ConnId,
+    /// It receives messages of this epoch and later ones.
+    pub since: u64,
+}
 
 /// How many clients of each worker subscribe to something.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::pubsub::deliver::{SEND_NS, TURN_NS};
-use crate::pubsub::inbox::{Held, Inbox, Post, Published, Text, UNDERWAY_MAX};
+use crate::pubsub::inbox::{Held, Inbox, Post, Published, Text, To, UNDERWAY_MAX, What};
 use crate::pubsub::names::Name;
 use crate::sessions::output::Hold;
 use crate::worker::Worker;
@@ -240,17 +240,18 @@ fn an_inbox_is_full_at_its_bound() {
     let (inbox, held) = (Inbox::default(), Arc::default());
     let post = |len: usize| Post {
         published: Arc::new(Published {
-            subject: Subject::Channel,
-            channel: Name::new(1, b"name"),
-            text: Text::Short(vec![0; len].into()),
+            what: What::Message {
+                subject: Subject::Channel,
+                channel: Name::new(1, b"name"),
+                text: Text::Short(vec![0; len].into()),
+            },
             epoch: 0,
             hold: Hold::NONE,
             from: (0, ConnId { index: 0, generation: 1 }),
             skips_publisher: false,
             held: Held::new(&held, len as u64),
         }),
-        is_direct: true,
-        patterns: Box::default(),
+        to: To::Subscribers { is_direct: true, patterns: Box::default() },
     };
     let (one, waiter) = (16 << 20, ConnId { index: 5, generation: 1 });
     for n in 0..3 {

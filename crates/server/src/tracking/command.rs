@@ -125,7 +125,12 @@ impl Core {
     }
 
     /// CLIENT CACHING: holds for the next command that is none of CLIENT.
-    pub(crate) fn caching_op(&mut self, caller: &Caller, on: Option<bool>) -> Result<(), Error> {
+    pub(crate) fn caching_op(
+        &mut self,
+        out: &mut OutBuf,
+        caller: &Caller,
+        on: Option<bool>,
+    ) -> Result<(), Error> {
         let s = caller.session(self);
         let Some(tracking) = &s.tracking else { return Err(Error::CachingWithoutTracking) };
         match (on, tracking.mode) {
@@ -135,6 +140,7 @@ impl Core {
             (Some(false), _) => return Err(Error::CachingWithoutOptOut),
         }
         s.set_gate(gate::CACHING, true);
+        caller.reply(out).ok();
         Ok(())
     }
 }
@@ -192,12 +198,16 @@ fn write_info<'a>(
     reply.map(3);
     reply.bulk(b"flags");
     reply.set(flags.len());
-    flags.iter().for_each(|flag| reply.bulk(flag));
+    for flag in flags {
+        reply.bulk(flag);
+    }
     reply.bulk(b"redirect");
     reply.integer(redirection);
     reply.bulk(b"prefixes");
     reply.array(prefixes.len());
-    prefixes.for_each(|prefix| reply.bulk(prefix));
+    for prefix in prefixes {
+        reply.bulk(prefix);
+    }
 }
 
 /// Whether a session may begin to track so, or go on, in the order in which Redis looks.

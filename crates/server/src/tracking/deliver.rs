@@ -2,12 +2,12 @@
 //! sent it.
 
 use crate::pubsub::inbox::{Post, Published, To, What};
-use crate::pubsub::names::Name;
-use crate::sessions::card::{ClientCard, flag};
+use crate::sessions::card::flag;
 use crate::sessions::output::Hold;
 use crate::sessions::session::{Session, gate};
 use crate::tracking::listed::listed;
 use crate::tracking::state::Mode;
+use crate::tracking::touched::{Target, Touched, Wanted};
 use crate::worker::core::Core;
 use base::sync::Arc;
 use driver::ConnId;
@@ -15,41 +15,6 @@ use resp::{OutBuf, Proto, Reply};
 
 /// The channel of clients that are told in the second protocol.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
-
-/// A key that has changed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Touched {
-    /// The key; none if any may have changed.
-    pub key: Option<Name>,
-    /// Why those who are listed want to be told.
-    pub wanted: Wanted,
-    /// NOLOOP: whoever has made the change knows of it. (Nobody has made it if the key was due, or
-    /// is only forgotten here.)
-    pub is_made: bool,
-    /// The message is for this client, as another one has wished.
-    pub target: Option<Target>,
-}
-
-/// Why a client wants to be told of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// It has read it.
-    Read,
-    /// The key begins with a prefix of its.
-    Prefix,
-    /// It tracks whatever it be.
-    Always,
-}
-
-/// The client of a redirection.
-#[derive(Clone, Debug)]
-pub struct Target(pub Arc<ClientCard>);
-
-impl PartialEq for Target {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.id == other.0.id
-    }
-}
 
 /// How a message reaches one of those whom it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,18 +28,8 @@ pub enum Way {
 }
 
 impl Touched {
-    /// A key has changed, or is forgotten.
-    pub fn key(name: Name, wanted: Wanted, is_made: bool) -> Self {
-        Self { key: Some(name), wanted, is_made, target: None }
-    }
-
-    /// Bytes of it.
-    pub fn bytes(&self) -> u64 {
-        self.key.as_ref().map_or(0, |key| key.text().len() as u64)
-    }
-
     /// Whether a session of this worker is told.
-    pub fn way_to(&self, s: &Session, published: &Published, worker: usize) -> Way {
+    pub fn way_to(&self, s: &Session, from: (usize, ConnId), worker: usize) -> Way {
         let is_heard = s.proto == Proto::Resp3 || s.gates & gate::SUBSCRIBED != 0;
         if let Some(Target(card)) = &self.target {
             return if card.id == s.card.id && is_heard { Way::Here } else { Way::Nowhere };
@@ -86,7 +41,7 @@ impl Touched {
             Wanted::Prefix => is_broadcast,
             Wanted::Always => true,
         };
-        let is_own = tracking.no_loop && self.is_made && published.from == (worker, s.conn);
+        let is_own = tracking.no_loop && self.is_made && from == (worker, s.conn);
         if !is_wanted || is_own {
             return Way::Nowhere;
         }
@@ -152,7 +107,9 @@ impl Core {
         if tracking.is_none_or(|tracking| tracking.redirect.is_none()) || !self.has_posts() {
             return;
         }
-        self.waiting_elsewhere(conn).iter().for_each(|published| self.redirect(conn, published));
+        for published in self.waiting_elsewhere(conn) {
+            self.redirect(conn, &published);
+        }
     }
 
     fn send_to_target(&mut self, touched: Touched, hold: Hold, from: (usize, ConnId)) {

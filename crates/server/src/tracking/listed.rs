@@ -1,6 +1,6 @@
 //! Connections of each worker that are told of something.
 
-use crate::pubsub::local::Subscriber;
+use crate::pubsub::subscribers::Subscriber;
 use base::sync::Arc;
 use driver::ConnId;
 

@@ -14,20 +14,21 @@
 //! | part | file |
 //! |---|---|
 //! | which connections have read which keys | `table` |
-//! | which connections want all keys with a prefix, or to know that a database was emptied | `prefixes` |
+//! | which connections want all keys with a prefix | `prefixes` |
 //! | lists of connections, by worker | `listed` |
 //! | all of it, as workers share it | `registry` |
 //! | what a session has asked for | `state` |
 //! | CLIENT TRACKING, CACHING, GETREDIR, TRACKINGINFO | `command` |
 //! | reads are remembered | `reads` |
-//! | a key has changed | `changes` |
+//! | a key has changed | `changes`, `touched` |
 //! | the bytes that a client is sent, and who is sent them | `deliver` |
 //!
 //! Why a client never holds a stale value for good: reading and remembering are one step under the
 //! lock of the slot, and so are a change and its message. So a change that follows a read finds the
-//! connection, and its message is in the inbox of the connection's worker before anybody can see the
-//! change. A client that tracks is told of what waits there before each of its replies
-//! (`pubsub/ahead`), and the message follows the reply with the old value, which was written before.
+//! connection, and its message is in the inbox of the connection's worker before anybody can see
+//! the change. A client that tracks is told of what waits there before each of its replies, but not
+//! of what has come since the request gave up its locks (`Core::note_cut` in `pubsub/ahead`): that
+//! follows the reply with the old value.
 //!
 //! Names of keys stand for themselves in all databases, as in Redis.
 
@@ -40,5 +41,6 @@ mod reads;
 mod registry;
 pub mod state;
 mod table;
+pub(crate) mod touched;
 
 pub use registry::ClientTracking;

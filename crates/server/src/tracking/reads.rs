@@ -3,6 +3,8 @@
 use crate::execute::blocked::request_of;
 use crate::pubsub::inbox::NOBODY;
 use crate::pubsub::names::Asked;
+use crate::sessions::session::{Session, gate};
+use crate::tracking::state::Mode;
 use crate::worker::core::Core;
 use command::CommandId;
 use command::spec::Flags;
@@ -83,5 +85,18 @@ impl Core {
             self.timers.is_busy = true;
             self.timers.housekeeping_at = self.turn.now();
         }
+    }
+}
+
+impl Session {
+    /// True if the client is told of the keys that its next command reads.
+    pub fn tracks_reads(&self) -> bool {
+        let is_caching = self.gates & gate::CACHING != 0;
+        self.tracking.as_ref().is_some_and(|tracking| match tracking.mode {
+            Mode::Reads => true,
+            Mode::OptIn => is_caching,
+            Mode::OptOut => !is_caching,
+            Mode::Broadcast => false,
+        })
     }
 }

@@ -110,7 +110,7 @@ impl ClientTracking {
 
     /// True if more keys are remembered than `most`; 0 is no bound.
     pub fn is_over(&self, most: u64) -> bool {
-        most > 0 && self.keys.keys.load(Relaxed) > most
+        most > 0 && self.keys.len.load(Relaxed) > most
     }
 
     /// Their bytes, about.

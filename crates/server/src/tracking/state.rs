@@ -2,7 +2,6 @@
 
 use crate::sessions::card::ClientCard;
 use crate::sessions::client_memory::Share;
-use crate::sessions::session::{Session, gate};
 use base::sync::Arc;
 use std::collections::BTreeSet;
 
@@ -84,15 +83,31 @@ impl Tracking {
     }
 }
 
-impl Session {
-    /// True if the client is told of the keys that its next command reads.
-    pub fn tracks_reads(&self) -> bool {
-        let is_caching = self.gates & gate::CACHING != 0;
-        self.tracking.as_ref().is_some_and(|tracking| match tracking.mode {
-            Mode::Reads => true,
-            Mode::OptIn => is_caching,
-            Mode::OptOut => !is_caching,
-            Mode::Broadcast => false,
-        })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sessions::client_memory::ClientMemory;
+
+    #[test]
+    fn prefixes_overlap_if_one_begins_with_the_other() {
+        let memory = ClientMemory::default();
+        let mut tracking = Tracking::new(Mode::Broadcast, memory.share());
+        for prefix in ["b", "dd", "m:"] {
+            assert_eq!(tracking.overlap(prefix.as_bytes()), None);
+            assert!(tracking.add_prefix(prefix.as_bytes()));
+        }
+        for (prefix, other) in
+            [("b", "b"), ("bx", "b"), ("d", "dd"), ("ddd", "dd"), ("", "b"), ("m:1", "m:")]
+        {
+            assert_eq!(tracking.overlap(prefix.as_bytes()), Some(other.as_bytes()), "{prefix}");
+        }
+        for prefix in ["a", "c", "de", "dc", "m", "n"] {
+            let other = if prefix == "m" { Some(&b"m:"[..]) } else { None };
+            assert_eq!(tracking.overlap(prefix.as_bytes()), other, "{prefix}");
+        }
+        assert!(!tracking.add_prefix(b"b"));
+        assert!(tracking.add_prefix(b""));
+        assert_eq!(tracking.overlap(b"zz"), Some(&b""[..]));
+        assert_eq!(memory.bytes(), tracking.bytes());
     }
 }

@@ -88,7 +88,7 @@ struct Part {
 pub struct Keys {
     parts: Vec<CachePadded<Mutex<Part>>>,
     /// Keys in it.
-    pub keys: AtomicU64,
+    pub len: AtomicU64,
     /// Pairs of a key and a connection.
     pub readers: AtomicU64,
     /// Their bytes, about.
@@ -101,7 +101,7 @@ impl Default for Keys {
     fn default() -> Self {
         Self {
             parts: (0..PARTS).map(|_| CachePadded(Mutex::default())).collect(),
-            keys: AtomicU64::new(0),
+            len: AtomicU64::new(0),
             readers: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             next_victim: AtomicU64::new(0),
@@ -131,7 +131,7 @@ impl Keys {
     fn count(&self, part: &mut Part, keys: u64, readers: u64, bytes: u64) {
         part.readers += readers;
         part.bytes += bytes;
-        self.keys.fetch_add(keys, Relaxed);
+        self.len.fetch_add(keys, Relaxed);
         self.readers.fetch_add(readers, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
     }
@@ -139,7 +139,7 @@ impl Keys {
     fn count_out(&self, part: &mut Part, keys: u64, readers: u64, bytes: u64) {
         part.readers -= readers;
         part.bytes -= bytes;
-        self.keys.fetch_sub(keys, Relaxed);
+        self.len.fetch_sub(keys, Relaxed);
         self.readers.fetch_sub(readers, Relaxed);
         self.bytes.fetch_sub(bytes, Relaxed);
     }
@@ -198,5 +198,64 @@ pub struct Forgotten {
 impl keyspace::Parts for Forgotten {
     fn memory(&self) -> usize {
         self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn conn(index: u32, generation: u32) -> ConnId {
+        ConnId { index, generation }
+    }
+
+    fn asked(text: &[u8]) -> Asked<'_> {
+        Asked { hash: u64::from(text[0]) << 32, text }
+    }
+
+    fn counts(keys: &Keys) -> (u64, u64) {
+        (keys.len.load(Relaxed), keys.readers.load(Relaxed))
+    }
+
+    #[test]
+    fn readers_are_told_once_and_counted() {
+        let keys = Keys::default();
+        for (worker, conn) in [(1, conn(7, 0)), (0, conn(5, 0)), (1, conn(2, 3)), (1, conn(7, 0))] {
+            keys.remember(asked(b"a"), worker, conn);
+        }
+        keys.remember(asked(b"a"), 1, conn(7, 1)); // the place is used again
+        keys.remember(asked(b"b"), 0, conn(5, 0));
+        keys.remember(asked(b"b"), 0, conn(5, 9));
+        assert_eq!(counts(&keys), (2, 4));
+        let mut told = Vec::new();
+        keys.forget(asked(b"a"), |name, readers| {
+            assert_eq!(name.text(), b"a");
+            for (worker, list) in readers.lists() {
+                told.push((worker, list.iter().map(|s| s.conn).collect::<Vec<_>>()));
+            }
+        });
+        assert_eq!(told, [(0, vec![conn(5, 0)]), (1, vec![conn(7, 1), conn(2, 3)])]);
+        keys.forget(asked(b"a"), |_, _| panic!("it was told"));
+        assert_eq!(counts(&keys), (1, 1));
+        drop(keys.clear());
+        assert_eq!(counts(&keys), (0, 0));
+        assert_eq!(keys.bytes.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn any_key_can_be_forgotten_until_none_is_left() {
+        let keys = Keys::default();
+        for n in 0..1_000_u64 {
+            let text = n.to_string();
+            let hash = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            keys.remember(Asked { hash, text: text.as_bytes() }, 0, conn(1, 1));
+        }
+        let mut left: Vec<u64> = (0..1_000).collect();
+        while keys.forget_any(|name, _| {
+            let n: u64 = String::from_utf8_lossy(name.text()).parse().expect("a number");
+            left.retain(|other| *other != n);
+        }) {}
+        assert!(left.is_empty(), "{left:?}");
+        assert_eq!((counts(&keys), keys.bytes.load(Relaxed)), ((0, 0), 0));
     }
 }

@@ -44,10 +44,7 @@ impl Core {
             }
             ClientOp::Id => reply.integer(caller.session(self).card.id as i64),
             ClientOp::Tracking(asked) => return self.tracking_op(guard, out, caller, asked),
-            ClientOp::Caching(on) => {
-                self.caching_op(caller, on)?;
-                caller.reply(out).ok();
-            }
+            ClientOp::Caching(on) => self.caching_op(out, caller, on)?,
             ClientOp::Redirection => reply.integer(caller.session(self).redirection()),
             ClientOp::TrackingInfo => caller.session(self).write_tracking_info(&mut reply),
             ClientOp::Info => self.client_info(&mut reply, caller, args),

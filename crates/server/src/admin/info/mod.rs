@@ -228,10 +228,7 @@ impl Core {
         field(t, "total_active_defrag_time", f.defrag.total_ms);
         field(t, "current_active_defrag_time", f.defrag.current_ms);
         field(t, "active_defrag_step_max_us", f.defrag.step_max_us);
-        let tracked = figures::tracking::TrackingFigures::gather(&self.shared);
-        field(t, "tracking_total_keys", tracked.keys);
-        field(t, "tracking_total_items", tracked.items);
-        field(t, "tracking_total_prefixes", tracked.prefixes);
+        tracking_fields(t, &self.shared);
         field(t, "unexpected_error_replies", 0);
         field(t, "total_error_replies", f.error_replies);
         field(t, "dump_payload_sanitizations", 0);
@@ -435,6 +432,13 @@ fn percentile_parts(h: &LatencyTotals, wanted: &[f64]) -> Vec<String> {
 }
 
 /// Who subscribes to what.
+fn tracking_fields(t: &mut String, shared: &Shared) {
+    let f = figures::tracking::TrackingFigures::gather(shared);
+    field(t, "tracking_total_keys", f.keys);
+    field(t, "tracking_total_items", f.items);
+    field(t, "tracking_total_prefixes", f.prefixes);
+}
+
 fn pubsub_fields(t: &mut String, shared: &Shared) {
     let f = figures::pubsub::PubSubFigures::gather(shared);
     field(t, "pubsub_channels", f.channels);
