@@ -20,7 +20,7 @@ fn start(threads: usize, extra: &[&str]) -> ServerProcess {
 /// Runs a test on one, two and four workers, and on two between which clients move all the time.
 fn everywhere(test: impl Fn(&ServerProcess)) {
     for threads in [1, 2, 4] {
-        test(&start(threads, &[]));
+        test(&start(threads, &["--enable-debug-command", "yes"]));
     }
     let server = start(2, &["--enable-debug-command", "yes"]);
     let mut wire = server.connect();
@@ -220,6 +220,9 @@ fn caches_hold_no_stale_value(server: &ServerProcess, mode: &str) {
 
 /// Nobody writes any more: each cache is told once more, and then holds what the server has.
 fn compare(wire: &mut Wire, caches: Vec<Cache>) {
+    // What is due ends here.
+    let now: Vec<String> =
+        (0..KEYS).map(|n| text(&ask(wire, &format!("GET {}", key(n))))).collect();
     let mut compared = 0;
     for mut cache in caches {
         let (all, reply) = told_before(&mut cache.wire, "PING");
@@ -227,9 +230,11 @@ fn compare(wire: &mut Wire, caches: Vec<Cache>) {
         for told in &all {
             cache.forget(told);
         }
-        for (key, value) in &cache.held {
-            assert_eq!(text(&ask(wire, &format!("GET {key}"))), *value, "{key} is stale");
-            compared += 1;
+        for (n, value) in now.iter().enumerate() {
+            if let Some(held) = cache.held.get(&key(n)) {
+                assert_eq!(held, value, "k{n} is stale");
+                compared += 1;
+            }
         }
     }
     assert!(compared > 0, "nothing was held at the end");
@@ -252,6 +257,7 @@ fn caches_hold_no_stale_value_beyond_the_bound_of_the_table() {
     let server = start(2, &["--tracking-table-max-keys", &most]);
     caches_hold_no_stale_value(&server, "");
     let mut wire = server.connect();
+    until("the readers have gone", || field(&mut wire, "clients", "tracking_clients") == 0);
     ok(&mut wire, "CLIENT TRACKING ON");
     let all: Vec<String> = (0..100).map(key).collect();
     let words: Vec<&str> = ["MGET"].into_iter().chain(all.iter().map(String::as_str)).collect();
@@ -302,11 +308,40 @@ fn whatever_ends_a_key_is_told() {
         assert_eq!(told_of(&["FLUSHALL"]), Told::All);
         assert_eq!(told_of(&["SWAPDB 0 1"]), Told::All);
         // A key that expires by itself, and one whose last field does.
-        ok(&mut wire, "SET a 1 PX 50");
-        let (told, _) = told_before(&mut reader, "GET a");
-        assert!(told.is_empty() || told == [keys(&["a"])], "{told:?}");
-        assert_eq!(next(&mut reader), keys(&["a"]));
+        for (set, get) in [
+            ("SET a 1 PX 50", "GET a"),
+            ("HSET h f 1 g 2 ; HPEXPIRE h 50 FIELDS 1 f", "HGET h f"),
+            ("DEL h ; HSET h f 1 ; HPEXPIRE h 50 FIELDS 1 f", "HGET h f"),
+        ] {
+            loop {
+                set.split(" ; ").for_each(|line| _ = ask(&mut wire, line));
+                let (_, value) = told_before(&mut reader, get);
+                if text(&value) == "1" {
+                    break; // it was in time
+                }
+            }
+            let key = get.split(' ').nth(1).expect("a key");
+            assert_eq!(next(&mut reader), keys(&[key]), "{get}");
+        }
         // Its own command finds it due: with NOLOOP, too, it is told.
+        ok(&mut wire, "DEBUG SET-ACTIVE-EXPIRE 0");
+        for (set, get, other) in [
+            ("SET a 1 PX 50", "GET a", "EXISTS a"),
+            ("HSET h f 1 g 2 ; HPEXPIRE h 50 FIELDS 1 f", "HGET h f", "HGET h g"),
+        ] {
+            loop {
+                set.split(" ; ").for_each(|line| _ = ask(&mut wire, line));
+                if text(&told_before(&mut reader, get).1) == "1" {
+                    break;
+                }
+            }
+            std::thread::sleep(std::time::Duration::from_millis(60));
+            let key = get.split(' ').nth(1).expect("a key");
+            reader.send(&encode(&words(other))).expect("it takes requests");
+            let both = [(); 2].map(|()| told(&reader.receive().expect("a reply or a push")));
+            assert!(both.contains(&Some(keys(&[key]))), "{other}: {both:?}");
+        }
+        ok(&mut wire, "DEBUG SET-ACTIVE-EXPIRE 1");
         ask(&mut wire, "CONFIG SET maxmemory-policy allkeys-random");
         ok(&mut wire, "SET c 1");
         ask(&mut reader, "GET c");
@@ -355,11 +390,10 @@ fn messages_go_where_a_client_has_them_go() {
             let mut reader = resp3(server);
             ok(&mut reader, &format!("CLIENT TRACKING ON REDIRECT {}", ids[0]));
             drop(targets);
+            let broken = Value::Bulk(b"tracking-redir-broken".to_vec());
             until("it is told that its target is gone", || {
-                ask(&mut reader, "GET a");
                 ok(&mut wire, "SET a 4");
-                reader.send(&encode(&["PING"])).expect("it takes requests");
-                let broken = Value::Bulk(b"tracking-redir-broken".to_vec());
+                reader.send(&encode(&["GET", "a"])).expect("it takes requests");
                 let mut is_broken = false;
                 loop {
                     match reader.receive().expect("a reply") {

@@ -161,7 +161,7 @@ impl<'a> Guard<'a> {
     ) {
         let _ = self.before_change(place, entry);
         self.overwrite_in_place(db, place, entry, room, form, bytes);
-        self.notify_touched(db, entry);
+        self.notify_before(Event::TOUCHED, db, entry);
         self.notify_change(event, db, entry);
     }
 
@@ -493,10 +493,24 @@ impl<'a> Guard<'a> {
         place: Place,
         entry: EntryPtr,
     ) {
+        self.touch_as(listeners, Event::TOUCHED, event, db, place, entry);
+    }
+
+    /// As [`Guard::touch`]; client-side caching is told `touched`.
+    #[inline(always)]
+    pub(crate) fn touch_as(
+        &mut self,
+        listeners: Listeners,
+        touched: Event,
+        event: Event,
+        db: DbIndex,
+        place: Place,
+        entry: EntryPtr,
+    ) {
         self.touch_if_watched(db, place, entry);
         self.w.undo.change_count += 1;
         if listeners.any() {
-            self.notify_touched(db, entry);
+            self.notify_before(touched, db, entry);
             self.notify_change(event, db, entry);
         }
     }

@@ -299,14 +299,6 @@ impl Guard<'_> {
         self.count_down_fuse();
     }
 
-    /// Emits that a key is no longer what it was, ahead of the event of its change.
-    #[cold]
-    pub(crate) fn notify_touched(&mut self, db: DbIndex, entry: EntryPtr) {
-        if self.w.undo.listeners & listeners::EVENTS != 0 {
-            self.push_event(Event::TOUCHED, db, entry.key());
-        }
-    }
-
     /// Emits that any key may no longer be what it was.
     pub(crate) fn notify_all_touched(&mut self) {
         self.notify(Event::ALL_TOUCHED, DbIndex(0), &self.ks.key(b""));

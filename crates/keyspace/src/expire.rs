@@ -309,7 +309,7 @@ impl Guard<'_> {
         }
         if hidden > 0 {
             // Fields that were hidden before were already invisible.
-            self.touch(listeners, Event::FIELDS_EXPIRED, db, place, entry);
+            self.touch_as(listeners, Event::DUE_TOUCHED, Event::FIELDS_EXPIRED, db, place, entry);
         }
         removed
     }

@@ -162,7 +162,9 @@ impl Core {
         if self.are_writes_held_back() && any_of(session, spec, CommandSpec::may_change) {
             return true;
         }
-        if self.shared.pubsub.are_misses_behind()
+        let pubsub = &self.shared.pubsub;
+        let tells_by_reading = session.gates & gate::TRACKING != 0 && pubsub.are_events_behind();
+        if (tells_by_reading || pubsub.are_misses_behind())
             && any_of(session, spec, |spec| spec.flags.contains(Flags::READONLY))
         {
             return true;

@@ -158,7 +158,7 @@ impl Core {
             }
         };
         let gates = caller.session(self).gates;
-        if listens || gates & gate::LISTENS != 0 {
+        if listens {
             self.key_events.set_runner(None);
         }
         if outcome != Outcome::Retry && gates & GATES_OF_COMMAND != 0 {

@@ -291,6 +291,7 @@ impl Core {
         if caller.listens && self.has_posts() {
             self.note_cut();
         }
+        self.key_events.set_runner(None);
         let s = caller.session(self);
         s.wrote = s.wrote.max(guard.take_drawn());
         if let Some(panic) = panicked {

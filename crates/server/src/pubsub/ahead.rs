@@ -34,6 +34,7 @@ impl Core {
         if self.has_posts() {
             let told = self.messages_ahead(conn, None);
             self.write_told(out, conn, told);
+            self.write_pushes(out, conn); // that a redirection is broken
         }
     }
 
@@ -95,7 +96,10 @@ impl Core {
         let Some(session) = session.filter(|s| s.conn == conn && !s.close_after_reply) else {
             return Vec::new();
         };
-        let (proto, told_to) = (behind.unwrap_or(session.proto), session.told_to);
+        let (proto, told_to) = (session.proto, session.told_to);
+        if behind.is_some_and(|behind| behind != proto) {
+            return Vec::new(); // they follow the reply of HELLO or RESET
+        }
         let (mut told, mut number_told) = (Vec::new(), pubsub.queue.last_number());
         let mut redirected = Vec::new();
         for (number, post) in pubsub.queue.behind(told_to, conn) {

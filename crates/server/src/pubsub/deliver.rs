@@ -28,6 +28,8 @@ pub(super) const SEND_NS: u64 = 4_500;
 const BYTES_PER_NS: u64 = 4;
 /// What it takes to find the receivers of a message, about.
 const FIND_NS: u64 = 200;
+/// What it takes to look at one of them, about.
+const LOOK_NS: u64 = 10;
 
 /// One pass over a message: those who subscribe to its channel or to a pattern that matches, or
 /// who are listed.
@@ -164,12 +166,13 @@ impl Core {
             self.look_for_strays(&run, list);
         }
         let to = self.chunk_end(&run, from);
+        self.spend(FIND_NS * run.len() as u64); // also if all receivers are gone
         // By protocol, so that what one client gets is one range of bytes.
         for proto in self.protocols_of(run[0], from..to) {
             for (number, post) in (first..).zip(&run) {
                 for pass in Pass::all(post) {
                     let ns = self.deliver_pass(out, pass, proto, (number, from..to));
-                    self.pubsub.budget_ns = self.pubsub.budget_ns.saturating_sub(ns);
+                    self.spend(ns);
                 }
             }
         }
@@ -178,6 +181,10 @@ impl Core {
         } else {
             queue.serve(to);
         }
+    }
+
+    fn spend(&mut self, ns: u64) {
+        self.pubsub.budget_ns = self.pubsub.budget_ns.saturating_sub(ns);
     }
 
     /// Messages for the client of a redirection which is not here go after it.
@@ -230,7 +237,9 @@ impl Core {
         let mut receivers = std::mem::take(&mut self.pubsub.receivers);
         let Self { pubsub, sessions, turn, id, .. } = self;
         let (mut waiting, mut redirected) = (Vec::new(), Vec::new());
-        for subscriber in pass.subscribers(pubsub, tokens) {
+        let subscribers = pass.subscribers(pubsub, tokens);
+        let looked = subscribers.len() as u64;
+        for subscriber in subscribers {
             let conn = subscriber.conn;
             let session = sessions.get(conn.index as usize).and_then(|s| s.as_deref());
             let speaks = |s: &&Session| s.conn == conn && s.proto == proto && !s.close_after_reply;
@@ -263,7 +272,7 @@ impl Core {
             self.redirect(conn, pass.published);
         }
         let bytes = (count * pass.published.what.len()) as u64;
-        FIND_NS + sends as u64 * SEND_NS + bytes / BYTES_PER_NS
+        FIND_NS + looked * LOOK_NS + sends as u64 * SEND_NS + bytes / BYTES_PER_NS
     }
 
     fn queue_message(&mut self, conn: ConnId, pass: Pass<'_>) {

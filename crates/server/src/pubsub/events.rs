@@ -60,7 +60,9 @@ impl KeyEvents {
         match event.event {
             Event::TOUCHED | Event::DUE_TOUCHED => self.shared.tell_touched(key, changed),
             Event::ALL_TOUCHED => self.shared.tell_all_touched(changed),
-            Event::READ if runner != NOBODY => self.shared.remember_read(key, worker, runner),
+            Event::READ if runner != NOBODY && self.shared.tracking.is_told() => {
+                self.shared.remember_read(key, worker, runner);
+            }
             _ => {}
         }
     }

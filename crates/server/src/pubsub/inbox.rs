@@ -3,8 +3,8 @@
 
 use crate::pubsub::names::Name;
 use crate::sessions::output::Hold;
-use crate::tracking::listed::Listed;
-use crate::tracking::touched::Touched;
+use crate::tracking::listed::{Listed, READER_BYTES};
+use crate::tracking::touched::{Touched, Wanted};
 use base::Blob;
 use base::sync::atomic::Ordering::{Relaxed, SeqCst};
 use base::sync::atomic::{AtomicBool, AtomicU64};
@@ -153,11 +153,15 @@ impl Post {
 
     /// What it takes.
     fn bytes(&self) -> u64 {
-        let name = match &self.published.what {
-            What::Message { channel, .. } => channel.text().len(),
-            What::Touched(_) => 0,
+        let more = match (&self.published.what, &self.to) {
+            (What::Message { channel, .. }, _) => channel.text().len() as u64,
+            // (A list of those with a prefix is shared by all its keys.)
+            (What::Touched(touched), To::Listed(list)) if touched.wanted == Wanted::Read => {
+                list.len() as u64 * READER_BYTES
+            }
+            (What::Touched(_), _) => 0,
         };
-        POST_BYTES + (name + self.published.what.len()) as u64
+        POST_BYTES + self.published.what.len() as u64 + more
     }
 }
 

@@ -83,7 +83,9 @@ impl Core {
         Ok(published)
     }
 
-    /// Messages are delivered, and other workers told of theirs, behind this window.
+    /// Messages are delivered, and other workers told of theirs, behind this window. (Whoever adds
+    /// to a queue or an inbox outside of a window has been told of messages before, or announces
+    /// them: what is left undone here is done by the delivery that follows.)
     pub(crate) fn schedule_delivery(&mut self) {
         if !std::mem::replace(&mut self.pubsub.is_scheduled, true) {
             self.batch.after.push(After::Deliver);

@@ -668,7 +668,7 @@ impl Session {
         matches!(
             self.suspended,
             Runs(Task::Resumable(..) | Task::Reclaim(_))
-                | TaskParked(Task::Resumable(..))
+                | TaskParked(Task::Resumable(..) | Task::Reclaim(_))
                 | Suspended::Rewriting(_)
         )
     }

@@ -35,8 +35,10 @@ impl Shared {
             self.post_touched(what, changed, readers.lists());
         });
         if tracking.prefix_count.load(Relaxed) > 0 {
+            let mut name = None;
             tracking.clients().prefixes.each(key.text, |told| {
-                let what = Touched::key(key.to_name(), Wanted::Prefix, changed.is_made);
+                let name = name.get_or_insert_with(|| key.to_name()).clone();
+                let what = Touched::key(name, Wanted::Prefix, changed.is_made);
                 self.post_touched(what, changed, told.lists());
             });
         }

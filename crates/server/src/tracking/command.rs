@@ -67,7 +67,9 @@ impl Core {
             return false;
         }
         guard.follow_events();
-        self.key_events.set_runner(Some(conn)); // what EXEC reads behind it
+        if caller.is_in_exec() {
+            self.key_events.set_runner(Some(conn)); // of what it reads behind this
+        }
         let s = caller.session(self);
         let share = s.requests_held.another();
         s.tracking = Some(Box::new(Tracking::new(Mode::Reads, share)));

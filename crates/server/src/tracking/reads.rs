@@ -81,8 +81,14 @@ impl Core {
 
     /// Keys that have become too many by a change of the settings are forgotten in steps.
     pub(crate) fn tend_reads(&mut self) {
-        if self.id == 0 && self.forget_reads(FORGOTTEN_TOGETHER, (0, NOBODY)) {
-            self.timers.is_busy = true;
+        if self.id != 0 || !self.shared.tracking.is_over(self.settings.tracking_keys_max) {
+            return;
+        }
+        self.timers.is_busy = true;
+        // (While a worker is behind, it goes on with the next housekeeping.)
+        if !self.shared.pubsub.are_events_behind()
+            && self.forget_reads(FORGOTTEN_TOGETHER, (0, NOBODY))
+        {
             self.timers.housekeeping_at = self.turn.now();
         }
     }

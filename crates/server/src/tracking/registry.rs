@@ -4,7 +4,7 @@ use crate::tracking::listed::ByWorker;
 use crate::tracking::prefixes::Prefixes;
 use crate::tracking::table::{Forgotten, Keys};
 use base::sync::Mutex;
-use base::sync::atomic::Ordering::Relaxed;
+use base::sync::atomic::Ordering::{Relaxed, Release};
 use base::sync::atomic::{AtomicBool, AtomicU64};
 use driver::ConnId;
 
@@ -74,12 +74,13 @@ impl ClientTracking {
         let mut clients = self.clients();
         clients.all.leave(worker, conn);
         clients.count -= 1;
-        self.client_count.store(clients.count, Relaxed);
-        (clients.count == 0).then(|| {
+        let forgotten = (clients.count == 0).then(|| {
             self.is_told.store(false, Relaxed);
             end();
             self.keys.clear()
-        })
+        });
+        self.client_count.store(clients.count, Release);
+        forgotten
     }
 
     /// A client is told of the keys of these prefixes no more; some are left at a time.

@@ -431,7 +431,7 @@ fn percentile_parts(h: &LatencyTotals, wanted: &[f64]) -> Vec<String> {
     wanted.iter().map(|p| format!("p{p}={:.3}", h.percentile(*p) as f64 / 1000.0)).collect()
 }
 
-/// Who subscribes to what.
+/// Who tracks keys.
 fn tracking_fields(t: &mut String, shared: &Shared) {
     let f = figures::tracking::TrackingFigures::gather(shared);
     field(t, "tracking_total_keys", f.keys);
@@ -439,6 +439,7 @@ fn tracking_fields(t: &mut String, shared: &Shared) {
     field(t, "tracking_total_prefixes", f.prefixes);
 }
 
+/// Who subscribes to what.
 fn pubsub_fields(t: &mut String, shared: &Shared) {
     let f = figures::pubsub::PubSubFigures::gather(shared);
     field(t, "pubsub_channels", f.channels);
