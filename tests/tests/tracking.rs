@@ -270,6 +270,46 @@ fn caches_hold_no_stale_value_beyond_the_bound_of_the_table() {
     assert_eq!(field(&mut wire, "memory", "mem_tracking"), 0);
 }
 
+/// Others change a key all the time. A reader which was told of nothing since its read, although it
+/// has asked since, holds what another connection has read between: a message that stands before
+/// the reply with the old value would leave it with that.
+#[test]
+fn no_message_stands_before_the_old_value() {
+    const READS: usize = 4_000;
+    for threads in [2, 4] {
+        let server = start(threads, &[]);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                let (mut wire, is_over) = (server.connect(), &is_over);
+                scope.spawn(move || {
+                    let some = encode(&["INCR", "n"]).repeat(32);
+                    while !is_over.load(Ordering::Relaxed) {
+                        wire.send(&some).expect("it takes requests");
+                        for _ in 0..32 {
+                            drop(wire.receive().expect("a reply"));
+                        }
+                    }
+                });
+            }
+            let _end = SetAtEnd(&is_over);
+            let (mut reader, mut other) = (resp3(&server), server.connect());
+            ok(&mut reader, "CLIENT TRACKING ON");
+            let mut held = 0;
+            for _ in 0..READS {
+                let (_, value) = told_before(&mut reader, "GET n");
+                let now = ask(&mut other, "GET n");
+                let (told, _) = told_before(&mut reader, "PING");
+                if told.is_empty() {
+                    assert_eq!(value, now, "it holds an old value, and is told of nothing");
+                    held += 1;
+                }
+            }
+            assert!(held < READS, "nothing was changed");
+        });
+    }
+}
+
 /// Who tracks at one worker is told of a change at any other before it can see the change.
 #[test]
 fn a_change_is_told_before_it_can_be_seen() {
