@@ -43,12 +43,8 @@ impl Core {
             self.attach_command_line(guard, caller, id, args);
         }
         self.finish_command(guard, caller);
-        if caller.listens && self.has_posts() {
-            self.note_cut();
-        }
-        if caller.tracks_reads && !runs_again {
-            let at = (self.id, caller.conn());
-            self.track_reads(guard, (id, args), at, caller.is_in_exec());
+        if caller.listens {
+            self.end_read(guard, command, runs_again);
         }
         result.unwrap_or_else(|e| {
             out.truncate(from);

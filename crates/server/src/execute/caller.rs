@@ -72,8 +72,6 @@ pub struct Caller {
     pub is_in_subscribed_mode: bool,
     /// It is told of messages or keys, in its order with its replies.
     pub listens: bool,
-    /// Its client is told when the keys change that it reads.
-    pub tracks_reads: bool,
     /// Clients in MONITOR are shown it.
     pub is_monitored: bool,
     /// Of a queue: once too much is kept to undo its commands, those that have ended stand.
@@ -97,7 +95,6 @@ impl Caller {
             denied: if is_monitor { TOUCHES_KEYS } else { Flags::NONE },
             is_in_subscribed_mode: s.gates & gate::SUBSCRIBED != 0 && s.proto == Proto::Resp2,
             listens: s.gates & gate::LISTENS != 0,
-            tracks_reads: s.gates & gate::TRACKING != 0 && s.tracks_reads(),
             is_monitored: true,
             commits_in_parts: false,
         }
@@ -153,7 +150,6 @@ impl Caller {
             denied: Flags::NONE,
             is_in_subscribed_mode: false,
             listens: false,
-            tracks_reads: false,
             is_monitored: false,
             commits_in_parts: false,
         }

@@ -76,7 +76,9 @@ impl Core {
     fn lock_class(&self, command: &Command<'_>) -> LockClass {
         let (spec, args) = (command.id.spec(), command.args);
         let class = command::keys::lock_class(spec, args);
-        if command::keys::begins_tracking(spec, args) && !self.shared.tracking.is_told() {
+        let begins_tracking =
+            class == LockClass::None && command::keys::begins_tracking(spec, args);
+        if begins_tracking && !self.shared.tracking.is_told() {
             return LockClass::World; // from here on every worker tells of every change
         }
         let keys = || self.shared.keyspace.db_len(command.caller.db);

@@ -1,36 +1,42 @@
 //! What a client that tracks has read is remembered.
 
 use crate::execute::blocked::request_of;
+use crate::execute::request::Command;
 use crate::pubsub::inbox::NOBODY;
 use crate::pubsub::names::Asked;
 use crate::sessions::session::{Session, gate};
 use crate::tracking::state::Mode;
 use crate::worker::core::Core;
-use command::CommandId;
 use command::spec::Flags;
 use driver::ConnId;
 use keyspace::{Event, Guard, Ticket};
-use resp::Args;
 
 /// So many keys are forgotten in one step.
 const FORGOTTEN_TOGETHER: usize = 1024;
 
 impl Core {
-    /// A command of a client that tracks what it reads has run, whether it has failed or not. Its
-    /// keys are remembered under the locks of the command; inside EXEC (`in_exec`) when its changes
-    /// are committed, in their order: a key that it changes first and then reads is remembered.
+    /// A command of a client that listens has run, whether it has failed or not, and gives up its
+    /// locks. If its client tracks what it reads, its keys are remembered; inside EXEC when its
+    /// changes are committed, in their order: a key that it changes first and then reads is
+    /// remembered.
     #[cold]
-    pub(crate) fn track_reads(
+    #[inline(never)]
+    pub(crate) fn end_read(
         &mut self,
         guard: &mut Guard<'_>,
-        (id, args): (CommandId, Args<'_>),
-        (worker, conn): (usize, ConnId),
-        in_exec: bool,
+        command: &Command<'_>,
+        runs_again: bool,
     ) {
-        let spec = id.spec();
-        if !spec.flags.contains(Flags::READONLY) {
+        let Command { caller, id, args, .. } = *command;
+        if self.has_posts() {
+            self.note_cut();
+        }
+        let (spec, worker, conn) = (id.spec(), self.id, caller.conn());
+        let is_read = spec.flags.contains(Flags::READONLY) && !runs_again;
+        if !is_read || !caller.session(self).tracks_reads() {
             return;
         }
+        let in_exec = caller.is_in_exec();
         let (shared, db) = (self.shared.clone(), base::DbIndex(0));
         let mut added = 0;
         _ = command::keys::for_each(spec, args, |key| {
@@ -58,9 +64,9 @@ impl Core {
         if !id.spec().flags.contains(Flags::READONLY) {
             return;
         }
-        let is_told = |key: &[u8]| {
-            request.caller.tracks_reads || tracking.prefixes().any(|prefix| key.starts_with(prefix))
-        };
+        let reads = tracking.mode != Mode::Broadcast;
+        let is_told =
+            |key: &[u8]| reads || tracking.prefixes().any(|prefix| key.starts_with(prefix));
         _ = command::keys::for_each(id.spec(), args, |key| {
             let text = args.get(key.arg);
             if is_told(text) {
