@@ -40,6 +40,8 @@ POINTS = [
     ("PUBLISH beside 10,000 patterns, P=16", 50, 16, "publish", "patterns"),
     ("SET, KEA, one subscriber, P=16", 50, 16, "set", "events"),
     ("SET, no events, P=16", 50, 16, "set", None),
+    ("GET by clients that track, P=16", 50, 16, "get", "tracked"),
+    ("GET, nobody tracks, P=16", 50, 16, "get", None),
 ]
 
 
@@ -105,9 +107,11 @@ def subscribers(port, what, count):
 
 
 def load(generator, port, point, requests):
-    _, connections, depth, op, _ = point
+    _, connections, depth, op, what = point
     words = [*ON_CORE_1, generator, "-p", port, "-c", connections, "-P", depth, "-n", requests,
              "-r", KEYS, "-v", len(MESSAGE), "-t", op]
+    if what == "tracked" and op == "get":
+        words += ["-B", "CLIENT TRACKING ON"]
     subprocess.run([str(word) for word in words], stdout=subprocess.DEVNULL, check=True)
 
 
@@ -129,10 +133,10 @@ def once(generator, command, point, requests):
         }
         wanted = requests * sum(len(request(*words)) for words in received.get(what, []))
         ask(port, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 0 0")
-        if op == "set":
-            load(generator, port, point, 2 * KEYS)
+        if op != "publish":
+            load(generator, port, (*point[:3], "set", None), 20 * KEYS)
         reader = None
-        if what:
+        if what and what != "tracked":
             if what == "events":
                 ask(port, "CONFIG", "SET", "notify-keyspace-events", "KEA")
             reader = subprocess.Popen(
