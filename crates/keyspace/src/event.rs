@@ -314,9 +314,9 @@ impl Guard<'_> {
     pub(crate) fn push_event(&mut self, event: Event, db: DbIndex, key: &[u8]) {
         if self.w.undo.events.classes.has(event) {
             // A command that changes a key in several places has touched it once.
-            let is_same = |last: &Notice| matches!(last, Notice::Event(l) if l.event == event && l.db == db && *l.key == *key);
             if event.class() == EventClass::Tracking
-                && self.w.undo.notices.last().is_some_and(is_same)
+                && let Some(Notice::Event(last)) = self.w.undo.notices.last()
+                && (last.event, last.db, &*last.key) == (event, db, key)
             {
                 return;
             }

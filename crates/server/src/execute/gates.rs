@@ -162,9 +162,8 @@ impl Core {
         if self.are_writes_held_back() && any_of(session, spec, CommandSpec::may_change) {
             return true;
         }
-        let pubsub = &self.shared.pubsub;
-        let tells_by_reading = session.gates & gate::TRACKING != 0 && pubsub.are_events_behind();
-        if (tells_by_reading || pubsub.are_misses_behind())
+        let is_tracker = session.gates & gate::TRACKING != 0;
+        if (self.shared.are_misses_behind() || is_tracker && self.shared.are_events_behind())
             && any_of(session, spec, |spec| spec.flags.contains(Flags::READONLY))
         {
             return true;

@@ -155,7 +155,16 @@ impl Shared {
         let is_any = of_key || of_event;
         let classes = EventClasses::select(|class| is_any && events.has(class.letter()));
         let is_told = self.tracking.is_told();
-        self.pubsub.set_changes_told(is_told);
         self.keyspace.select_events(if is_told { classes.with_tracking() } else { classes });
+    }
+
+    /// True while a worker is behind and changes are told of: whoever would change more waits.
+    pub(crate) fn are_events_behind(&self) -> bool {
+        (self.pubsub.tells_of_keys().0 || self.tracking.is_told()) && self.pubsub.is_any_behind()
+    }
+
+    /// As [`Shared::are_events_behind`], if reads that find no key are told of.
+    pub(crate) fn are_misses_behind(&self) -> bool {
+        self.pubsub.tells_of_keys().1 && self.pubsub.is_any_behind()
     }
 }

@@ -7,7 +7,7 @@ use crate::pubsub::patterns::Patterns;
 use crate::pubsub::subscribers::Subscribers;
 use crate::sessions::output::Hold;
 use base::sync::atomic::Ordering::Relaxed;
-use base::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+use base::sync::atomic::{AtomicU8, AtomicU64};
 use base::sync::{Arc, CachePadded, Mutex, MutexGuard};
 use command::ops::Subject;
 use driver::ConnId;
@@ -87,8 +87,6 @@ pub struct PubSub {
     /// Events of keys are published to the channels of keys (1) and of events (2), also those of
     /// keys that are not there (4).
     notified: AtomicU8,
-    /// Clients that track keys are told of changes.
-    are_changes_told: AtomicBool,
     /// Bytes of messages that are not delivered, by the publisher's worker.
     held: Vec<Arc<AtomicU64>>,
 }
@@ -103,7 +101,6 @@ impl PubSub {
             totals: Totals::default(),
             inboxes: (0..workers).map(|_| CachePadded(Inbox::default())).collect(),
             notified: AtomicU8::new(0),
-            are_changes_told: AtomicBool::new(false),
             held: (0..workers).map(|_| Arc::default()).collect(),
         }
     }
@@ -115,20 +112,15 @@ impl PubSub {
         self.notified.store(if of_key || of_event { bits } else { 0 }, Relaxed);
     }
 
-    /// Sets whether clients that track keys are told of changes.
-    pub fn set_changes_told(&self, are_told: bool) {
-        self.are_changes_told.store(are_told, Relaxed);
+    /// True if some worker is far behind: whoever would have it deliver more waits.
+    pub fn is_any_behind(&self) -> bool {
+        self.inboxes.iter().any(|inbox| inbox.is_full())
     }
 
-    /// True while a worker is behind with events of keys: whoever would tell of more waits.
-    pub fn are_events_behind(&self) -> bool {
-        (self.notified.load(Relaxed) != 0 || self.are_changes_told.load(Relaxed))
-            && self.inboxes.iter().any(|inbox| inbox.is_full())
-    }
-
-    /// As [`PubSub::are_events_behind`], if reads tell of something, too.
-    pub fn are_misses_behind(&self) -> bool {
-        self.notified.load(Relaxed) & 4 != 0 && self.are_events_behind()
+    /// Whether events of keys are published, and whether there are some of keys that are not there.
+    pub fn tells_of_keys(&self) -> (bool, bool) {
+        let bits = self.notified.load(Relaxed);
+        (bits != 0, bits & 4 != 0)
     }
 
     /// To which of these two.

@@ -27,7 +27,7 @@ impl Core {
         command: &Command<'_>,
         runs_again: bool,
     ) {
-        let Command { caller, id, args, .. } = *command;
+        let Command { caller, id, args, hashed } = *command;
         if self.has_posts() {
             self.note_cut();
         }
@@ -36,19 +36,25 @@ impl Core {
         if !is_read || !caller.session(self).tracks_reads() {
             return;
         }
-        let in_exec = caller.is_in_exec();
-        let (shared, db) = (self.shared.clone(), base::DbIndex(0));
-        let mut added = 0;
-        _ = command::keys::for_each(spec, args, |key| {
-            added += 1;
-            let text = args.get(key.arg);
-            let key = shared.keyspace.key(text);
-            if in_exec {
-                guard.notify(Event::READ, db, &key);
-            } else {
-                shared.remember_read(Asked { hash: key.hash, text }, worker, conn);
-            }
-        });
+        let shared = self.shared.clone();
+        // Keys that were locked are hashed; those of EXEC, and of World, are not.
+        for key in hashed.all {
+            let asked = Asked { hash: key.hash, text: args.get(key.arg as usize) };
+            shared.remember_read(asked, worker, conn);
+        }
+        let mut added = hashed.all.len();
+        if hashed.all.is_empty() {
+            _ = command::keys::for_each(spec, args, |key| {
+                added += 1;
+                let text = args.get(key.arg);
+                let key = shared.keyspace.key(text);
+                if caller.is_in_exec() {
+                    guard.notify(Event::READ, base::DbIndex(0), &key);
+                } else {
+                    shared.remember_read(Asked { hash: key.hash, text }, worker, conn);
+                }
+            });
+        }
         self.forget_reads(added + 1, (worker, conn));
     }
 
@@ -92,9 +98,7 @@ impl Core {
         }
         self.timers.is_busy = true;
         // (While a worker is behind, it goes on with the next housekeeping.)
-        if !self.shared.pubsub.are_events_behind()
-            && self.forget_reads(FORGOTTEN_TOGETHER, (0, NOBODY))
-        {
+        if !self.shared.are_events_behind() && self.forget_reads(FORGOTTEN_TOGETHER, (0, NOBODY)) {
             self.timers.housekeeping_at = self.turn.now();
         }
     }

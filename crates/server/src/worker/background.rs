@@ -130,7 +130,7 @@ impl Core {
         self.shared.saves.is_holding_writes()
             || self.shared.keyspace.is_capture_over_bound()
             || self.shared.journal.holds_writes.load(Relaxed)
-            || self.shared.pubsub.are_events_behind()
+            || self.shared.are_events_behind()
     }
 
     /// Clients without a request for `timeout` seconds.
