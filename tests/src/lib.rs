@@ -20,6 +20,7 @@ pub mod proxy;
 pub mod quote;
 pub mod rdb_state;
 pub mod render;
+pub mod rewrite;
 pub mod rng;
 pub mod serializable;
 pub mod server_process;

@@ -9,6 +9,7 @@ use std::process::Command;
 use sheafdb_tests::folder::{self, Folder};
 use sheafdb_tests::in_time::until;
 use sheafdb_tests::rdb_state::state;
+use sheafdb_tests::rewrite::is_rewriting;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode, parse};
 
@@ -49,10 +50,7 @@ fn last_number(wire: &mut Wire) -> u64 {
 fn rewrite(wire: &mut Wire) {
     let before = info(wire, "aof_rewrites");
     ask(wire, "BGREWRITEAOF");
-    until("the rewrite", || {
-        let is_busy = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
-        info(wire, "aof_rewrites") > before && is_busy.iter().all(|field| info(wire, field) == 0)
-    });
+    until("the rewrite", || info(wire, "aof_rewrites") > before && !is_rewriting(wire));
 }
 
 fn held(server: &ServerProcess) -> String {
@@ -287,8 +285,7 @@ fn what_rewrites_replace_is_kept_and_goes_when_it_is_turned_off() {
             until("it is off", || info(&mut wire, "aof_enabled") == 0);
             ask(&mut wire, "CONFIG SET appendonly yes");
             until("it is on", || {
-                info(&mut wire, "aof_rewrites") > rewrites
-                    && info(&mut wire, "aof_rewrite_in_progress") == 0
+                info(&mut wire, "aof_rewrites") > rewrites && !is_rewriting(&mut wire)
             });
         } else {
             rewrite(&mut wire);
@@ -348,7 +345,7 @@ fn redis_server_goes_on_with_the_folder_and_leaves_history_alone() {
         let mut wire = redis.connect();
         ask(&mut wire, "SET redis 1");
         ask(&mut wire, "BGREWRITEAOF");
-        until("its rewrite", || info(&mut wire, "aof_rewrite_in_progress") == 0);
+        until("its rewrite", || !is_rewriting(&mut wire));
         ask(&mut wire, "SET redis 2");
         let after = held(&redis);
         redis.end();

@@ -12,6 +12,7 @@ use sheafdb_tests::in_time::until;
 use sheafdb_tests::ports::free_addr;
 use sheafdb_tests::program::{finish, spawn};
 use sheafdb_tests::rdb_state::state;
+use sheafdb_tests::rewrite::is_rewriting;
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{PATIENCE, Value, Wire, encode};
@@ -101,11 +102,7 @@ fn folder_with(name: &str, incr: &[u8]) -> Folder {
 fn rewrite(server: &ServerProcess) {
     let mut wire = server.connect();
     assert!(!matches!(ask(&mut wire, &["BGREWRITEAOF"]), Value::Error(_)));
-    until("the rewrite", || {
-        let Value::Bulk(info) = ask(&mut wire, &["INFO", "persistence"]) else { panic!("no text") };
-        let info = String::from_utf8_lossy(&info).into_owned();
-        info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
-    });
+    until("the rewrite", || !is_rewriting(&mut wire));
 }
 
 /// No key expires while states are compared. (Those that expire soon are changed once more.)

@@ -9,6 +9,7 @@ use sheafdb_tests::folder::Folder;
 use sheafdb_tests::in_time::until;
 use sheafdb_tests::program::root;
 use sheafdb_tests::rdb_state::state;
+use sheafdb_tests::rewrite::is_rewriting;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
@@ -57,11 +58,7 @@ fn persistence(wire: &mut Wire, field: &str) -> u64 {
 }
 
 fn rewrites_end(wire: &mut Wire, before: u64) {
-    until("the rewrite", || {
-        let is_busy = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
-        persistence(wire, "aof_rewrites") > before
-            && is_busy.iter().all(|field| persistence(wire, field) == 0)
-    });
+    until("the rewrite", || persistence(wire, "aof_rewrites") > before && !is_rewriting(wire));
 }
 
 fn rewrite(wire: &mut Wire) {

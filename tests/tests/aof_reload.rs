@@ -12,6 +12,7 @@ use sheafdb_tests::folder::Folder;
 use sheafdb_tests::in_time::{LIMIT, until};
 use sheafdb_tests::rdb_state::databases;
 use sheafdb_tests::render;
+use sheafdb_tests::rewrite::is_rewriting;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::stress::SetAtEnd;
 use sheafdb_tests::wire::{PATIENCE, Value, Wire};
@@ -90,10 +91,7 @@ fn random_data_stays_and_nothing_is_recorded() {
         assert_eq!(execute(server.addr, &sequence(round), PATIENCE, false).broken, None, "{round}");
         if round % 2 == 1 {
             assert!(ask(&mut wire, "BGREWRITEAOF").starts_with('+'));
-            until("it is rewritten", || {
-                info(&mut wire, "aof_rewrite_in_progress") == "0"
-                    && info(&mut wire, "aof_rewrite_scheduled") == "0"
-            });
+            until("it is rewritten", || !is_rewriting(&mut wire));
         }
         assert_eq!(ask(&mut wire, "SET last write"), "+OK");
         thread::sleep(DUE);
@@ -239,7 +237,7 @@ fn what_cannot_be_reloaded_is_refused() {
     assert_eq!(ask(&mut wire, "DEBUG RELOAD"), "-ERR Background save already in progress");
     assert_eq!(ask(&mut other, "SET b 1"), "+OK", "writes do not wait");
     assert_eq!(ask(&mut other, "CONFIG SET rdb-key-save-delay 0"), "+OK");
-    until("it is over", || info(&mut wire, "aof_rewrite_in_progress") == "0");
+    until("it is over", || !is_rewriting(&mut wire));
     // While it is loaded, clients are answered as at the start.
     assert_eq!(ask(&mut wire, "DEBUG POPULATE 1000"), "+OK");
     assert_eq!(ask(&mut other, "CONFIG SET key-load-delay 2000000000"), "+OK");
@@ -265,7 +263,7 @@ fn without_an_append_only_file_what_is_there_is_loaded() {
     assert_eq!(ask(&mut wire, "GET a"), "\"1\"");
     assert!(ask(&mut wire, "BGREWRITEAOF").starts_with('+'));
     until("the file is written", || {
-        info(&mut wire, "aof_rewrite_in_progress") == "0"
+        !is_rewriting(&mut wire)
             && folder.at("appendonlydir/appendonly.aof.1.base.rdb").exists()
             && server.log().contains("the new base is complete")
     });
@@ -285,9 +283,7 @@ fn without_an_append_only_file_what_is_there_is_loaded() {
     assert_eq!(ask(&mut wire, "SET c 3"), "+OK");
     assert_eq!(ask(&mut wire, "CONFIG SET appendonly yes"), "+OK");
     until("it is complete", || {
-        info(&mut wire, "aof_rewrite_in_progress") == "0"
-            && info(&mut wire, "aof_rewrite_scheduled") == "0"
-            && ask(&mut wire, "WAITAOF 1 0 100") == "*2 :1 :0"
+        !is_rewriting(&mut wire) && ask(&mut wire, "WAITAOF 1 0 100") == "*2 :1 :0"
     });
     // (Old files may yet be removed.)
     until("the takeover is over", || ask(&mut wire, "DEBUG LOADAOF") == "+OK");

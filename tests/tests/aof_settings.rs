@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sheafdb_tests::folder::{Folder, names};
 use sheafdb_tests::in_time::{LIMIT, until};
 use sheafdb_tests::permitted::traced;
+use sheafdb_tests::rewrite::is_rewriting;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
 
@@ -62,8 +63,7 @@ impl Rig {
     }
 
     fn is_rewritten(&mut self) -> bool {
-        let fields = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
-        fields.iter().all(|field| self.info(field) == 0)
+        !is_rewriting(&mut self.wire)
     }
 
     fn rewrite(&mut self) {

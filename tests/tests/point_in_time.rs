@@ -10,6 +10,7 @@ use sheafdb_tests::in_time::{LIMIT, until};
 use sheafdb_tests::program::{finish, spawn};
 use sheafdb_tests::rdb_state::state;
 use sheafdb_tests::render;
+use sheafdb_tests::rewrite::is_rewriting;
 use sheafdb_tests::server_process::{Binary, Kind, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire, encode};
 
@@ -432,11 +433,7 @@ fn the_history_is_restored(binary: &Binary, preamble: &str) {
         known.push((last, state(&mut wire, false)));
         if round % 4 == 3 {
             ask(&mut wire, "BGREWRITEAOF");
-            until("the rewrite", || {
-                info(&mut wire, "aof_rewrite_in_progress")
-                    + info(&mut wire, "aof_rewrite_scheduled")
-                    == 0
-            });
+            until("the rewrite", || !is_rewriting(&mut wire));
         }
     }
     let new = folder.at("new");

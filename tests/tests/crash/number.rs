@@ -11,6 +11,7 @@ use std::thread::{self, sleep};
 use sheafdb_tests::folder::Folder;
 use sheafdb_tests::in_time::{LIMIT, until};
 use sheafdb_tests::rdb_state::databases;
+use sheafdb_tests::rewrite::is_rewriting;
 use sheafdb_tests::rng::Rng;
 use sheafdb_tests::server_process::{Binary, ServerProcess};
 use sheafdb_tests::wire::{Value, Wire};
@@ -81,10 +82,7 @@ fn rewrite(wire: &mut Wire) {
     let before = info(wire, "aof_rewrites");
     let reply = wire.command(&["BGREWRITEAOF"]).expect("an answer");
     assert!(!matches!(reply, Value::Error(_)), "{reply:?}");
-    let fields = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
-    until("a rewrite ends", || {
-        info(wire, "aof_rewrites") > before && fields.iter().all(|field| info(wire, field) == 0)
-    });
+    until("a rewrite ends", || info(wire, "aof_rewrites") > before && !is_rewriting(wire));
 }
 
 /// The records up to the number of a base, behind an earlier base, make the same data. Returns it.

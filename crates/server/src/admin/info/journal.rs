@@ -2,7 +2,7 @@
 
 use crate::admin::info::text::field;
 use crate::shared::Shared;
-use base::sync::atomic::Ordering::Relaxed;
+use base::sync::atomic::Ordering::{Acquire, Relaxed};
 use base::{MonoNs, UnixMs};
 
 /// The fields of the append-only file: those of Redis, and what else tells how far the disk is
@@ -10,13 +10,16 @@ use base::{MonoNs, UnixMs};
 pub(super) fn journal_fields(t: &mut String, shared: &Shared, now: MonoNs, unix_ms: UnixMs) {
     let status = &shared.journal;
     let is_on = status.is_on();
-    let is_rewriting = status.is_rewriting.load(Relaxed);
+    // One that begins meanwhile is told as scheduled or under way: `begin_base` stores in the other
+    // order.
+    let is_scheduled = status.is_scheduled.load(Acquire);
+    let is_rewriting = status.is_rewriting.load(Acquire);
     // CONFIG SET appendonly yes was answered, and the file does not hold everything yet that was
     // acknowledged.
     let is_wanted =
         shared.config.lock().expect("no panic while the configuration is held").appendonly;
     let begins = is_wanted && !status.is_whole.load(Relaxed) && !is_rewriting;
-    let is_scheduled = begins || status.is_scheduled.load(Relaxed);
+    let is_scheduled = begins || is_scheduled;
     let failed = status.rewrite_failed.load(Relaxed);
     let since_s = unix_ms.0 / 1000 - status.rewrite_since_s.load(Relaxed);
     field(t, "aof_enabled", u8::from(is_on));

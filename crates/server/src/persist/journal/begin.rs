@@ -32,7 +32,7 @@ use crate::worker::retry::Work;
 use crate::worker::tasks::FileUser;
 use base::SeqNo;
 use base::sync::Arc;
-use base::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use base::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use command::Error;
 use config::load::io_text;
 use driver::{Driver, FileError, FileOp, FileValue};
@@ -210,8 +210,9 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let moment = Moment { number, unix_ms: self.driver.unix_ms().0 };
         let format = core.base_format();
         let status = &core.shared.journal;
-        status.is_scheduled.store(false, Relaxed);
-        status.is_rewriting.store(true, Relaxed);
+        // In this order, and INFO reads in the other: it never tells of neither.
+        status.is_rewriting.store(true, Release);
+        status.is_scheduled.store(false, Release);
         status.rewrite_since_s.store(core.turn.unix_ms().0 / 1000, Relaxed);
         let journal = core.tasks.journal.as_mut().expect("it was made above");
         let base = journal.writer.begin_rewrite(format, moment);
