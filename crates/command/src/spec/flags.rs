@@ -137,6 +137,8 @@ impl Traits {
     pub const TRACKS: Traits = Traits(1 << 16);
     /// What CLIENT CACHING has said about the next command holds on behind it.
     pub const KEEPS_CACHING: Traits = Traits(1 << 17);
+    /// Publishes a message: its first argument is the channel.
+    pub const PUBLISHES: Traits = Traits(1 << 18);
 
     /// The union of a list, for tables.
     pub const fn of(list: &[Traits]) -> Traits {

@@ -24,7 +24,7 @@ const SUBSCRIBES: CommandSpec = CommandSpec {
 const PUBLISHES: CommandSpec = CommandSpec {
     arity: 3,
     flags: F::of(&[F::PUBSUB, F::LOADING, F::STALE, F::FAST]),
-    traits: T::MAY_REPLICATE,
+    traits: T::of(&[T::MAY_REPLICATE, T::PUBLISHES]),
     ..BASE
 };
 

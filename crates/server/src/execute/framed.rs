@@ -5,6 +5,8 @@
 //!   run_framed                   the short path: one key, one lock, no clock
 //!     follow_up_framed           its handler left work to do
 //!   run_off_path                 the full path (`request`), timed by itself
+//!     run_tracked                but a read of a client that tracks, if no message waits, and a
+//!     publish_to_nobody          message that nobody receives, take the short path
 //!   run_behind_gate              the World gate is closed: parks all but a few commands
 //! ```
 
@@ -15,12 +17,18 @@ use crate::execute::outcome::Outcome;
 use crate::execute::request::{Request, passes_closed_gate};
 use crate::execute::sizes::is_large;
 use crate::execute::window::{Framed, Window};
+use crate::pubsub::names::Asked;
+use crate::sessions::session::gate;
 use crate::worker::batch::After;
 use crate::worker::core::Core;
+use command::spec::Flags;
 use command::{CommandId, Ctx, Done, Error, record};
 use keyspace::{Access, Parked};
-use resp::{OutBuf, Reply};
+use resp::{Args, OutBuf, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Conditions of the whole server with which the short path goes on, while changes draw numbers.
+const NUMBERED_OPEN: u32 = closed::NUMBERED | closed::AWAITED;
 
 impl Core {
     /// Executes the window in order and empties it.
@@ -79,7 +87,7 @@ impl Core {
                     continue;
                 }
             }
-            self.run_framed::<false>(access, window, c, input, out);
+            self.run_framed::<false, false>(access, window, c, input, out);
         }
     }
 
@@ -118,37 +126,43 @@ impl Core {
         out: &mut OutBuf,
     ) {
         if self.batch.is_numbered {
-            self.run_framed::<true>(access, window, c, input, out);
+            self.run_framed::<true, false>(access, window, c, input, out);
         } else {
-            self.run_framed::<false>(access, window, c, input, out);
+            self.run_framed::<false, false>(access, window, c, input, out);
         }
     }
 
     /// One command. If changes draw numbers, those of the short path leave the request as their
-    /// record as it was received.
-    #[inline(always)] // into the loop over the window, although `run_usual` calls it, too
-    fn run_framed<const NUMBERED: bool>(
+    /// record as it was received. `TRACKED`: it is a read of a client that tracks. False if that is
+    /// to take the full path, as when messages wait at this worker.
+    #[inline(always)] // into the loop over the window, although others call it, too
+    fn run_framed<const NUMBERED: bool, const TRACKED: bool>(
         &mut self,
         access: &mut Access,
         window: &Window,
         c: &Framed,
         input: &[u8],
         out: &mut OutBuf,
-    ) {
+    ) -> bool {
         let Some(session) = self.sessions[c.session as usize].as_deref_mut() else {
-            return self.leave_short_path(window, c);
+            self.leave_short_path(window, c);
+            return true;
         };
         // The short path: a plain session, nothing unusual in the server, one key.
-        let open = if NUMBERED { closed::NUMBERED | closed::AWAITED } else { 0 };
-        if (session.gates | self.gates & !open) == 0
+        let open = if NUMBERED { NUMBERED_OPEN } else { 0 };
+        let tracking = if TRACKED { gate::TRACKING } else { 0 };
+        if (session.gates & !tracking | self.gates & !open) == 0
             && let Some((id, hot)) = c.id.map(|id| (id, self.hot[id.index()]))
             && let Some(run) = hot.run
             && accepts(hot.arity, c.spans_len as usize)
         {
             self.turn.output.open(c.session, out);
             self.running.begin(c.session, id, out.position());
+            let lookups = (self.tally.hits, self.tally.misses);
             let done = match access.lock_plain(c.key.slot, self.turn.unix_ms()) {
-                Ok(mut guard) => {
+                Ok(mut guard)
+                    if !TRACKED || !self.pubsub.has_posts(self.shared.pubsub.inbox(self.id)) =>
+                {
                     let mark = NUMBERED.then(|| guard.mark());
                     let mut ctx = Ctx::new(
                         &mut guard,
@@ -174,28 +188,47 @@ impl Core {
                     } else {
                         self.finish_change(&mut guard); // (AWAITED is open: none has a hold)
                     }
+                    if TRACKED && has_replied {
+                        self.remember_framed(c, window.args(input, c));
+                    }
                     if has_replied {
                         std::mem::forget(result); // nothing is in it to be dropped
                         if !is_large(self.running.reply_from(), out) {
-                            return;
+                            return true;
                         }
                         drop(guard);
-                        return self.record_large_reply(window, c, input, out);
+                        self.record_large_reply(window, c, input, out);
+                        return true;
                     }
                     drop(guard);
+                    if TRACKED {
+                        // It runs once more, and counts once.
+                        (self.tally.hits, self.tally.misses) = lookups;
+                        out.truncate(self.running.reply_from());
+                        return false;
+                    }
                     match result {
                         Ok(done) => done,
-                        Err(e) => return self.refuse_framed(out, c.session, id, &e),
+                        Err(e) => {
+                            self.refuse_framed(out, c.session, id, &e);
+                            return true;
+                        }
                     }
                 }
-                Err(parked) => Done::Park(parked),
+                Err(parked) if !TRACKED => Done::Park(parked),
+                _ => return false,
             };
-            return self.follow_up_framed(access, window, c, input, out, done);
+            self.follow_up_framed(access, window, c, input, out, done);
+            return true;
         }
-        self.run_off_path(access, window, c, input, out);
+        if !TRACKED {
+            self.run_off_path(access, window, c, input, out);
+        }
+        !TRACKED
     }
 
-    /// The full path of one framed command, timed by itself.
+    /// One command that the loop over the window does not run by itself. Most take the full path,
+    /// timed by themselves.
     #[inline(never)]
     fn run_off_path(
         &mut self,
@@ -205,6 +238,11 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) {
+        if self.is_tracked_read(c) && self.run_tracked(access, window, c, input, out)
+            || self.publish_to_nobody(c, window.args(input, c), out)
+        {
+            return;
+        }
         self.leave_short_path(window, c);
         let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
         if session.is_stopped() {
@@ -213,13 +251,15 @@ impl Core {
         let caller = Caller::of_session(session);
         let args = window.args(input, c);
         let request = Request { caller: &caller, id: c.id, args, key: c.key };
-        let started = self.clock.now();
+        let started = self.batch.timed_before(c).unwrap_or_else(|| self.clock.now());
         self.running.time_from(started);
         self.count_lookups(window.db); // those of the commands before
         let outcome = self.execute(access, out, &request);
         self.count_lookups(caller.db);
         if outcome != Outcome::Retry {
-            let ns = self.clock.now().since(started);
+            let now = self.clock.now();
+            self.batch.end_timed(c, now);
+            let ns = now.since(started);
             self.batch.timed_ns += ns;
             let sizes = self.sizes(u64::from(c.end - c.start), out);
             self.record_executed(&request, started, ns, outcome, sizes);
@@ -236,6 +276,62 @@ impl Core {
             Outcome::Retry => self.stop_at(c.session, c.start as usize),
             Outcome::Waiting => self.stop_at(c.session, c.end as usize),
         }
+    }
+
+    /// A read of a client that tracks, on the short path. False if it is to take the full path.
+    #[inline(never)]
+    fn run_tracked(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) -> bool {
+        if self.batch.is_numbered {
+            self.run_framed::<true, true>(access, window, c, input, out)
+        } else {
+            self.run_framed::<false, true>(access, window, c, input, out)
+        }
+    }
+
+    /// A read of a client that tracks and is not unusual in another way.
+    fn is_tracked_read(&self, c: &Framed) -> bool {
+        let session = self.sessions[c.session as usize].as_deref();
+        session.is_some_and(|s| s.gates == gate::TRACKING && s.pushes.is_none())
+            && c.id.is_some_and(|id| id.spec().flags.contains(Flags::READONLY))
+    }
+
+    /// A client that tracks has read the key of this command, under its lock.
+    #[inline]
+    fn remember_framed(&mut self, c: &Framed, args: Args<'_>) {
+        let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
+        if session.tracks_reads() {
+            let reader = (self.id, session.conn);
+            let key = Asked { hash: c.key.hash, text: args.get(c.key.arg as usize) };
+            self.shared.remember_read(key, reader.0, reader.1);
+            self.forget_reads(2, reader);
+        }
+    }
+
+    /// PUBLISH and SPUBLISH on the short path. False if somebody receives the message, or something
+    /// is unusual.
+    #[inline]
+    fn publish_to_nobody(&mut self, c: &Framed, args: Args<'_>, out: &mut OutBuf) -> bool {
+        let Some(id) = c.id else { return false };
+        let hot = self.hot[id.index()];
+        let Some(subject) = hot.publishes.filter(|_| accepts(hot.arity, args.len())) else {
+            return false;
+        };
+        let Some(session) = self.sessions[c.session as usize].as_deref() else { return false };
+        let is_plain = (session.gates | self.gates & !NUMBERED_OPEN) == 0;
+        if !is_plain || !self.has_no_receivers(subject, args.get(1)) {
+            return false;
+        }
+        self.turn.output.open(c.session, out);
+        self.running.begin(c.session, id, out.position());
+        Reply::new(out, session.proto).integer(0);
+        true
     }
 
     /// The World gate is closed: only commands that may pass it run; others park until it opens.

@@ -1,6 +1,8 @@
 //! The short path's table: which commands touch one key and nothing else, in bounded time.
 
+use command::ops::{SessionOp, Subject};
 use command::spec::{CommandSpec, DataFn, Flags, Handler, LockClass, Traits};
+use resp::Args;
 
 /// The most arguments of a command on the short path; one with more is timed by itself.
 const SHORT_ARGS_MAX: usize = 64;
@@ -16,6 +18,8 @@ pub struct Hot {
     pub first_key: u16,
     /// Position of a member of the collection in that key, 0 for none.
     pub member: u8,
+    /// What it publishes to.
+    pub publishes: Option<Subject>,
 }
 
 /// The short path's table, by command id.
@@ -30,9 +34,22 @@ pub fn hot_table() -> Vec<Hot> {
                 _ => None,
             };
             let member = if run.is_some() { spec.member } else { 0 };
-            Hot { run, arity: i16::from(spec.arity), first_key: first_key as u16, member }
+            let (arity, publishes) = (i16::from(spec.arity), published(spec));
+            Hot { run, arity, first_key: first_key as u16, member, publishes }
         })
         .collect()
+}
+
+/// What a command publishes to.
+fn published(spec: &CommandSpec) -> Option<Subject> {
+    let Handler::Session(parse) = spec.handler else { return None };
+    if !spec.traits.contains(Traits::PUBLISHES) {
+        return None;
+    }
+    match parse(Args::default()) {
+        Ok(SessionOp::Publish(subject)) => Some(subject),
+        _ => None,
+    }
 }
 
 /// True if the command takes bounded time whatever its few arguments and the value are: then it may

@@ -100,7 +100,8 @@ impl Core {
                 counters.commands.latency_times(id.index(), n, each);
             }
         };
-        for run in window.commands.chunk_by(|a, b| a.id == b.id) {
+        let commands = if short > 0 { &window.commands[..] } else { &[] };
+        for run in commands.chunk_by(|a, b| a.id == b.id) {
             let Some(id) = run[0].id else { continue };
             let is_short = |c: &&Framed| self.batch.is_on_short_path(c);
             let all = self.batch.off_path.is_empty();

@@ -124,7 +124,7 @@ impl Core {
     /// True if messages wait for subscribers of this worker.
     #[inline]
     pub(crate) fn has_posts(&self) -> bool {
-        self.inbox().has_posts() || !self.pubsub.queue.is_empty()
+        self.pubsub.has_posts(self.inbox())
     }
 
     /// Moves what is in the inbox into the queue.

@@ -1,7 +1,7 @@
 //! Publish and subscribe at one worker: which of its connections subscribe to what, messages that
 //! are being delivered, and whom it has to tell of messages.
 
-use crate::pubsub::inbox::Published;
+use crate::pubsub::inbox::{Inbox, Published};
 use crate::pubsub::names::{Name, Named, PARTS, Table, part_of};
 use crate::pubsub::queue::Queue;
 use crate::pubsub::subscribers::Subscriber;
@@ -72,6 +72,12 @@ impl Local {
     pub fn subscribers(&self, subject: Subject, name: &Name) -> &[Subscriber] {
         let part = self.tables[subject as usize].get(part_of(name.parts().0));
         part.and_then(|table| table.get(name as &dyn Named)).map_or(&[], Vec::as_slice)
+    }
+
+    /// True if messages wait here, or in the worker's inbox.
+    #[inline]
+    pub fn has_posts(&self, inbox: &Inbox) -> bool {
+        inbox.has_posts() || !self.queue.is_empty()
     }
 
     /// A worker is to be told of a message.

@@ -73,6 +73,13 @@ impl Core {
         }
     }
 
+    /// True if nobody would receive a message to this channel.
+    pub(crate) fn has_no_receivers(&self, subject: Subject, text: &[u8]) -> bool {
+        let pubsub = &self.shared.pubsub;
+        let asked = || Asked { hash: self.shared.keyspace.key(text).hash, text };
+        pubsub.is_idle(subject) || pubsub.receivers(subject, asked()).0 == 0
+    }
+
     /// Appends a message to inboxes, and notes which workers are to be told.
     fn publish_message(&mut self, message: &ToPublish<'_>) -> Result<u64, usize> {
         let shared = Arc::clone(&self.shared);

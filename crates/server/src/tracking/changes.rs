@@ -31,7 +31,7 @@ impl Shared {
     pub(crate) fn tell_touched(&self, key: Asked<'_>, changed: Changed) {
         let tracking = &self.tracking;
         tracking.keys.forget(key, |name, readers| {
-            let what = Touched::key(name.clone(), Wanted::Read, changed.is_made);
+            let what = Touched::key(name, Wanted::Read, changed.is_made);
             self.post_touched(what, changed, readers.lists());
         });
         if tracking.prefix_count.load(Relaxed) > 0 {
@@ -56,7 +56,7 @@ impl Shared {
     /// if nothing is remembered. `by` is the connection for which there must be room.
     pub(crate) fn forget_read(&self, by: (usize, ConnId)) -> bool {
         self.tracking.keys.forget_any(|name, readers| {
-            let what = Touched::key(name.clone(), Wanted::Read, false);
+            let what = Touched::key(name, Wanted::Read, false);
             let changed = Changed { by, hold: Hold::NONE, is_made: false };
             self.post_touched(what, changed, readers.lists());
         })

@@ -1,13 +1,19 @@
 //! Which connections have read which keys and are to be told of their next change, once.
 
-use crate::pubsub::names::{Asked, NAME_BYTES, Name, Named, PARTS, part_of};
+use crate::pubsub::names::{Asked, Name, PARTS, part_of};
 use crate::tracking::listed::{Listed, listed};
 use base::sync::atomic::AtomicU64;
 use base::sync::atomic::Ordering::Relaxed;
 use base::sync::{CachePadded, Mutex, MutexGuard};
 use driver::ConnId;
-use std::collections::BTreeMap;
-use std::ops::Bound::{Included, Unbounded};
+use hashbrown::HashTable;
+use hashbrown::hash_table::OccupiedEntry;
+
+/// Of the hash, in a table's marks: its highest.
+const MARK_BITS: u32 = 7;
+
+/// Longest key that stands in the table itself.
+const KEY_SHORT_MAX: usize = 22;
 
 /// What a further connection of a key takes.
 const READER_BYTES: u64 = size_of::<(u32, ConnId)>() as u64;
@@ -30,7 +36,9 @@ impl Readers {
                 *self = Self::One(worker, conn);
                 return false;
             }
-            *self = Self::Many(vec![(first, other)]);
+            let mut all = Vec::with_capacity(4);
+            all.push((first, other));
+            *self = Self::Many(all);
         }
         let Self::Many(all) = self else { return false };
         match all.binary_search_by_key(&(worker, conn.index), |(w, c)| (*w, c.index)) {
@@ -67,20 +75,77 @@ impl Readers {
                 .collect(),
         }
     }
+}
 
-    fn bytes(&self, name: &Name) -> u64 {
-        NAME_BYTES + name.text().len() as u64 + (self.len() as u64 - 1) * READER_BYTES
+/// The bytes of a key: most keys stand in the table itself, so comparing them waits for no memory.
+#[derive(Debug)]
+enum KeyText {
+    Short(u8, [u8; KEY_SHORT_MAX]),
+    Long(Box<[u8]>),
+}
+
+impl KeyText {
+    fn new(text: &[u8]) -> Self {
+        let mut short = [0; KEY_SHORT_MAX];
+        match short.get_mut(..text.len()) {
+            Some(room) => {
+                room.copy_from_slice(text);
+                Self::Short(text.len() as u8, short)
+            }
+            None => Self::Long(text.into()),
+        }
+    }
+
+    fn get(&self) -> &[u8] {
+        match self {
+            Self::Short(len, text) => &text[..*len as usize],
+            Self::Long(text) => text,
+        }
+    }
+}
+
+/// A key that was read.
+#[derive(Debug)]
+struct Tracked {
+    hash: u64,
+    text: KeyText,
+    readers: Readers,
+}
+
+impl Tracked {
+    fn is(&self, key: Asked<'_>) -> bool {
+        self.hash == key.hash && self.text.get() == key.text
+    }
+
+    /// About what it takes; a table is half full at least.
+    fn bytes(&self) -> u64 {
+        let text = if let KeyText::Long(text) = &self.text { text.len() } else { 0 };
+        (2 * size_of::<Self>() + text) as u64 + (self.readers.len() as u64 - 1) * READER_BYTES
     }
 }
 
 /// A part of the table.
 #[derive(Debug, Default)]
 struct Part {
-    /// Keys in the order of their hashes. (A tree: a table of very many grows in one long step, and
-    /// gives no key at random.)
-    keys: BTreeMap<Name, Readers>,
+    /// With a million keys it grows from 3,500 to twice as many in one step, which moves 200 KB.
+    keys: HashTable<Tracked>,
     readers: u64,
     bytes: u64,
+}
+
+impl Part {
+    /// A key near this hash. The table marks its places with seven bits of the hashes there, so one
+    /// mark after the other is looked for, at one place.
+    fn any(&mut self, hash: u64) -> Option<OccupiedEntry<'_, Tracked>> {
+        let marked = |mark: u64| hash & (u64::MAX >> MARK_BITS) | mark << (64 - MARK_BITS);
+        let is_there = |mark: &u64| self.keys.find(marked(*mark), |_| true).is_some();
+        let from = hash >> (64 - MARK_BITS);
+        let marks = (from..1 << MARK_BITS).chain(0..from);
+        // (Nearly empty: there may be none, and looking at all places takes no longer.)
+        let near = marks.into_iter().find(is_there).map(marked);
+        let found = near.or_else(|| self.keys.iter().next().map(|key| key.hash))?;
+        self.keys.find_entry(found, |_| true).ok()
+    }
 }
 
 /// The table, in parts, each under a lock of its own.
@@ -117,15 +182,16 @@ impl Keys {
     /// A connection has read a key, under the lock of the key's slot.
     pub fn remember(&self, key: Asked<'_>, worker: usize, conn: ConnId) {
         let (mut part, worker) = (self.part(key.hash), worker as u32);
-        if let Some(readers) = part.keys.get_mut(&key as &dyn Named) {
-            if readers.add(worker, conn) {
+        if let Some(known) = part.keys.find_mut(key.hash, |known| known.is(key)) {
+            if known.readers.add(worker, conn) {
                 self.count(&mut part, 0, 1, READER_BYTES);
             }
             return;
         }
-        let (name, readers) = (key.to_name(), Readers::One(worker, conn));
-        self.count(&mut part, 1, 1, readers.bytes(&name));
-        part.keys.insert(name, readers);
+        let (hash, text) = (key.hash, KeyText::new(key.text));
+        let new = Tracked { hash, text, readers: Readers::One(worker, conn) };
+        self.count(&mut part, 1, 1, new.bytes());
+        part.keys.insert_unique(hash, new, |known| known.hash);
     }
 
     fn count(&self, part: &mut Part, keys: u64, readers: u64, bytes: u64) {
@@ -146,32 +212,37 @@ impl Keys {
 
     /// Takes out who has read a key, and calls `tell` while nobody else can read or change what is
     /// known of it.
-    pub fn forget(&self, key: Asked<'_>, tell: impl FnOnce(&Name, &Readers)) {
+    pub fn forget(&self, key: Asked<'_>, tell: impl FnOnce(Name, &Readers)) {
         let mut part = self.part(key.hash);
-        if let Some((name, readers)) = part.keys.remove_entry(&key as &dyn Named) {
-            self.count_out(&mut part, 1, readers.len() as u64, readers.bytes(&name));
-            tell(&name, &readers);
+        if let Ok(found) = part.keys.find_entry(key.hash, |known| known.is(key)) {
+            let gone = found.remove().0;
+            self.tell_gone(&mut part, &gone, tell);
         }
     }
 
     /// As [`Keys::forget`], for a key at random. False if none was found.
-    pub fn forget_any(&self, tell: impl FnOnce(&Name, &Readers)) -> bool {
+    pub fn forget_any(&self, tell: impl FnOnce(Name, &Readers)) -> bool {
         // Hashes are spread evenly, by a secret: any sequence of numbers finds keys at random.
         let from = self.next_victim.fetch_add(0x9E37_79B9_7F4A_7C15, Relaxed);
         for at in 0..PARTS as u64 {
             // (The part of a hash is in its bits from the 32nd on.)
-            let asked = Asked { hash: from.wrapping_add(at << 32), text: b"" };
-            let mut part = self.part(asked.hash);
-            let from_here = (Included(&asked as &dyn Named), Unbounded);
-            let behind = part.keys.range::<dyn Named, _>(from_here).next();
-            let found = behind.or_else(|| part.keys.first_key_value());
-            let Some(name) = found.map(|(name, _)| name.clone()) else { continue };
-            let readers = part.keys.remove(&name as &dyn Named).expect("it was found");
-            self.count_out(&mut part, 1, readers.len() as u64, readers.bytes(&name));
-            tell(&name, &readers);
+            let hash = from.wrapping_add(at << 32);
+            let mut part = self.part(hash);
+            let Some(found) = part.any(hash) else { continue };
+            let gone = found.remove().0;
+            self.tell_gone(&mut part, &gone, tell);
             return true;
         }
         false
+    }
+
+    fn tell_gone(&self, part: &mut Part, gone: &Tracked, tell: impl FnOnce(Name, &Readers)) {
+        // Each time that many have gone it is moved into less room.
+        if part.keys.len() < part.keys.capacity() / 8 {
+            part.keys.shrink_to(part.keys.len() * 2, |known| known.hash);
+        }
+        self.count_out(part, 1, gone.readers.len() as u64, gone.bytes());
+        tell(Name::new(gone.hash, gone.text.get()), &gone.readers);
     }
 
     /// Empties the table, in as many steps as it has parts.
@@ -191,7 +262,7 @@ impl Keys {
 
 /// What a table has held.
 pub struct Forgotten {
-    parts: Vec<BTreeMap<Name, Readers>>,
+    parts: Vec<HashTable<Tracked>>,
     bytes: usize,
 }
 
