@@ -21,6 +21,7 @@ use crate::pubsub::names::Asked;
 use crate::sessions::session::gate;
 use crate::worker::batch::After;
 use crate::worker::core::Core;
+use base::sync::atomic::Ordering::Relaxed;
 use command::spec::Flags;
 use command::{CommandId, Ctx, Done, Error, record};
 use keyspace::{Access, Parked};
@@ -258,8 +259,10 @@ impl Core {
         self.count_lookups(caller.db);
         if outcome != Outcome::Retry {
             let now = self.clock.now();
-            self.batch.end_timed(c, now);
             let ns = now.since(started);
+            if !self.settings.is_noted(ns) {
+                self.batch.end_timed(c, now); // (to note it may take longer than the clock)
+            }
             self.batch.timed_ns += ns;
             let sizes = self.sizes(u64::from(c.end - c.start), out);
             self.record_executed(&request, started, ns, outcome, sizes);
@@ -306,6 +309,9 @@ impl Core {
     #[inline]
     fn remember_framed(&mut self, c: &Framed, args: Args<'_>) {
         let Some(session) = self.sessions[c.session as usize].as_deref() else { return };
+        if let Some(id) = c.id {
+            session.card.last_command.store(id.index() as u32, Relaxed);
+        }
         if session.tracks_reads() {
             let reader = (self.id, session.conn);
             let key = Asked { hash: c.key.hash, text: args.get(c.key.arg as usize) };
@@ -324,12 +330,15 @@ impl Core {
             return false;
         };
         let Some(session) = self.sessions[c.session as usize].as_deref() else { return false };
-        let is_plain = (session.gates | self.gates & !NUMBERED_OPEN) == 0;
-        if !is_plain || !self.has_no_receivers(subject, args.get(1)) {
+        if (session.gates | self.gates & !NUMBERED_OPEN) != 0 {
             return false;
         }
         self.turn.output.open(c.session, out);
         self.running.begin(c.session, id, out.position());
+        if !self.has_no_receivers(subject, args.get(1)) {
+            return false;
+        }
+        session.card.last_command.store(id.index() as u32, Relaxed);
         Reply::new(out, session.proto).integer(0);
         true
     }

@@ -73,11 +73,13 @@ impl Core {
         }
     }
 
-    /// True if nobody would receive a message to this channel.
+    /// True if nobody would receive a message to this channel. False if that takes more than one
+    /// lookup, as while there are patterns.
     pub(crate) fn has_no_receivers(&self, subject: Subject, text: &[u8]) -> bool {
         let pubsub = &self.shared.pubsub;
         let asked = || Asked { hash: self.shared.keyspace.key(text).hash, text };
-        pubsub.is_idle(subject) || pubsub.receivers(subject, asked()).0 == 0
+        pubsub.is_idle(subject)
+            || pubsub.is_without_patterns(subject) && pubsub.count(subject, asked()) == 0
     }
 
     /// Appends a message to inboxes, and notes which workers are to be told.

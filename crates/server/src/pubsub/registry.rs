@@ -201,8 +201,13 @@ impl PubSub {
     /// True if nobody can receive what is published to any channel of this kind.
     #[inline]
     pub fn is_idle(&self, subject: Subject) -> bool {
-        self.totals.of(subject).load(Relaxed) == 0
-            && (subject == Subject::Shard || self.totals.patterns.load(Relaxed) == 0)
+        self.totals.of(subject).load(Relaxed) == 0 && self.is_without_patterns(subject)
+    }
+
+    /// True if no pattern can match a channel of this kind.
+    #[inline]
+    pub fn is_without_patterns(&self, subject: Subject) -> bool {
+        subject == Subject::Shard || self.totals.patterns.load(Relaxed) == 0
     }
 
     /// How many would receive a message now, and the epoch of now.

@@ -1,10 +1,10 @@
 //! Which connections have read which keys and are to be told of their next change, once.
 
-use crate::pubsub::names::{Asked, Name, PARTS, part_of};
+use crate::pubsub::names::{Asked, Name};
 use crate::tracking::listed::{Listed, listed};
 use base::sync::atomic::AtomicU64;
 use base::sync::atomic::Ordering::Relaxed;
-use base::sync::{CachePadded, Mutex, MutexGuard};
+use base::sync::{Mutex, MutexGuard};
 use driver::ConnId;
 use hashbrown::HashTable;
 use hashbrown::hash_table::OccupiedEntry;
@@ -14,6 +14,9 @@ const MARK_BITS: u32 = 7;
 
 /// Longest key that stands in the table itself.
 const KEY_SHORT_MAX: usize = 22;
+
+/// Parts of the table: each grows by itself, so that no step is long.
+const KEY_PARTS: usize = 1024;
 
 /// What a further connection of a key takes.
 const READER_BYTES: u64 = size_of::<(u32, ConnId)>() as u64;
@@ -117,7 +120,7 @@ impl Tracked {
         self.hash == key.hash && self.text.get() == key.text
     }
 
-    /// About what it takes; a table is half full at least.
+    /// About what it takes; a table is half full, give or take a sixth.
     fn bytes(&self) -> u64 {
         let text = if let KeyText::Long(text) = &self.text { text.len() } else { 0 };
         (2 * size_of::<Self>() + text) as u64 + (self.readers.len() as u64 - 1) * READER_BYTES
@@ -127,7 +130,7 @@ impl Tracked {
 /// A part of the table.
 #[derive(Debug, Default)]
 struct Part {
-    /// With a million keys it grows from 3,500 to twice as many in one step, which moves 200 KB.
+    /// With ten million keys it grows from 7,000 to twice as many in one step, which moves 400 KB.
     keys: HashTable<Tracked>,
     readers: u64,
     bytes: u64,
@@ -151,7 +154,7 @@ impl Part {
 /// The table, in parts, each under a lock of its own.
 #[derive(Debug)]
 pub struct Keys {
-    parts: Vec<CachePadded<Mutex<Part>>>,
+    parts: Vec<Mutex<Part>>,
     /// Keys in it.
     pub len: AtomicU64,
     /// Pairs of a key and a connection.
@@ -165,7 +168,7 @@ pub struct Keys {
 impl Default for Keys {
     fn default() -> Self {
         Self {
-            parts: (0..PARTS).map(|_| CachePadded(Mutex::default())).collect(),
+            parts: (0..KEY_PARTS).map(|_| Mutex::default()).collect(),
             len: AtomicU64::new(0),
             readers: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -176,7 +179,7 @@ impl Default for Keys {
 
 impl Keys {
     fn part(&self, hash: u64) -> MutexGuard<'_, Part> {
-        self.parts[part_of(hash)].lock().expect("no panic while a part is held")
+        self.parts[(hash >> 32) as usize % KEY_PARTS].lock().expect("no panic while a part is held")
     }
 
     /// A connection has read a key, under the lock of the key's slot.
@@ -224,7 +227,7 @@ impl Keys {
     pub fn forget_any(&self, tell: impl FnOnce(Name, &Readers)) -> bool {
         // Hashes are spread evenly, by a secret: any sequence of numbers finds keys at random.
         let from = self.next_victim.fetch_add(0x9E37_79B9_7F4A_7C15, Relaxed);
-        for at in 0..PARTS as u64 {
+        for at in 0..KEY_PARTS as u64 {
             // (The part of a hash is in its bits from the 32nd on.)
             let hash = from.wrapping_add(at << 32);
             let mut part = self.part(hash);
@@ -238,8 +241,8 @@ impl Keys {
 
     fn tell_gone(&self, part: &mut Part, gone: &Tracked, tell: impl FnOnce(Name, &Readers)) {
         // Each time that many have gone it is moved into less room.
-        if part.keys.len() < part.keys.capacity() / 8 {
-            part.keys.shrink_to(part.keys.len() * 2, |known| known.hash);
+        if part.keys.len() < part.keys.capacity() / 3 {
+            part.keys.shrink_to(part.keys.len() * 3 / 2, |known| known.hash);
         }
         self.count_out(part, 1, gone.readers.len() as u64, gone.bytes());
         tell(Name::new(gone.hash, gone.text.get()), &gone.readers);
