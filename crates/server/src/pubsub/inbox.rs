@@ -16,6 +16,9 @@ use std::collections::VecDeque;
 /// The most bytes of messages on their way to one worker. Publishers to a worker that falls further
 /// behind wait, all but those in EXEC. Overshot by one message for each publisher.
 pub const UNDERWAY_MAX: u64 = 64 << 20;
+/// An inbox or a queue that is empty keeps room for so many messages. What more it had under a
+/// backlog, up to tens of megabytes, it gives back.
+pub const ROOM_KEPT: usize = 1024;
 /// What a message takes beside its bytes.
 pub const POST_BYTES: u64 = 160;
 
@@ -205,6 +208,7 @@ impl Inbox {
         self.is_announced.store(false, SeqCst);
         let mut posts = self.posts.lock().expect("no panic while an inbox is held");
         into.append(&mut posts);
+        posts.shrink_to(ROOM_KEPT);
         self.has_posts.store(false, Relaxed);
     }
 
@@ -232,6 +236,12 @@ impl Inbox {
         }
         waiting.push((worker, conn));
         true
+    }
+
+    /// Room for messages that it has.
+    #[cfg(test)]
+    pub fn room(&self) -> usize {
+        self.posts.lock().expect("no panic while an inbox is held").capacity()
     }
 
     /// Bytes of what is not delivered yet.

@@ -2,7 +2,7 @@
 //! are being delivered, and whom it has to tell of messages.
 
 use crate::pubsub::inbox::{Inbox, Published};
-use crate::pubsub::names::{Name, Named, PARTS, Table, part_of};
+use crate::pubsub::names::{Name, Named, PARTS, Table, part_of, remove_from};
 use crate::pubsub::queue::Queue;
 use crate::pubsub::subscribers::Subscriber;
 use base::sync::Arc;
@@ -48,7 +48,8 @@ impl Local {
     /// A connection subscribes.
     pub fn join(&mut self, subject: Subject, name: &Name, subscriber: Subscriber) {
         let table = self.table(subject, name.parts().0);
-        let list = table.entry(name.clone()).or_default();
+        // (Most names have one subscriber; a list that grows by itself begins with room for four.)
+        let list = table.entry(name.clone()).or_insert_with(|| Vec::with_capacity(1));
         let token = subscriber.conn.token();
         match list.binary_search_by_key(&token, |s| s.conn.token()) {
             Ok(at) => list[at] = subscriber,
@@ -64,7 +65,7 @@ impl Local {
             list.remove(at);
         }
         if list.is_empty() {
-            table.remove(name as &dyn Named);
+            remove_from(table, name);
         }
     }
 

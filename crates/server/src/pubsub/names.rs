@@ -141,6 +141,19 @@ impl Hasher for Passed {
 /// A table by name.
 pub type Table<V> = HashMap<Name, V, BuildHasherDefault<Passed>>;
 
+/// A table with room for fewer names than this is left as large as it is.
+const SHRUNK_FROM: usize = 16;
+
+/// Removes a name. A table that is nearly empty then gives its memory back: what a million names
+/// have taken is not kept when they are gone. (It shrinks to twice its names, so that it neither
+/// grows nor shrinks again soon.)
+pub fn remove_from<V>(table: &mut Table<V>, name: &dyn Named) {
+    table.remove(name);
+    if table.capacity() > SHRUNK_FROM && table.len() * 8 < table.capacity() {
+        table.shrink_to(table.len() * 2);
+    }
+}
+
 /// Parts of a table that may hold a million names: each grows by itself, so that no step is long.
 pub const PARTS: usize = 256;
 
@@ -148,4 +161,30 @@ pub const PARTS: usize = 256;
 #[inline]
 pub fn part_of(hash: u64) -> usize {
     (hash >> 32) as usize % PARTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_gives_back_what_its_names_have_taken() {
+        let mut table = Table::default();
+        let name = |n: u64| Name::new(n << 57 | n, b"x");
+        (0..4000).for_each(|n| _ = table.insert(name(n), n));
+        let most = table.capacity();
+        for n in 0..4000 {
+            remove_from(&mut table, &name(n));
+            let room = table.capacity();
+            let is_small = room <= SHRUNK_FROM || room <= table.len() * 8 + 8;
+            assert!(is_small, "room for {room} names, and {} are there", table.len());
+            assert!(room <= most);
+        }
+        assert!(table.capacity() <= SHRUNK_FROM);
+        // One that comes and goes does not have the table made again each time.
+        table.insert(name(1), 1);
+        let room = table.capacity();
+        remove_from(&mut table, &name(1));
+        assert_eq!(table.capacity(), room);
+    }
 }

@@ -8,7 +8,7 @@
 //!                                  connections with tokens below `served_below` have both
 //! ```
 
-use crate::pubsub::inbox::{Inbox, Post};
+use crate::pubsub::inbox::{Inbox, Post, ROOM_KEPT};
 use driver::ConnId;
 use std::collections::VecDeque;
 
@@ -76,7 +76,16 @@ impl Queue {
         let run = std::mem::take(&mut self.run);
         self.served_below = 0;
         self.delivered += run as u64;
-        self.posts.drain(..run)
+        let is_last = run == self.posts.len() && self.posts.capacity() > ROOM_KEPT;
+        // (The room goes with the last ones; it has become much under a backlog.)
+        let last = if is_last { std::mem::take(&mut self.posts) } else { VecDeque::new() };
+        last.into_iter().chain(self.posts.drain(..if is_last { 0 } else { run }))
+    }
+
+    /// Room for messages that it has.
+    #[cfg(test)]
+    pub fn room(&self) -> usize {
+        self.posts.capacity()
     }
 
     /// How many of the first messages go to the same channel or pattern. (Those that a client may

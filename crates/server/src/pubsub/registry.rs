@@ -2,7 +2,7 @@
 //! worker. Channels stand in shards by the hash of their names; patterns have one lock.
 
 use crate::pubsub::inbox::{Held, Inbox, POST_BYTES, Post, Published, Text, To, What};
-use crate::pubsub::names::{Asked, NAME_BYTES, Name, Named, PARTS, Table, part_of};
+use crate::pubsub::names::{Asked, NAME_BYTES, Name, Named, PARTS, Table, part_of, remove_from};
 use crate::pubsub::patterns::Patterns;
 use crate::pubsub::subscribers::Subscribers;
 use crate::sessions::output::Hold;
@@ -192,7 +192,7 @@ impl PubSub {
         let Some(subscribers) = table.get_mut(name as &dyn Named) else { return };
         subscribers.leave(worker);
         if subscribers.total() == 0 {
-            table.remove(name as &dyn Named);
+            remove_from(table, name);
             total.fetch_sub(1, Relaxed);
             self.totals.bytes.fetch_sub(NAME_BYTES + name.text().len() as u64, Relaxed);
         }

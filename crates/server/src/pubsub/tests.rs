@@ -2,12 +2,15 @@
 
 use crate::config::Config;
 use crate::pubsub::deliver::{SEND_NS, TURN_NS};
-use crate::pubsub::inbox::{Held, Inbox, Post, Published, Text, To, UNDERWAY_MAX, What};
+use crate::pubsub::inbox::{Held, Inbox, Post, Published, ROOM_KEPT, Text, To, UNDERWAY_MAX, What};
 use crate::pubsub::names::Name;
+use crate::pubsub::queue::Queue;
 use crate::sessions::output::Hold;
 use crate::worker::Worker;
 use crate::worker::message::Message;
 use base::sync::Arc;
+use base::sync::atomic::AtomicU64;
+use base::sync::atomic::Ordering::Relaxed;
 use command::ops::Subject;
 use driver::loopback::Loopback;
 use driver::{ConnId, Driver};
@@ -233,12 +236,9 @@ fn messages_for_patterns_keep_their_order_in_steps() {
     assert_eq!(world.got(CLIENTS - 1).replace("*2\r\n$4\r\npong\r\n$0\r\n\r\n", ""), odd);
 }
 
-/// The bound counts names, texts and what a message takes beside them. The last one may cross it;
-/// whoever waits is woken by the delivery that makes room, once.
-#[test]
-fn an_inbox_is_full_at_its_bound() {
-    let (inbox, held) = (Inbox::default(), Arc::default());
-    let post = |len: usize| Post {
+/// A message of so many bytes, counted in a sum.
+fn post_of(held: &Arc<AtomicU64>, len: usize) -> Post {
+    Post {
         published: Arc::new(Published {
             what: What::Message {
                 subject: Subject::Channel,
@@ -249,10 +249,18 @@ fn an_inbox_is_full_at_its_bound() {
             hold: Hold::NONE,
             from: (0, ConnId { index: 0, generation: 1 }),
             skips_publisher: false,
-            held: Held::new(&held, len as u64),
+            held: Held::new(held, len as u64),
         }),
         to: To::Subscribers { is_direct: true, patterns: Box::default() },
-    };
+    }
+}
+
+/// The bound counts names, texts and what a message takes beside them. The last one may cross it;
+/// whoever waits is woken by the delivery that makes room, once.
+#[test]
+fn an_inbox_is_full_at_its_bound() {
+    let (inbox, held) = (Inbox::default(), Arc::default());
+    let post = |len| post_of(&held, len);
     let (one, waiter) = (16 << 20, ConnId { index: 5, generation: 1 });
     for n in 0..3 {
         inbox.push(post(one));
@@ -270,4 +278,29 @@ fn an_inbox_is_full_at_its_bound() {
     assert!(inbox.is_full(), "what was taken is not delivered");
     let woken: Vec<usize> = posts.iter().map(|post| inbox.delivered(post).len()).collect();
     assert_eq!((woken, inbox.underway()), (vec![1, 0, 0, 0, 0], 0));
+}
+
+/// A backlog of very many messages leaves no room behind when it is delivered, wherever it was.
+#[test]
+fn the_room_of_a_backlog_is_given_back() {
+    let (inbox, mut queue, held) = (Inbox::default(), Queue::default(), Arc::default());
+    for round in 0..3 {
+        for _ in 0..20_000 {
+            inbox.push(post_of(&held, 1));
+        }
+        assert!(inbox.room() > ROOM_KEPT);
+        queue.take_from(&inbox);
+        assert!(inbox.room() <= ROOM_KEPT, "round {round}: {}", inbox.room());
+        let mut delivered = 0;
+        while !queue.is_empty() {
+            queue.begin();
+            for post in queue.end() {
+                assert!(inbox.delivered(&post).is_empty(), "nobody waits");
+                delivered += 1;
+            }
+        }
+        assert_eq!((delivered, queue.last_number()), (20_000, 20_000 * (round + 1)));
+        assert!(queue.room() <= ROOM_KEPT, "round {round}: {}", queue.room());
+    }
+    assert_eq!((inbox.underway(), held.load(Relaxed)), (0, 0));
 }
