@@ -2,6 +2,7 @@
 //! (this program again), because a killed server is never freed.
 #![cfg(sim)]
 
+mod baton_messages;
 #[allow(dead_code)] // some of it is for other tests
 mod sim_world;
 
@@ -356,6 +357,9 @@ fn one_run() {
         "dies" => a_server_dies(seed),
         "load" => a_file_is_loaded(seed),
         "second" => a_second(seed),
+        "subscribe" => baton_messages::subscribers_come_and_go(seed),
+        "caches" => baton_messages::caches_are_told(seed),
+        "killed" => baton_messages::subscribers_are_killed(seed),
         "prices" => prices(seed),
         other => panic!("no story {other}"),
     };
@@ -408,4 +412,24 @@ fn a_server_dies_and_another_takes_its_place() {
             assert_eq!(result_of("dies", seed), result, "the same run again");
         }
     }
+}
+
+/// Runs a story with so many seeds.
+fn all_pass(story: &str, seeds: u64) {
+    (0..seeds).for_each(|seed| drop(result_of(story, seed)));
+}
+
+#[test]
+fn messages_reach_exactly_those_who_subscribe() {
+    all_pass("subscribe", 250);
+}
+
+#[test]
+fn caches_hold_no_stale_value() {
+    all_pass("caches", 250);
+}
+
+#[test]
+fn a_killed_subscriber_costs_no_other_a_message() {
+    all_pass("killed", 250);
 }

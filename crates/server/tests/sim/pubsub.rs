@@ -281,3 +281,44 @@ fn messages_reach_subscribers_while_all_move() {
         sim.end();
     }
 }
+
+/// A client of thousands of channels subscribes and leaves in steps: no turn works on more than 256
+/// names of it, and another client of the same worker is answered meanwhile.
+#[test]
+fn very_many_channels_come_and_go_in_steps() {
+    const NAMES: usize = 5_000;
+    let channels = |sim: &Sim| sim.shared.pubsub.totals.channels.load(Relaxed) as usize;
+    for ending in ["UNSUBSCRIBE", "RESET", "close"] {
+        let mut sim = Sim::new(4, Faults::NONE, Config::default());
+        sim.connect(3);
+        let (subscriber, other) = (0, 2); // both are at worker 0
+        let names: Vec<String> = (0..NAMES).map(|n| format!("channel:{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        sim.clients[subscriber].say(&[&["SUBSCRIBE"], &names[..]].concat());
+        for goal in [NAMES, 0] {
+            if goal == 0 && ending == "close" {
+                sim.clients[subscriber].close();
+            } else if goal == 0 {
+                sim.clients[subscriber].say(&[ending]);
+            }
+            let mut answered = 0;
+            sim.clients[other].say(&["PING"]);
+            while channels(&sim) != goal {
+                let before = channels(&sim);
+                sim.step();
+                let now = channels(&sim);
+                // (A closed client is released 512 at a time.)
+                assert!(now.abs_diff(before) <= 512, "{ending}: from {before} to {now} at once");
+                if sim.clients[other].take_reply().is_some() {
+                    answered += u32::from(now != goal && now != NAMES - goal);
+                    sim.clients[other].say(&["PING"]);
+                }
+            }
+            assert!(answered > 0, "{ending}: nobody is answered on the way to {goal}");
+            while sim.clients[other].take_reply().is_none() {
+                sim.step();
+            }
+        }
+        sim.end();
+    }
+}

@@ -326,7 +326,7 @@ pub fn encode(args: &[&str]) -> Vec<u8> {
     format!("*{}\r\n{}", args.len(), args.concat()).into_bytes()
 }
 
-/// A reply of protocol 2.
+/// A reply of protocol 2, or what is needed of protocol 3.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     Simple(String),
@@ -336,6 +336,7 @@ pub enum Reply {
     Null,
     NullArray,
     Array(Vec<Reply>),
+    Push(Vec<Reply>),
 }
 
 impl Reply {
@@ -369,14 +370,17 @@ pub fn parse(bytes: &[u8]) -> Option<(Reply, usize)> {
             at = end + 2;
             Reply::Bulk(String::from_utf8(bulk.to_vec()).expect("values are ASCII here"))
         }
-        b'*' => {
+        b'_' => Reply::Null,
+        kind @ (b'*' | b'>' | b'%') => {
+            // (A map as the array of its keys and values.)
+            let count = number() * if kind == b'%' { 2 } else { 1 };
             let mut members = Vec::new();
-            for _ in 0..number() {
+            for _ in 0..count {
                 let (member, len) = parse(&bytes[at..])?;
                 members.push(member);
                 at += len;
             }
-            Reply::Array(members)
+            if kind == b'>' { Reply::Push(members) } else { Reply::Array(members) }
         }
         other => panic!("{:?} begins no reply", other as char),
     };
