@@ -48,6 +48,7 @@ mod suite {
     mod limits;
     mod loading;
     mod memory;
+    mod messages;
     mod migrate;
     mod moment;
     mod monitor;

@@ -78,6 +78,7 @@ const STEPS: &[Step] = &[
     ("pubsub", BUILT, |root| both(root, "pubsub", &[])),
     ("key_events", BUILT, |root| both(root, "key_events", &[])),
     ("tracking", BUILT, |root| both(root, "tracking", &[])),
+    ("messages", RELEASED, |root| suite(root, "messages", RELEASE)),
     ("io_backend", BUILT, |root| suite(root, "io_backend", &[])),
     ("traffic", BUILT, |root| both(root, "traffic", &[])),
     ("flooding", BUILT, |root| both(root, "flooding", &[])),

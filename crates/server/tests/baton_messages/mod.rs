@@ -195,8 +195,8 @@ struct Cached {
 }
 
 impl Cached {
-    /// In each round: it reads several times, the other one reads, and it reads what writers have counted behind
-    /// their changes.
+    /// In each round: it reads several times, the other one reads, and it reads what writers have
+    /// counted behind their changes.
     fn pump(&mut self, prng: &mut base::prng::Prng) {
         let Self { tracks, other, key, .. } = self;
         match self.step {
@@ -332,52 +332,8 @@ pub fn subscribers_are_killed(seed: u64) -> Summary {
     let mut publisher = Publisher::new(&world, 0);
     let (mut control, mut second) = (world.connect(), world.connect());
     for round in 0..ROUNDS {
-        let mut ids = Vec::new();
-        let mut victims: Vec<Client> = Vec::new();
-        for _ in 0..3 {
-            let mut victim = world.connect();
-            ids.push(ask(&mut world, &mut victim, &["CLIENT", "ID"]).integer().to_string());
-            ask(&mut world, &mut victim, &["SUBSCRIBE", "a"]);
-            victims.push(victim);
-        }
-        // All are killed; or one closes by itself, and another client takes a place that is free.
-        if round % 2 == 0 {
-            let closes = world.prng.below(3) as usize;
-            drop(victims.remove(closes));
-            ids.remove(closes);
-        }
-        let mut newcomer = world.connect();
-        newcomer.say(&["PING"]);
-        for id in &ids {
-            control.say(&["CLIENT", "KILL", "ID", id]);
-        }
-        let (mut killed, mut last, mut newcomers) = (0, None, None);
-        world.run(|prng| {
-            publisher.pump(prng, killed < ids.len());
-            assert_eq!(control.pump(prng), None, "nobody closes");
-            while let Some(reply) = control.take_reply() {
-                assert_eq!(reply, Reply::Integer(1));
-                killed += 1;
-                if killed == ids.len() {
-                    second.say(&["PUBSUB", "NUMSUB", "a"]);
-                }
-            }
-            assert_eq!(second.pump(prng), None, "nobody closes");
-            last = last.take().or_else(|| second.take_reply());
-            for victim in &mut victims {
-                _ = victim.pump(prng); // closed, sooner or later
-            }
-            take_messages(&mut stays, prng);
-            assert_eq!(newcomer.pump(prng), None, "nobody closes");
-            newcomers = newcomers.take().or_else(|| newcomer.take_reply());
-            last.is_some() && newcomers.is_some() && publisher.is_idle()
-        });
-        let Some(Reply::Array(parts)) = last else { panic!("{last:?}") };
-        // (That one has closed may not be known.)
-        let (count, most) = (parts[1].integer(), 6 - ids.len() as i64);
-        assert!((3..=most).contains(&count), "round {round}: {count} are counted");
-        assert_eq!(newcomers, Some(Reply::Simple("PONG".into())));
-        assert_eq!(newcomer.take_reply(), None, "it has subscribed to nothing");
+        let controls = [&mut control, &mut second];
+        some_are_killed(&mut world, round, &mut stays, &mut publisher, controls);
     }
     let numbers: Vec<String> = (1..=publisher.sent).map(|n| format!("0:{n}")).collect();
     world.run(|prng| {
@@ -397,6 +353,62 @@ pub fn subscribers_are_killed(seed: u64) -> Summary {
     world.run(|_| shared.pubsub.message_bytes() == 0);
     drop((shared, stays, publisher, control, second));
     world.shut_down()
+}
+
+/// Some subscribe, and are killed or close, while the publisher goes on.
+fn some_are_killed(
+    world: &mut World,
+    round: usize,
+    stays: &mut [(Client, VecDeque<String>)],
+    publisher: &mut Publisher,
+    [control, second]: [&mut Client; 2],
+) {
+    let mut ids = Vec::new();
+    let mut victims: Vec<Client> = Vec::new();
+    for _ in 0..3 {
+        let mut victim = world.connect();
+        ids.push(ask(world, &mut victim, &["CLIENT", "ID"]).integer().to_string());
+        ask(world, &mut victim, &["SUBSCRIBE", "a"]);
+        victims.push(victim);
+    }
+    // All are killed; or one closes by itself, and another client takes a place that is free.
+    if round % 2 == 0 {
+        let closes = world.prng.below(3) as usize;
+        drop(victims.remove(closes));
+        ids.remove(closes);
+    }
+    let mut newcomer = world.connect();
+    newcomer.say(&["PING"]);
+    for id in &ids {
+        control.say(&["CLIENT", "KILL", "ID", id]);
+    }
+    let (mut killed, mut last, mut newcomers) = (0, None, None);
+    world.run(|prng| {
+        publisher.pump(prng, killed < ids.len());
+        assert_eq!(control.pump(prng), None, "nobody closes");
+        while let Some(reply) = control.take_reply() {
+            assert_eq!(reply, Reply::Integer(1));
+            killed += 1;
+            if killed == ids.len() {
+                second.say(&["PUBSUB", "NUMSUB", "a"]);
+            }
+        }
+        assert_eq!(second.pump(prng), None, "nobody closes");
+        last = last.take().or_else(|| second.take_reply());
+        for victim in &mut victims {
+            _ = victim.pump(prng); // closed, sooner or later
+        }
+        take_messages(stays, prng);
+        assert_eq!(newcomer.pump(prng), None, "nobody closes");
+        newcomers = newcomers.take().or_else(|| newcomer.take_reply());
+        last.is_some() && newcomers.is_some() && publisher.is_idle()
+    });
+    let Some(Reply::Array(parts)) = last else { panic!("{last:?}") };
+    // (That one has closed may not be known.)
+    let (count, most) = (parts[1].integer(), 6 - ids.len() as i64);
+    assert!((3..=most).contains(&count), "round {round}: {count} are counted");
+    assert_eq!(newcomers, Some(Reply::Simple("PONG".into())));
+    assert_eq!(newcomer.take_reply(), None, "it has subscribed to nothing");
 }
 
 fn take_messages(stays: &mut [(Client, VecDeque<String>)], prng: &mut base::prng::Prng) {
