@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! execute_window -> run_from     under one net: a panic ends one connection
-//!   run_framed                   the short path: one key, one lock, no clock
+//!   run_framed -> run_short      the short path: one key, one lock, no clock
 //!     follow_up_framed           its handler left work to do
 //!   run_off_path                 the full path (`request`), timed by itself
 //!     run_tracked                but a read of a client that tracks, if no message waits, and a
@@ -12,7 +12,7 @@
 
 use crate::execute::caller::Caller;
 use crate::execute::gates::closed;
-use crate::execute::hot::accepts;
+use crate::execute::hot::{Hot, accepts};
 use crate::execute::outcome::Outcome;
 use crate::execute::request::{Request, passes_closed_gate};
 use crate::execute::sizes::is_large;
@@ -30,6 +30,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Conditions of the whole server with which the short path goes on, while changes draw numbers.
 const NUMBERED_OPEN: u32 = closed::NUMBERED | closed::AWAITED;
+
+/// What has become of a command on the short path.
+enum Short {
+    /// It has run, or is not to run.
+    Over,
+    /// Its handler left some or all of its work.
+    Left(Done),
+    /// It is not for the short path.
+    Unfit,
+}
 
 impl Core {
     /// Executes the window in order and empties it.
@@ -88,7 +98,7 @@ impl Core {
                     continue;
                 }
             }
-            self.run_framed::<false, false>(access, window, c, input, out);
+            self.run_framed::<false>(access, window, c, input, out);
         }
     }
 
@@ -127,105 +137,102 @@ impl Core {
         out: &mut OutBuf,
     ) {
         if self.batch.is_numbered {
-            self.run_framed::<true, false>(access, window, c, input, out);
+            self.run_framed::<true>(access, window, c, input, out);
         } else {
-            self.run_framed::<false, false>(access, window, c, input, out);
+            self.run_framed::<false>(access, window, c, input, out);
         }
     }
 
-    /// One command. If changes draw numbers, those of the short path leave the request as their
-    /// record as it was received. `TRACKED`: it is a read of a client that tracks. False if that is
-    /// to take the full path, as when messages wait at this worker.
-    #[inline(always)] // into the loop over the window, although others call it, too
-    fn run_framed<const NUMBERED: bool, const TRACKED: bool>(
+    /// One command.
+    #[inline(always)] // into the loop over the window, although `run_usual` calls it, too
+    fn run_framed<const NUMBERED: bool>(
         &mut self,
         access: &mut Access,
         window: &Window,
         c: &Framed,
         input: &[u8],
         out: &mut OutBuf,
-    ) -> bool {
+    ) {
+        match self.run_short::<NUMBERED, false>(access, window, c, input, out) {
+            Short::Over => {}
+            Short::Left(done) => self.follow_up_framed(access, window, c, input, out, done),
+            Short::Unfit => self.run_off_path(access, window, c, input, out),
+        }
+    }
+
+    /// The short path of a command: a plain session, nothing unusual in the server, one key. If
+    /// changes draw numbers, the command leaves its request as its record as it was received.
+    /// `TRACKED`: it is a read of a client that tracks, and unfit if messages wait at this worker.
+    #[inline(always)]
+    fn run_short<const NUMBERED: bool, const TRACKED: bool>(
+        &mut self,
+        access: &mut Access,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) -> Short {
         let Some(session) = self.sessions[c.session as usize].as_deref_mut() else {
             self.leave_short_path(window, c);
-            return true;
+            return Short::Over;
         };
-        // The short path: a plain session, nothing unusual in the server, one key.
         let open = if NUMBERED { NUMBERED_OPEN } else { 0 };
         let tracking = if TRACKED { gate::TRACKING } else { 0 };
-        if (session.gates & !tracking | self.gates & !open) == 0
-            && let Some((id, hot)) = c.id.map(|id| (id, self.hot[id.index()]))
-            && let Some(run) = hot.run
-            && accepts(hot.arity, c.spans_len as usize)
-        {
-            self.turn.output.open(c.session, out);
-            self.running.begin(c.session, id, out.position());
-            let lookups = (self.tally.hits, self.tally.misses);
-            let done = match access.lock_plain(c.key.slot, self.turn.unix_ms()) {
-                Ok(mut guard)
-                    if !TRACKED || !self.pubsub.has_posts(self.shared.pubsub.inbox(self.id)) =>
-                {
-                    let mark = NUMBERED.then(|| guard.mark());
-                    let mut ctx = Ctx::new(
-                        &mut guard,
-                        Reply::new(out, session.proto),
-                        window.args(input, c),
-                        session.db,
-                        self.turn.unix_ms(),
-                        &self.settings.command,
-                        &mut self.tally,
-                        c.key,
-                    );
-                    let result = run(&mut ctx);
-                    let has_replied = matches!(result, Ok(Done::Replied));
-                    if !has_replied && result.is_err() {
-                        guard.rollback();
-                    } else if let Some(mark) = mark {
-                        let request = &input[c.start as usize..c.end as usize];
-                        let args = window.args(input, c);
-                        record::framed(&mut guard, mark, id.spec(), session.db, args, request);
-                    }
-                    if NUMBERED {
-                        self.finish_recorded(&mut guard, has_replied);
-                    } else {
-                        self.finish_change(&mut guard); // (AWAITED is open: none has a hold)
-                    }
-                    if TRACKED && has_replied {
-                        self.remember_framed(c, window.args(input, c));
-                    }
-                    if has_replied {
-                        std::mem::forget(result); // nothing is in it to be dropped
-                        if !is_large(self.running.reply_from(), out) {
-                            return true;
-                        }
-                        drop(guard);
-                        self.record_large_reply(window, c, input, out);
-                        return true;
-                    }
-                    drop(guard);
-                    if TRACKED {
-                        // It runs once more, and counts once.
-                        (self.tally.hits, self.tally.misses) = lookups;
-                        out.truncate(self.running.reply_from());
-                        return false;
-                    }
-                    match result {
-                        Ok(done) => done,
-                        Err(e) => {
-                            self.refuse_framed(out, c.session, id, &e);
-                            return true;
-                        }
-                    }
-                }
-                Err(parked) if !TRACKED => Done::Park(parked),
-                _ => return false,
-            };
-            self.follow_up_framed(access, window, c, input, out, done);
-            return true;
+        if (session.gates & !tracking | self.gates & !open) != 0 {
+            return Short::Unfit;
         }
-        if !TRACKED {
-            self.run_off_path(access, window, c, input, out);
+        let hot = c.id.map(|id| (id, self.hot[id.index()]));
+        let Some((id, Hot { run: Some(run), arity, .. })) = hot else { return Short::Unfit };
+        if !accepts(arity, c.spans_len as usize) {
+            return Short::Unfit;
         }
-        !TRACKED
+        self.turn.output.open(c.session, out);
+        self.running.begin(c.session, id, out.position());
+        let (now, lookups) = (self.turn.unix_ms(), (self.tally.hits, self.tally.misses));
+        let mut guard = match access.lock_plain(c.key.slot, now) {
+            Ok(guard) => guard,
+            Err(_) if TRACKED => return Short::Unfit,
+            Err(parked) => return Short::Left(Done::Park(parked)),
+        };
+        if TRACKED && self.pubsub.has_posts(self.shared.pubsub.inbox(self.id)) {
+            return Short::Unfit;
+        }
+        let (args, db) = (window.args(input, c), session.db);
+        let mark = NUMBERED.then(|| guard.mark());
+        let (reply, settings) = (Reply::new(out, session.proto), &self.settings.command);
+        let mut ctx = Ctx::new(&mut guard, reply, args, db, now, settings, &mut self.tally, c.key);
+        let result = run(&mut ctx);
+        let has_replied = matches!(result, Ok(Done::Replied));
+        if !has_replied && result.is_err() {
+            guard.rollback();
+        } else if let Some(mark) = mark {
+            let request = &input[c.start as usize..c.end as usize];
+            record::framed(&mut guard, mark, id.spec(), db, args, request);
+        }
+        if NUMBERED {
+            self.finish_recorded(&mut guard, has_replied);
+        } else {
+            self.finish_change(&mut guard); // (AWAITED is open: none has a hold)
+        }
+        if has_replied {
+            std::mem::forget(result); // nothing is in it to be dropped
+            if TRACKED {
+                self.remember_framed(c, args);
+            }
+            if is_large(self.running.reply_from(), out) {
+                drop(guard);
+                self.record_large_reply(window, c, input, out);
+            }
+            return Short::Over;
+        }
+        drop(guard);
+        if TRACKED {
+            // It runs once more, and counts once.
+            (self.tally.hits, self.tally.misses) = lookups;
+            out.truncate(self.running.reply_from());
+            return Short::Unfit;
+        }
+        result.map_or_else(|e| self.refuse_framed(out, c.session, id, &e), Short::Left)
     }
 
     /// One command that the loop over the window does not run by itself. Most take the full path,
@@ -240,7 +247,7 @@ impl Core {
         out: &mut OutBuf,
     ) {
         if self.is_tracked_read(c) && self.run_tracked(access, window, c, input, out)
-            || self.publish_to_nobody(c, window.args(input, c), out)
+            || self.publish_to_nobody(window, c, input, out)
         {
             return;
         }
@@ -252,17 +259,13 @@ impl Core {
         let caller = Caller::of_session(session);
         let args = window.args(input, c);
         let request = Request { caller: &caller, id: c.id, args, key: c.key };
-        let started = self.batch.timed_before(c).unwrap_or_else(|| self.clock.now());
+        let started = self.clock.now();
         self.running.time_from(started);
         self.count_lookups(window.db); // those of the commands before
         let outcome = self.execute(access, out, &request);
         self.count_lookups(caller.db);
         if outcome != Outcome::Retry {
-            let now = self.clock.now();
-            let ns = now.since(started);
-            if !self.settings.is_noted(ns) {
-                self.batch.end_timed(c, now); // (to note it may take longer than the clock)
-            }
+            let ns = self.clock.now().since(started);
             self.batch.timed_ns += ns;
             let sizes = self.sizes(u64::from(c.end - c.start), out);
             self.record_executed(&request, started, ns, outcome, sizes);
@@ -291,11 +294,12 @@ impl Core {
         input: &[u8],
         out: &mut OutBuf,
     ) -> bool {
-        if self.batch.is_numbered {
-            self.run_framed::<true, true>(access, window, c, input, out)
+        let short = if self.batch.is_numbered {
+            self.run_short::<true, true>(access, window, c, input, out)
         } else {
-            self.run_framed::<false, true>(access, window, c, input, out)
-        }
+            self.run_short::<false, true>(access, window, c, input, out)
+        };
+        !matches!(short, Short::Unfit)
     }
 
     /// A read of a client that tracks and is not unusual in another way.
@@ -323,19 +327,27 @@ impl Core {
     /// PUBLISH and SPUBLISH on the short path. False if somebody receives the message, or something
     /// is unusual.
     #[inline]
-    fn publish_to_nobody(&mut self, c: &Framed, args: Args<'_>, out: &mut OutBuf) -> bool {
+    fn publish_to_nobody(
+        &mut self,
+        window: &Window,
+        c: &Framed,
+        input: &[u8],
+        out: &mut OutBuf,
+    ) -> bool {
         let Some(id) = c.id else { return false };
-        let hot = self.hot[id.index()];
-        let Some(subject) = hot.publishes.filter(|_| accepts(hot.arity, args.len())) else {
+        let Hot { publishes: Some(subject), arity, .. } = self.hot[id.index()] else {
             return false;
         };
+        if !accepts(arity, c.spans_len as usize) {
+            return false;
+        }
         let Some(session) = self.sessions[c.session as usize].as_deref() else { return false };
         if (session.gates | self.gates & !NUMBERED_OPEN) != 0 {
             return false;
         }
         self.turn.output.open(c.session, out);
         self.running.begin(c.session, id, out.position());
-        if !self.has_no_receivers(subject, args.get(1)) {
+        if !self.has_no_receivers(subject, window.args(input, c).get(1)) {
             return false;
         }
         session.card.last_command.store(id.index() as u32, Relaxed);
@@ -412,8 +424,10 @@ impl Core {
 
     /// Replies the error of a command of the short path.
     #[cold]
-    fn refuse_framed(&mut self, out: &mut OutBuf, session: u32, id: CommandId, e: &Error) {
-        let Some(s) = self.sessions[session as usize].as_deref() else { return };
-        self.refuse(out, s.proto, Some(id), e, true);
+    fn refuse_framed(&mut self, out: &mut OutBuf, session: u32, id: CommandId, e: &Error) -> Short {
+        if let Some(s) = self.sessions[session as usize].as_deref() {
+            self.refuse(out, s.proto, Some(id), e, true);
+        }
+        Short::Over
     }
 }

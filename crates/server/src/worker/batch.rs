@@ -5,7 +5,6 @@
 //! `after` when the driver's buffers are free again.
 
 use crate::execute::window::{Counted, Framed};
-use base::MonoNs;
 use driver::ConnId;
 
 /// What the execution of a window asks of the driver, done when the window is through.
@@ -42,8 +41,6 @@ pub struct Batch {
     attention_from: usize,
     /// Time of its commands that were timed by themselves.
     pub timed_ns: u64,
-    /// Where the last of these ends in the input, and when it ended.
-    timed_to: Option<(u32, MonoNs)>,
     /// First spans of its commands that did not take the short path.
     pub off_path: Vec<u32>,
     /// Up to here its commands of the short path are counted for their clients.
@@ -89,19 +86,6 @@ impl Batch {
         at >= self.unusual_from
     }
 
-    /// A command was timed by itself, and has ended now.
-    #[inline]
-    pub fn end_timed(&mut self, c: &Framed, now: MonoNs) {
-        self.timed_to = Some((c.end, now));
-    }
-
-    /// When the command ended that stands right before this one and was timed by itself: this one
-    /// has begun then, and the clock need not be read again.
-    #[inline]
-    pub fn timed_before(&self, c: &Framed) -> Option<MonoNs> {
-        self.timed_to.filter(|(end, _)| *end == c.start).map(|(_, at)| at)
-    }
-
     /// True if this command takes the short path, so far.
     #[inline]
     pub fn is_on_short_path(&self, c: &Framed) -> bool {
@@ -112,7 +96,6 @@ impl Batch {
     #[inline]
     pub fn end(&mut self) {
         self.timed_ns = 0;
-        self.timed_to = None;
         self.is_mixed = false;
         self.off_path.clear();
         self.counted = Counted::default();
