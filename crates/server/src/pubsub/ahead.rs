@@ -3,13 +3,33 @@
 
 use crate::pubsub::deliver::Pass;
 use crate::pubsub::inbox::{Post, Published};
+use crate::pubsub::names::Name;
 use crate::pubsub::wire::Told;
 use crate::sessions::outbox::copy;
 use crate::tracking::deliver::Way;
 use crate::worker::core::Core;
 use base::sync::Arc;
+use command::ops::Subject;
 use driver::ConnId;
 use resp::{OutBuf, OutPos, Proto};
+
+/// A subscription that is about to end, and no more counted.
+pub(crate) struct Ending<'a> {
+    /// To what kind.
+    pub subject: Subject,
+    /// To what.
+    pub name: &'a Name,
+    /// The last epoch of messages that counted it.
+    pub until: u64,
+}
+
+impl Ending<'_> {
+    /// True if it had ended when this message was published: other clients of the worker receive
+    /// it, and the publisher has not counted this one.
+    fn is_before(&self, pass: Pass<'_>) -> bool {
+        pass.published.epoch > self.until && pass.name() == Some((self.subject, self.name))
+    }
+}
 
 impl Core {
     /// Before a request of a session that listens runs: what was published so far is written.
@@ -32,7 +52,7 @@ impl Core {
     pub(crate) fn deliver_waiting(&mut self, out: &mut OutBuf, conn: ConnId) {
         self.write_pushes(out, conn);
         if self.has_posts() {
-            let told = self.messages_ahead(conn, None);
+            let told = self.messages_ahead(conn, None, None);
             self.write_told(out, conn, told);
             self.write_pushes(out, conn); // that a redirection is broken
         }
@@ -52,7 +72,7 @@ impl Core {
         if !self.has_posts() {
             return mark;
         }
-        let told = self.messages_ahead(conn, Some(proto));
+        let told = self.messages_ahead(conn, Some(proto), None);
         if told.is_empty() {
             return mark;
         }
@@ -69,12 +89,18 @@ impl Core {
     }
 
     /// A subscription is about to end, and no message counts it from here on. Those that did are
-    /// written, or follow the reply of EXEC.
-    pub(crate) fn deliver_last(&mut self, out: &mut OutBuf, conn: ConnId, is_in_exec: bool) {
+    /// written, or follow the reply of EXEC; those that have come since are not.
+    pub(crate) fn deliver_last(
+        &mut self,
+        out: &mut OutBuf,
+        conn: ConnId,
+        is_in_exec: bool,
+        ending: &Ending<'_>,
+    ) {
         if !self.has_posts() {
             return;
         }
-        let told = self.messages_ahead(conn, None);
+        let told = self.messages_ahead(conn, None, Some(ending));
         if is_in_exec {
             for (bytes, hold) in told {
                 self.queue_push(conn, bytes, hold);
@@ -89,7 +115,12 @@ impl Core {
     /// was in this protocol, only those that came before it gave up its locks, and ahead of the
     /// first that the session has published itself, to whomever. The work grows with the messages
     /// that wait at this worker and that the session was not told of.
-    fn messages_ahead(&mut self, conn: ConnId, behind: Option<Proto>) -> Vec<Told> {
+    fn messages_ahead(
+        &mut self,
+        conn: ConnId,
+        behind: Option<Proto>,
+        ending: Option<&Ending<'_>>,
+    ) -> Vec<Told> {
         self.take_posts();
         let Self { pubsub, sessions, id, .. } = self;
         let session = sessions.get(conn.index as usize).and_then(|s| s.as_deref());
@@ -104,7 +135,8 @@ impl Core {
         let mut redirected = Vec::new();
         for (number, post) in pubsub.queue.behind(told_to, conn) {
             let way = |pass: Pass<'_>| {
-                let subscriber = pass.subscriber(pubsub, conn);
+                let has_ended = ending.is_some_and(|ending| ending.is_before(pass));
+                let subscriber = pass.subscriber(pubsub, conn).filter(|_| !has_ended);
                 subscriber.map_or(Way::Nowhere, |found| pass.way_to(session, found, *id))
             };
             let is_later = number > pubsub.cut || post.published.from == (*id, conn);

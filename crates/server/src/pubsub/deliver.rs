@@ -66,7 +66,7 @@ impl<'a> Pass<'a> {
     }
 
     /// What its receivers subscribe to, if they subscribe.
-    fn name(self) -> Option<(Subject, &'a Name)> {
+    pub(super) fn name(self) -> Option<(Subject, &'a Name)> {
         match (self.to, &self.published.what) {
             (Receivers::OfPattern(pattern), _) => Some((Subject::Pattern, pattern)),
             (_, What::Message { subject, channel, .. }) => Some((*subject, channel)),

@@ -79,7 +79,7 @@ pub struct ToPublish<'a> {
 pub struct PubSub {
     shards: Vec<CachePadded<Mutex<Shard>>>,
     patterns: Mutex<Patterns>,
-    /// Raised by each subscription, under the lock of what it is to.
+    /// Raised when a subscription begins or ends, under the lock of what it is to.
     epoch: AtomicU64,
     /// How many there are.
     pub totals: Totals,
@@ -176,8 +176,9 @@ impl PubSub {
     }
 
     /// A subscription of a client of this worker ends. Every message that counted it is in the
-    /// worker's inbox.
-    pub fn leave(&self, worker: usize, subject: Subject, name: &Name) {
+    /// worker's inbox, and has an epoch up to the one that is returned; those that did not count it
+    /// have later ones.
+    pub fn leave(&self, worker: usize, subject: Subject, name: &Name) -> u64 {
         let total = self.totals.of(subject);
         if subject == Subject::Pattern {
             let mut patterns = self.patterns.lock().expect("no panic while patterns are held");
@@ -185,17 +186,19 @@ impl PubSub {
                 self.totals.bytes.fetch_sub(NAME_BYTES + name.text().len() as u64, Relaxed);
             }
             total.store(patterns.len() as u64, Relaxed);
-            return;
+            return self.epoch.fetch_add(1, Relaxed);
         }
         let mut shard = self.shard(name.parts().0);
         let table = shard.table(subject);
-        let Some(subscribers) = table.get_mut(name as &dyn Named) else { return };
-        subscribers.leave(worker);
-        if subscribers.total() == 0 {
-            remove_from(table, name);
-            total.fetch_sub(1, Relaxed);
-            self.totals.bytes.fetch_sub(NAME_BYTES + name.text().len() as u64, Relaxed);
+        if let Some(subscribers) = table.get_mut(name as &dyn Named) {
+            subscribers.leave(worker);
+            if subscribers.total() == 0 {
+                remove_from(table, name);
+                total.fetch_sub(1, Relaxed);
+                self.totals.bytes.fetch_sub(NAME_BYTES + name.text().len() as u64, Relaxed);
+            }
         }
+        self.epoch.fetch_add(1, Relaxed)
     }
 
     /// True if nobody can receive what is published to any channel of this kind.

@@ -2,6 +2,7 @@
 
 use crate::execute::caller::Caller;
 use crate::execute::outcome::Outcome;
+use crate::pubsub::ahead::Ending;
 use crate::pubsub::names::{Asked, Name};
 use crate::pubsub::subscribers::Subscriber;
 use crate::pubsub::subscriptions::{SUBJECTS, Subscribing, Subscriptions, What};
@@ -191,8 +192,9 @@ impl Core {
 
     /// Ends a subscription. Every message that counted it is delivered first.
     fn leave(&mut self, out: &mut OutBuf, caller: &Caller, subject: Subject, name: &Name) {
-        self.shared.pubsub.leave(self.id, subject, name);
-        self.deliver_last(out, caller.conn(), !caller.may_suspend);
+        let until = self.shared.pubsub.leave(self.id, subject, name);
+        let ending = Ending { subject, name, until };
+        self.deliver_last(out, caller.conn(), !caller.may_suspend, &ending);
         self.forget(caller.conn(), subject, name);
     }
 

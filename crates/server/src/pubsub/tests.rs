@@ -3,8 +3,9 @@
 use crate::config::Config;
 use crate::pubsub::deliver::{SEND_NS, TURN_NS};
 use crate::pubsub::inbox::{Held, Inbox, Post, Published, ROOM_KEPT, Text, To, UNDERWAY_MAX, What};
-use crate::pubsub::names::Name;
+use crate::pubsub::names::{Asked, Name};
 use crate::pubsub::queue::Queue;
+use crate::pubsub::registry::{PubSub, ToPublish};
 use crate::sessions::output::Hold;
 use crate::worker::Worker;
 use crate::worker::message::Message;
@@ -14,6 +15,7 @@ use base::sync::atomic::Ordering::Relaxed;
 use command::ops::Subject;
 use driver::loopback::Loopback;
 use driver::{ConnId, Driver};
+use std::collections::VecDeque;
 
 /// Clients of one worker; the last one publishes.
 struct World {
@@ -303,4 +305,37 @@ fn the_room_of_a_backlog_is_given_back() {
         assert!(queue.room() <= ROOM_KEPT, "round {round}: {}", queue.room());
     }
     assert_eq!((inbox.underway(), held.load(Relaxed)), (0, 0));
+}
+
+/// A client that has left is not counted by messages that follow, which another one of its worker
+/// receives: by their epochs it is known that they are not for it. (Those that came between its
+/// leave and its last look into the inbox were delivered to it, and counted by nobody.)
+#[test]
+fn what_follows_the_end_of_a_subscription_has_a_later_epoch() {
+    for subject in [Subject::Channel, Subject::Pattern] {
+        let pubsub = PubSub::new(1);
+        let asked = Asked { hash: 7, text: b"a" };
+        let (name, _) = pubsub.join(0, subject, asked);
+        pubsub.join(0, subject, asked);
+        let publish = || {
+            let message = ToPublish {
+                subject: Subject::Channel,
+                channel: asked,
+                text: &|| Text::Short(b"x".as_slice().into()),
+                epoch: None,
+                hold: Hold::NONE,
+                from: (0, ConnId { index: 0, generation: 1 }),
+                skips_publisher: false,
+                cannot_wait: false,
+            };
+            pubsub.publish(&message, |_| {}).expect("there is room")
+        };
+        assert_eq!(publish(), 2);
+        let until = pubsub.leave(0, subject, &name);
+        assert_eq!(publish(), 1);
+        let mut posts = VecDeque::new();
+        pubsub.inbox(0).take(&mut posts);
+        let is_for_it: Vec<bool> = posts.iter().map(|p| p.published.epoch <= until).collect();
+        assert_eq!(is_for_it, [true, false], "{subject:?}");
+    }
 }
