@@ -278,6 +278,8 @@ fn no_message_stands_before_the_old_value() {
     const READS: usize = 4_000;
     for threads in [2, 4] {
         let server = start(threads, &[]);
+        // (Both protocols would tell in their own words that it is not there.)
+        ok(&mut server.connect(), "SET n 0");
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..threads {
