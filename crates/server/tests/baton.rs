@@ -228,16 +228,22 @@ fn a_server_dies(seed: u64) -> Summary {
     let machine = (&world.net, &world.net.disk());
     world.server = simulated::start(&world.baton, "second", machine, config(), WORKERS);
     let mut client = world.connect();
-    client.say(&["INCR", "counter"]);
+    let reply = ask(&mut world, &mut client, &["INCR", "counter"]);
+    assert_eq!(reply, Reply::Integer(1), "nothing is kept in memory only");
+    drop(client);
+    world.shut_down()
+}
+
+/// One request, and its reply.
+fn ask(world: &mut World, client: &mut Client, words: &[&str]) -> Reply {
+    client.say(words);
     let mut reply = None;
     world.run(|prng| {
         assert_eq!(client.pump(prng), None, "nobody closes");
         reply = client.take_reply();
         reply.is_some()
     });
-    assert_eq!(reply, Some(Reply::Integer(1)), "nothing is kept in memory only");
-    drop(client);
-    world.shut_down()
+    reply.expect("it has come")
 }
 
 /// A server of three workers loads a file with three threads. A client sees nothing of it, and then
@@ -258,18 +264,8 @@ fn a_file_is_loaded(seed: u64) -> Summary {
         return world.shut_down();
     }
     let mut client = world.connect();
-    let mut reply = |world: &mut World, words: &[&str]| {
-        client.say(words);
-        let mut reply = None;
-        world.run(|prng| {
-            assert_eq!(client.pump(prng), None, "nobody closes");
-            reply = client.take_reply();
-            reply.is_some()
-        });
-        reply.expect("it has come")
-    };
     loop {
-        match reply(&mut world, &["DBSIZE"]) {
+        match ask(&mut world, &mut client, &["DBSIZE"]) {
             Reply::Error(why) => assert!(why.starts_with("LOADING "), "{why}"),
             all => {
                 assert_eq!(all, Reply::Integer(KEYS.into()));
@@ -279,7 +275,8 @@ fn a_file_is_loaded(seed: u64) -> Summary {
     }
     for n in [0, 1, KEYS - 1] {
         let expected = char::from(b'a' + (n % 26) as u8).to_string().repeat(2000);
-        assert_eq!(reply(&mut world, &["GET", &format!("{n:08}")]), Reply::Bulk(expected));
+        let reply = ask(&mut world, &mut client, &["GET", &format!("{n:08}")]);
+        assert_eq!(reply, Reply::Bulk(expected));
     }
     drop(client);
     world.shut_down()

@@ -1,7 +1,7 @@
 //! Stories of messages: threads may change places at each access to what they share.
 
 use crate::sim_world::{CUTTING, Reply};
-use crate::{Client, World};
+use crate::{Client, World, ask};
 use base::sync::atomic::Ordering::Relaxed;
 use base::sync::baton::{Rates, Summary};
 use std::collections::VecDeque;
@@ -20,18 +20,6 @@ fn message(reply: &Reply) -> Option<&str> {
         }
         _ => None,
     }
-}
-
-/// One request, and its reply.
-fn ask(world: &mut World, client: &mut Client, words: &[&str]) -> Reply {
-    client.say(words);
-    let mut reply = None;
-    world.run(|prng| {
-        assert_eq!(client.pump(prng), None, "nobody closes");
-        reply = client.take_reply();
-        reply.is_some()
-    });
-    reply.expect("it has come")
 }
 
 /// A client that publishes numbers in pipelines.

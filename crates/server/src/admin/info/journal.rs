@@ -10,8 +10,8 @@ use base::{MonoNs, UnixMs};
 pub(super) fn journal_fields(t: &mut String, shared: &Shared, now: MonoNs, unix_ms: UnixMs) {
     let status = &shared.journal;
     let is_on = status.is_on();
-    // One that begins meanwhile is told as scheduled or under way: `begin_base` stores in the other
-    // order.
+    // A rewrite that begins meanwhile is told as scheduled or under way: `cut_journal` stores these
+    // in the other order.
     let is_scheduled = status.is_scheduled.load(Acquire);
     let is_rewriting = status.is_rewriting.load(Acquire);
     // CONFIG SET appendonly yes was answered, and the file does not hold everything yet that was

@@ -210,7 +210,7 @@ impl<D: Driver<Message = Message>> Worker<D> {
         let moment = Moment { number, unix_ms: self.driver.unix_ms().0 };
         let format = core.base_format();
         let status = &core.shared.journal;
-        // In this order, and INFO reads in the other: it never tells of neither.
+        // INFO reads them in the other order, so it finds one of both set.
         status.is_rewriting.store(true, Release);
         status.is_scheduled.store(false, Release);
         status.rewrite_since_s.store(core.turn.unix_ms().0 / 1000, Relaxed);
